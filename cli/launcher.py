@@ -22,10 +22,11 @@ from patternmill.files import keep_private
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.results.kept_pictures import NOT_SHARED, PictureKeeper, picture_cache, share_pictures
+from patternmill.results.kept_pictures import PictureKeeper, picture_cache
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.results_input import origin_note
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -355,7 +356,7 @@ class _WatchedRun:
             raise PatternmillError("Ended before anything was bought.", code="stopped")
         self.begun = run
         if run.spec.origin is not None:
-            self.display.print(run.spec.origin.sentence())
+            self.display.print(origin_note(run.spec.source.name, run.spec.origin))
         from patternmill.runs.plan_record import LINT
 
         self.display.watch(run)
@@ -390,9 +391,6 @@ class _WatchedRun:
         if self._pictures is not None and run is not None and run.results is not None:
             # After a person's stop nothing more is waited for.
             self._pictures.finish(run.results.out, self.display, is_stopped=lambda: run.is_stopped)
-            whole = run.results.whole
-            if whole is not None and not share_pictures(whole, picture_cache(run.spec.settings.home)):
-                self.display.print(NOT_SHARED.format(whole))
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once.

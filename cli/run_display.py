@@ -214,8 +214,8 @@ def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
     if is_refresh:
         yield f"Changes:  {out / 'changes.csv'}"
     yield f"Gallery:  {out / 'gallery.html'}"
-    if results.whole is not None:
-        yield f"The whole catalog: {results.whole / 'results.csv'}"
+    if results.catalog is not None:
+        yield f"Catalog:  {results.catalog}"
 
 
 def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:

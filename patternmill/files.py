@@ -72,21 +72,20 @@ def latest_in(environment: str) -> str:
     return f"{LATEST}-{environment}"
 
 
-def link_latest(out: Path, name: str = LATEST, inside: str = "") -> Path | None:
-    """Let `latest` (or `name`), next to the run's directory `out`, lead to it, or to the folder `inside` it.
+def link_latest(out: Path, name: str = LATEST) -> Path | None:
+    """Let `latest` (or `name`), next to the run's directory `out`, lead to it.
 
     Where links are impossible, or a person's own file has that name, `latest.txt` names the directory instead.
     Returns the link or that file; None when `out` is itself called `latest`, or when nothing could be written.
     """
     if out.name in {LATEST, name, ""}:
         return None
-    target = f"{out.name}/{inside}" if inside else out.name
     try:
-        return _replace_link(out.with_name(name), target)
+        return _replace_link(out.with_name(name), out.name)
     except (OSError, NotImplementedError):
         note = out.with_name(f"{name}.txt")
     with suppress(OSError):
-        write_whole(note, [f"{target}\n".encode()])
+        write_whole(note, [f"{out.name}\n".encode()])
         return note
     return None
 

@@ -19,6 +19,8 @@ from patternmill.addresses import checked_url
 from patternmill.errors import ConfigurationError
 
 PRODUCTION = "production"
+#: The environment where none is named or set.
+STAGING = "staging"
 DUPLICATES = "duplicates"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 

@@ -87,11 +87,15 @@ class _FileChecker:
     def check(self, file: CatalogFile) -> CheckedCatalog:
         """A file whose corrections are merged."""
         from patternmill.catalog.row_checks import check_rows
-        from patternmill.runs.corrected_input import without_superseded
+        from patternmill.ledger.ledger import open_ledger
+        from patternmill.runs.results_input import held_to_run
 
         limit = self._spec.settings.prompt_limit
         checked = check_rows(file, self._offer, prompt_limit=limit, extras=self._extras)
-        return without_superseded(self._spec, checked)
+        if self._spec.origin is None:
+            return checked
+        with open_ledger(self._spec.settings) as ledger:
+            return held_to_run(ledger, self._spec.origin, checked)
 
     def check_as_imported(self, file: CatalogFile) -> CheckedCatalog:
         """A file with the corrections that are on record for its catalog."""

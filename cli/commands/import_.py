@@ -28,7 +28,7 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int
     Examples:
       patternmill import inputs/spring_catalog.csv
       patternmill import spring.csv --plan-only
-      patternmill import results/spring/latest/failures.csv --catalog spring
+      patternmill import results/spring/latest/failures.csv
 
     Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was
     spent, or the plan was not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.

@@ -38,7 +38,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     from patternmill.ledger.reports.run_lookup import find_run
     from patternmill.results.gallery import KEPT_PICTURES
     from patternmill.results.kept_pictures import NOT_SHARED, picture_cache, share_pictures
-    from patternmill.results.results_files import rebuild
+    from patternmill.results.results_files import rebuild, write_catalog
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
 
@@ -49,10 +49,10 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         place = out or Path("results") / record.catalog / record.run_id
         links = _links_to(ledger, record) if out is None else []
         results = rebuild(ledger, record.run_id, place, links=links)
-    if record.options.get(KEPT_PICTURES):
-        for folder in filter(None, (place, results.whole)):
-            if not share_pictures(folder, picture_cache(settings.home)):
-                echo(NOT_SHARED.format(folder))
+        if out is None:
+            write_catalog(ledger, record.environment, record.catalog, place.parent)
+    if record.options.get(KEPT_PICTURES) and not share_pictures(place, picture_cache(settings.home)):
+        echo(NOT_SHARED.format(place))
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import Finding
-from patternmill.catalog.rows import Columns, header_key
+from patternmill.catalog.rows import Columns
 from patternmill.catalog.sheet_choices import SheetLayout
 
 NumberedRow = tuple[int, tuple[str, ...]]
@@ -44,6 +44,11 @@ class CatalogFile:
     #: In sentences: what a person may not expect of how it was read.
     notes: tuple[str, ...] = ()
 
-    def result_index(self, name: str) -> int | None:
-        """Of the column in which an earlier run wrote this result."""
-        return next((index for index in self.columns.results if header_key(self.header[index]) == name), None)
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The IDs in a results file's column `run`, each once."""
+        index = self.columns.run
+        if index is None:
+            return ()
+        cells = (record.cells[index].strip() for record in self.records if index < len(record.cells))
+        return tuple(dict.fromkeys(filter(None, cells)))

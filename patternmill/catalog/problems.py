@@ -63,7 +63,7 @@ class RowCode(StrEnum):
     UNKNOWN_MODEL = "unknown_model"
     UNREADABLE_REFERENCE = "unreadable_reference"
     UNSAFE_CHARACTERS = "unsafe_characters"
-    SUPERSEDED = "superseded"
+    NOT_IN_RUN = "not_in_run"
     MOJIBAKE = "mojibake"
     NOT_TEXT = "not_text"
     SPREADSHEET_ERROR = "spreadsheet_error"

@@ -29,13 +29,6 @@ from patternmill.text import shown
 UNCHECKED = "Categories and options were not checked, because no offer was read."
 _MOST_LINES_NAMED = 5
 _CACHED = 4096
-_CELLS_MISFIT = "the row had surplus or missing cells in an earlier run"
-#: What a results file does not show of the row that was refused: its cells are as many as the header's, and all texts.
-_UNSEEN = {
-    RowCode.SURPLUS_CELLS.value: _CELLS_MISFIT,
-    RowCode.MISSING_CELLS.value: _CELLS_MISFIT,
-    RowCode.NOT_TEXT.value: "a cell was a date, an error or a rounded number in an earlier run's sheet",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +116,6 @@ class _RowChecker:
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
-        self._error_code = file.result_index("error_code")
         self._shared_texts: dict[str, str] = {}
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
@@ -257,17 +249,7 @@ class _RowChecker:
             first = shown(self._header[found].strip() or column_letter(found))
             message = f"the row has {found} cells, but the header has {width}; it ends before {first}"
             return Finding(None, RowCode.MISSING_CELLS, message, "write a comma for each empty cell")
-        return self._earlier_misfit(record)
-
-    def _earlier_misfit(self, record: Record) -> Finding | None:
-        """What an earlier run found is in the error code alone."""
-        index = self._error_code
-        code = record.cells[index].strip() if index is not None else ""
-        if index is None or code not in _UNSEEN:
-            return None
-        message = _UNSEEN[code]
-        remedy = f"correct its cells, then clear its {shown(self._header[index])} cell"
-        return Finding(self._header[index], RowCode(code), message, remedy)
+        return None
 
     def _sku_findings(self, record: Record, sku: str) -> list[Finding]:
         column = self._header[self._columns.sku]

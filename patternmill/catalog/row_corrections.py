@@ -5,22 +5,18 @@ A correction belongs to one cell of the contract's columns, and holds only for t
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.problems import RowCode
 from patternmill.catalog.rows import header_key, is_blank, sku_key
 from patternmill.text import contrasted
 
 #: In place of a column: the cells for which the header has no column, as JSON; or how many cells a short row has.
 SHAPE = "cells"
-_BY_SKU = "sku:"
-_MISFITS = frozenset({RowCode.SURPLUS_CELLS.value, RowCode.MISSING_CELLS.value})
 
 
 class CorrectionEnd(StrEnum):
@@ -67,12 +63,8 @@ class Overlay:
     """What became of a catalog's corrections in one reading of its source."""
 
     merged: tuple[Correction, ...] = ()
-    #: Those of skus of rows that are known by their cells alone, and no longer have these cells.
-    unfound: tuple[Correction, ...] = ()
     #: What a results file that comes back corrects.
     found: tuple[Correction, ...] = ()
-    #: By position in that file: the row of an earlier run that it replaces, where their skus do not show it.
-    replaces: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     #: Those that the source has overtaken, with the reason.
     ended: tuple[tuple[Correction, CorrectionEnd], ...] = ()
 
@@ -84,20 +76,9 @@ NO_OVERLAY = Overlay()
 class RowCells:
     """One row's cells of the contract's columns, with ends of lines and outer spaces as they count."""
 
-    #: Its sku; or what it has, where it has no sku of its own.
+    #: By its sku; empty where it has none of its own.
     key: str
     cells: Mapping[str, str]
-    #: A refused row's sku may be corrected like any cell; an accepted row's is its identity.
-    was_refused: bool = False
-
-    @property
-    def has_own_sku(self) -> bool:
-        return self.key.startswith(_BY_SKU)
-
-    @property
-    def content_key(self) -> str:
-        """The key of a row with these cells that has no sku of its own."""
-        return _digest(self.cells)
 
 
 def cells_of_rows(file: CatalogFile) -> list[RowCells]:
@@ -105,52 +86,21 @@ def cells_of_rows(file: CatalogFile) -> list[RowCells]:
     reader = _CellReader(file)
     cells = [reader.cells(record) for record in file.records]
     keys = [sku_key(row["sku"]) for row in cells]
-    count, seen = Counter(keys), Counter[str]()
-    rows = []
-    for row, key in zip(cells, keys, strict=True):
-        named = f"{_BY_SKU}{key}" if count[key] == 1 and not is_blank(key) else _digest(row)
-        seen[named] += 1
-        rows.append(RowCells(named if seen[named] == 1 else f"{named}#{seen[named]}", row))
-    return rows
+    count = Counter(keys)
+    named = (row_key(key) if count[key] == 1 and not is_blank(key) else "" for key in keys)
+    return [RowCells(key, row) for key, row in zip(named, cells, strict=True)]
 
 
-def paired(before: Sequence[RowCells], now: Sequence[RowCells]) -> Iterator[tuple[RowCells, RowCells]]:
-    """Each row with what it was in an earlier run, where it was there.
-
-    By its sku; a refused row whose sku changed by all else; the rest by their order.
-    """
-    by_key = {row.key: row for row in before}
-    left_now = []
-    for row in now:
-        old = by_key.pop(row.key, None)
-        if old is not None:
-            yield old, row
-        else:
-            left_now.append(row)
-    left = [row for row in by_key.values() if row.was_refused]
-    without_sku: dict[str, list[RowCells]] = defaultdict(list)
-    for old in left:
-        without_sku[_but_sku(old)].append(old)
-    rest = []
-    for row in left_now:
-        same = without_sku.get(_but_sku(row))
-        if same:
-            yield same.pop(0), row
-        else:
-            rest.append(row)
-    unpaired = [old for olds in without_sku.values() for old in olds]
-    order = {id(old): place for place, old in enumerate(left)}
-    unpaired.sort(key=lambda old: order[id(old)])
-    if len(unpaired) == len(rest):
-        yield from (pair for pair in zip(unpaired, rest, strict=True) if _have_something_in_common(*pair))
+def row_key(sku: str) -> str:
+    """What identifies the row of a sku, as its corrections have it."""
+    return f"sku:{sku_key(sku)}"
 
 
 def differences(old: RowCells, new: RowCells) -> Iterator[Correction]:
-    """The cells that a person changed in a row of an earlier run."""
-    for column, value in new.cells.items():
-        was = old.cells.get(column, "")
-        if value != was:
-            yield Correction(old.key, new.key, new.cells["sku"], column, was, value)
+    """The cells that a person changed in a row of an earlier run: never its shape alone, which results do not show."""
+    changed = [name for name, value in new.cells.items() if value != old.cells.get(name, "")]
+    for name in changed if changed != [SHAPE] else ():
+        yield Correction(old.key, new.key, new.cells["sku"], name, old.cells.get(name, ""), new.cells[name])
 
 
 def composed(
@@ -188,22 +138,16 @@ class _CellReader:
     def __init__(self, file: CatalogFile) -> None:
         self._width = len(file.header)
         self.indexes = column_indexes(file)
-        self._error_code = file.result_index("error_code")
 
     def cells(self, record: Record) -> dict[str, str]:
         cells = record.cells
         known = {name: _text(cells[i]) if i < len(cells) else "" for name, i in self.indexes.items()}
-        return known if self._is_still_misfit(cells) else known | {SHAPE: self._shape(cells)}
+        return known | {SHAPE: self._shape(cells)}
 
     def _shape(self, cells: Sequence[str]) -> str:
         if len(cells) > self._width:
             return json.dumps(cells[self._width :], ensure_ascii=False)
         return f"{len(cells)} cells" if len(cells) < self._width else ""
-
-    def _is_still_misfit(self, cells: Sequence[str]) -> bool:
-        """Results have as many cells in each row as the header, whatever its row had."""
-        index = self._error_code
-        return index is not None and index < len(cells) and cells[index].strip() in _MISFITS
 
 
 def column_indexes(file: CatalogFile) -> dict[str, int]:
@@ -224,16 +168,3 @@ def column_indexes(file: CatalogFile) -> dict[str, int]:
 def _text(cell: str) -> str:
     """As it is compared: a spreadsheet that saves a file may change ends of lines and outer spaces."""
     return cell.replace("\r\n", "\n").replace("\r", "\n").strip()
-
-
-def _digest(cells: Mapping[str, str]) -> str:
-    content = json.dumps(sorted((name, text) for name, text in cells.items() if text), ensure_ascii=False)
-    return f"row:{hashlib.sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
-def _but_sku(row: RowCells) -> str:
-    return _digest({name: text for name, text in row.cells.items() if name not in ("sku", SHAPE)})
-
-
-def _have_something_in_common(old: RowCells, new: RowCells) -> bool:
-    return any(text and old.cells.get(name) == text for name, text in new.cells.items())

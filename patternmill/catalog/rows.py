@@ -19,9 +19,9 @@ from patternmill.catalog.refinements import REFINEMENTS, Refinement
 from patternmill.text import UNSAFE, shown
 
 #: The columns that a run adds to the input's, in this order.
-RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error")
-#: A file with both is a results file: its result columns are written anew, and its cells are restored.
-MARKERS = frozenset({"status", "error_code"})
+#: The last has the run's ID, and is the one that is read again: a file that has it is a results file.
+RUN_COLUMN = "run"
+RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", RUN_COLUMN)
 OPTION_PREFIX = "option:"
 REFINE_PREFIX = "refine:"
 _PREFIXES = (OPTION_PREFIX, REFINE_PREFIX)
@@ -58,8 +58,13 @@ class Columns:
     results: tuple[int, ...]
     #: Everything else, carried through untouched.
     carried: tuple[int, ...]
-    #: It is a results file, whose cells are restored on reading.
-    is_results_file: bool
+    #: The column of a results file that names its run; None in any other file.
+    run: int | None
+
+    @property
+    def is_results_file(self) -> bool:
+        """Whether its cells are restored on reading."""
+        return self.run is not None
 
     @property
     def used(self) -> frozenset[int]:
@@ -86,7 +91,7 @@ def is_catalog_column(key: str) -> bool:
 
 
 def is_results_header(header: Sequence[str]) -> bool:
-    return {header_key(cell) for cell in header} >= MARKERS
+    return any(header_key(cell) == RUN_COLUMN for cell in header)
 
 
 def column_letter(index: int) -> str:
@@ -141,7 +146,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
         model=model,
         results=results,
         carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in (*_PLAIN, *_OPTIONAL)),
-        is_results_file=set(keys) >= MARKERS,
+        run=keys.index(RUN_COLUMN) if RUN_COLUMN in keys else None,
     )
 
 
@@ -157,7 +162,7 @@ def refuse_reserved(
             raise refusal(
                 FileCode.RESERVED_COLUMN,
                 f"Column {column_letter(index)} of {name} has the name of a result: {shown(header[index])}.",
-                "Rename it, or delete it if it comes from an earlier results file.",
+                "Rename it, or delete it; a results file is known by its column `run`, which this file lacks.",
             )
 
 

@@ -111,27 +111,6 @@ class CatalogRowTables(ItemTable):
         ):
             yield CurrentRow(sku, _content(row), *rest)
 
-    def current_skus(self, environment: str, catalog: str) -> list[tuple[str, RunId]]:
-        """What a catalog has now, and by which run; in the order of the skus."""
-        rows = self.database.rows(
-            "SELECT sku, run_id FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
-            "AND retired_at IS NULL ORDER BY sku",
-            {"environment": environment, "catalog": catalog},
-        )
-        return [(sku, RunId(run_id)) for sku, run_id in rows]
-
-    def has_more_than(self, record: RunRecord) -> bool:
-        """Whether the catalog of a run has rows now that the run did not have."""
-        return bool(
-            self._row(
-                "SELECT 1 FROM catalog_rows c WHERE c.environment = :environment AND c.catalog = :catalog "
-                "AND c.retired_at IS NULL AND c.sku NOT IN (SELECT sku FROM run_rows WHERE run_id = :run_id) LIMIT 1",
-                environment=record.environment,
-                catalog=record.catalog,
-                run_id=record.run_id,
-            )
-        )
-
     def other_catalogs_rows(
         self, environment: str, catalog: str, sku_keys: Collection[str]
     ) -> Iterator[tuple[str, str, Content]]:

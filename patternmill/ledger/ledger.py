@@ -18,6 +18,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
+from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
@@ -93,6 +94,24 @@ def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
         return
     with open_ledger(settings) as ledger:
         yield ledger
+
+
+def every_ledger(settings: Settings) -> Iterator[Ledger]:
+    """Each ledger of the home that exists, the embedded studio's too; closed once the next is asked for."""
+    if settings.ledger_url is not None:
+        with open_ledger(settings) as ledger:
+            yield ledger
+    for folder in (settings.home, settings.home / "embedded"):
+        if (folder / LEDGER_FILE).exists():
+            with Ledger(open_database(None, folder)) as ledger:
+                yield ledger
+
+
+def ledger_place(settings: Settings) -> str:
+    """Where the ledger is, for people: its file, or its database without what may be secret."""
+    if settings.ledger_url is not None:
+        return shown_address(settings.ledger_url.get_secret_value())
+    return str((_folder(settings) / LEDGER_FILE).resolve())
 
 
 def has_ledger(settings: Settings) -> bool:

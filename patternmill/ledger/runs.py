@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from patternmill.catalog.changes import Content
-from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import Entry
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
@@ -178,21 +177,6 @@ class RunRowTable(ItemTable):
             {"run_id": run_id},
         )
         return [(position, sku, _first_problem(row)) for position, sku, row in rows]
-
-    def has_twins(self, run_id: RunId) -> bool:
-        """Whether rows of a run were refused because they share a sku."""
-        code = f'%"{RowCode.DUPLICATE_SKU}"%'
-        refused = "SELECT 1 FROM run_rows WHERE run_id = :run_id AND product_key IS NULL"
-        return bool(self._row(f"{refused} AND run_rows.row LIKE :code LIMIT 1", run_id=run_id, code=code))
-
-    def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
-        """The rows of a run at these positions, which are in order."""
-        found: list[RunRow] = []
-        for first in range(0, len(positions), _CHUNK):
-            chunk = positions[first : first + _CHUNK]
-            wanted = frozenset(chunk)
-            found += [row for row in self.rows_of(run_id, chunk[0], chunk[-1]) if row.position in wanted]
-        return found
 
     def row_count(self, run_id: RunId) -> int:
         found = self._row("SELECT count(*) FROM run_rows WHERE run_id = :run_id", run_id=run_id)

@@ -8,8 +8,9 @@ from enum import StrEnum
 from itertools import count
 from pathlib import Path
 
+from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
-from patternmill.errors import InputRefused
+from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
@@ -20,6 +21,7 @@ from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, cat
 from patternmill.planning.items import Scope
 from patternmill.results.summary import read_manifest
 from patternmill.runs.request import OrderRequest
+from patternmill.runs.results_input import runs_named
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
@@ -78,8 +80,18 @@ def _run_of(ledger: Ledger, request: OrderRequest) -> RunRecord:
     path = _results_path(request.results)
     name = request.results or LATEST
     if path is not None:
-        name = read_manifest(path if path.is_dir() else path.parent).run_id
+        name = read_manifest(path).run_id if path.is_dir() else _run_named_in(path)
     return find_run(ledger, name, catalog=request.catalog, environment=request.environment)
+
+
+def _run_named_in(path: Path) -> str:
+    """Raises ConfigurationError for a file that is no run's results."""
+    named = runs_named(path, NO_CHOICES)
+    if not named or len(named) > 1:
+        raise ConfigurationError(
+            f"{path} does not name one run in a column `run`.", remedy="Name a results file, or the run's ID."
+        )
+    return named.pop()
 
 
 def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:

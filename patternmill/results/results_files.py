@@ -14,7 +14,9 @@ from patternmill.ledger.catalog_rows import RecordedChange, counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
+from patternmill.parameters import STAGING
 from patternmill.results import gallery, row_files
+from patternmill.results.catalog_table import Format, state_bytes
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
 from patternmill.results.row_files import RowResult, input_file, row_results, table, with_corrections
@@ -27,19 +29,13 @@ from patternmill.results.summary import (
     failures_by_cause,
     manifest_bytes,
 )
-from patternmill.results.whole_catalog import (
-    WHOLE_CATALOG,
-    WHOLE_FOLDER,
-    is_whole_source,
-    whole_catalog,
-    whole_results,
-)
 from patternmill.text import moment
 
 RESULTS = "results.csv"
 FAILURES_FILE = "failures.csv"
 EXACT = "results.jsonl"
 GALLERY = "gallery.html"
+CATALOG_FILE = "catalog.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,8 @@ class Results:
     files: tuple[FileMark, ...]
     counts: Counts
     causes: tuple[Cause, ...]
-    #: Where the files of the whole catalog are; None where these are of all of it, or `latest` does not lead here.
-    whole: Path | None = None
+    #: The file with all that the catalog has now, for feeds; None where it was not written.
+    catalog: Path | None = None
 
     def path(self, name: str) -> Path:
         return self.out / name
@@ -72,46 +68,26 @@ def rebuild(
         )
     file = file or input_file(ledger, record)
     header, kept = file.mapping.repeated(file.header), file.columns.kept
+    orders = [one for one in checkouts_of_run(ledger, run_id) if one.order is not None]
     found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
-    results = _write(ledger, record, header, kept, found, [run_id], out)
-    if names := tuple(links):
-        results = replace(results, whole=_write_whole_catalog(ledger, record, file, out))
-        for name in names:
-            link_latest(out, name, WHOLE_FOLDER if results.whole else "")
+    rows = list(with_orders(found, orders))
+    changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
+    pictures = pictures_of(record, rows)
+    results = write_results(
+        record, header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
+    )
+    for name in links:
+        link_latest(out, name)
     return results
 
 
-def _write_whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile, out: Path) -> Path | None:
-    """Write the files of the whole catalog, where the run's own have a part of it; returns their folder."""
-    if is_whole_source(ledger, record, file):
-        return None
-    whole = whole_catalog(ledger, record, file)
-    if whole.is_of(record.run_id):
-        return None
-    header, rows = whole_results(ledger, whole)
-    shown = record.with_options({WHOLE_CATALOG: True})
-    runs = dict.fromkeys(run_id for run_id, _ in whole.places)
-    return _write(ledger, shown, header, range(len(header)), rows, runs, out / WHOLE_FOLDER).out
-
-
-def _write(
-    ledger: Ledger,
-    record: RunRecord,
-    header: Sequence[str],
-    carried: Sequence[int],
-    found: Iterable[RowResult],
-    runs: Iterable[RunId],
-    out: Path,
-) -> Results:
-    """With what the ledger has besides the rows: the orders of the products of `runs`, and a refresh's changes."""
-    checkouts = {one.key: one for run_id in runs for one in checkouts_of_run(ledger, run_id)}
-    orders = [checkout for checkout in checkouts.values() if checkout.order is not None]
-    rows = list(with_orders(found, orders))
-    pictures = pictures_of(record, rows)
-    changes = ledger.changes_of(record.run_id) if counts_of(record) is not None else None
-    return write_results(
-        record, header, carried, rows, out, pictures=pictures, changes=changes, orders=orders
-    )
+def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:
+    """Write what a catalog has now, for feeds, as `patternmill catalog` prints it."""
+    rows = ledger.catalog_rows(environment, catalog)
+    name = CATALOG_FILE if environment == STAGING else f"catalog-{environment}.csv"
+    sweep(folder, [name])
+    write_whole(folder / name, state_bytes(rows, Format.CSV))
+    return folder / name
 
 
 def write_results(
@@ -133,9 +109,9 @@ def write_results(
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
-        RESULTS: table(header, carried, rows),
-        FAILURES_FILE: table(header, carried, failures),
-        EXACT: row_files.lines(header, carried, rows),
+        RESULTS: table(run.run_id, header, carried, rows),
+        FAILURES_FILE: table(run.run_id, header, carried, failures),
+        EXACT: row_files.lines(run.run_id, header, carried, rows),
         GALLERY: gallery.page(run, header, rows, pictures or {}),
     }
     if changes is not None:

@@ -179,10 +179,12 @@ CELL_LIMIT = 32_000
 _BATCH = 1000
 
 
-def table(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]) -> Iterator[bytes]:
+def table(
+    run_id: str, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+) -> Iterator[bytes]:
     """The bytes of a results table, a batch of rows at a time."""
     columns = [*(header[index] for index in carried), *RESULT_COLUMNS]
-    return csv_table(columns, (_cells(row, len(header), carried) for row in rows))
+    return csv_table(columns, ([*_cells(row, len(header), carried), run_id] for row in rows))
 
 
 def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[bytes]:
@@ -224,10 +226,12 @@ def _shortened(text: str | None) -> str:
     return text if len(text) <= CELL_LIMIT else f"{text[:CELL_LIMIT]}… (whole in results.jsonl)"
 
 
-def lines(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]) -> Iterator[bytes]:
+def lines(
+    run_id: str, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+) -> Iterator[bytes]:
     columns = _column_names(header, carried)
     for row in rows:
-        yield json_bytes(_row_object(len(header), columns, row)) + b"\n"
+        yield json_bytes({"run": run_id, **_row_object(len(header), columns, row)}) + b"\n"
 
 
 def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, int]:

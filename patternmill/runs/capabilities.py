@@ -27,12 +27,10 @@ from patternmill.catalog.remote import file_path, is_remote
 from patternmill.catalog.rows import tidy
 from patternmill.catalog.selections import did_you_mean
 from patternmill.errors import ConfigurationError
-from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
 from patternmill.results.row_files import input_file
-from patternmill.results.whole_catalog import whole_catalog
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
@@ -152,17 +150,11 @@ class _EarlierPictures:
 
 def _earlier_pictures(spec: RunSpec) -> _EarlierPictures | None:
     """None for a file that is no earlier run's."""
-    origin = RunId(spec.origin.run_id) if spec.origin is not None else None
-    run_id = spec.selection.record.run_id if spec.selection is not None else origin
+    record = spec.selection.record if spec.selection is not None else spec.origin
+    if record is None:
+        return None
     with ledger_if_any(spec.settings) as ledger:
-        record = ledger.run(run_id) if ledger is not None and run_id is not None else None
-        if ledger is None or record is None:
-            return None
-        records = [record]
-        if spec.origin is not None and spec.origin.whole:
-            records = whole_catalog(ledger, record).runs()
-        pictures = {cell: picture for one in records for cell, picture in _pictures_of(ledger, one)}
-        return _EarlierPictures(record.source, pictures)
+        return _EarlierPictures(record.source, dict(_pictures_of(ledger, record)) if ledger else {})
 
 
 def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:

@@ -15,7 +15,7 @@ from patternmill.catalog.column_words import looks_like_option, name_rank, optio
 from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
 from patternmill.catalog.mapping_proposal import MappingProposal, propose
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.problems import FileCode
+from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
 from patternmill.catalog.sheet_choices import SheetChoices
@@ -62,10 +62,17 @@ def read_input(spec: RunSpec) -> CatalogFile:
         return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
 
     try:
-        return _read_as_usual(spec.choices, usual, read)
+        file = _read_as_usual(spec.choices, usual, read)
     except InputRefused as refused:
         catalog = spec.catalog if spec.catalog_named else None
         raise unmapped(refused, spec.named_source, catalog, spec.choices) from None
+    if file.columns.is_results_file and spec.origin is None:
+        raise refusal(
+            FileCode.RESERVED_COLUMN,
+            f"{file.name} has a column `run`, by which the results of a run are known: a source may not have it.",
+            "Name the column otherwise (`note:run`, for instance). Results are imported, with `patternmill import`.",
+        )
+    return file
 
 
 def _read_as_usual(choices: SheetChoices, usual: SheetChoices, read: Callable[[SheetChoices], Read]) -> Read:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import TracebackType
@@ -19,25 +18,24 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.row_corrections import NO_OVERLAY
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval
-from patternmill.ledger.reports.run_lookup import runs_with_lease
+from patternmill.ledger.records import Approval, RunRecord
 from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
-from patternmill.runs.corrected_input import notes_of, read_corrections, without_superseded
+from patternmill.runs.corrected_input import notes_of, read_corrections
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
+from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
-from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment
+from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import RowStatus
 from patternmill.text import plural
 
 if TYPE_CHECKING:
@@ -79,14 +77,6 @@ class Pipeline:
 
     async def read(self) -> str:
         self._file = await asyncio.to_thread(read_input, self.spec)
-        if self._file.columns.is_results_file and not self.spec.catalog_named:
-            raise InputRefused(
-                f"{self._file.name} comes from an earlier run, and which catalog it belongs to is not known.",
-                code="catalog_unknown",
-                remedy="Name the catalog with --catalog, or leave the file in its results folder.",
-            )
-        if self._file.columns.is_results_file and self.spec.selection is None:
-            await asyncio.to_thread(_refuse_unknown_origin, self.spec)
         file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, self._file)
         self._file = file
         return f"{plural(len(file.records), 'row')} in {file.name}"
@@ -104,10 +94,10 @@ class Pipeline:
         checked = await asyncio.to_thread(
             check_rows, self._file, offer.known, prompt_limit=limit, extras=extras
         )
-        checked = await asyncio.to_thread(without_superseded, self.spec, checked)
-        origin = self.spec.origin
+        if self.spec.origin is not None:
+            checked = await asyncio.to_thread(self._as_of_run, self.spec.origin, checked)
         first = [
-            origin.sentence() if origin else None,
+            origin_note(self._file.name, self.spec.origin) if self.spec.origin else None,
             self._file.mapping.sentence(self._file.header),
             await asyncio.to_thread(approval.looser_limits, self.spec),
         ]
@@ -115,13 +105,21 @@ class Pipeline:
         self._checked = replace(checked, notes=notes, overlay=self._overlay)
         return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
 
+    def _as_of_run(self, origin: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
+        """A results file's rows, held to its run. Failed rows are tried again where it has failures alone."""
+        with open_ledger(self.spec.settings) as ledger:
+            checked = held_to_run(ledger, origin, checked)
+            if has_failures_alone(ledger, origin, checked):
+                self.spec = replace(self.spec, retry=lambda row: True)
+        return checked
+
     @property
     def checked(self) -> CheckedCatalog:
         assert self._checked is not None, "checked before it is planned"
         return self._checked
 
     async def preview(self) -> Preview:
-        return await asyncio.to_thread(preview, self._spec_with_retries(), self.checked)
+        return await asyncio.to_thread(preview, self.spec, self.checked)
 
     async def changes(self, plan: Plan) -> Changes:
         """What a refresh would change. Writes nothing."""
@@ -133,13 +131,13 @@ class Pipeline:
         return self.spec.refresh
 
     def proposal(self, plan: Plan) -> Proposal:
-        return approval.propose(self._spec_with_retries(), plan)
+        return approval.propose(self.spec, plan)
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
         self._require_writable_results()
         self._run = await Run.begin(
-            self._spec_with_retries(),
+            self.spec,
             self.checked,
             self._api,
             offer=self._offer,
@@ -208,7 +206,7 @@ class Pipeline:
 
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
-        spec = self._spec_with_retries()
+        spec = self.spec
         plan = (await asyncio.to_thread(plan_rows, spec, self.checked)).plan
         if plan.counts(TO_DO).total():
             return False
@@ -244,40 +242,19 @@ class Pipeline:
         if self._place is not None:
             require_writable(self._place)
 
-    def _spec_with_retries(self) -> RunSpec:
-        """Rows that are failed in one of our own files are retried: sending it in asks for that."""
-        file = self.checked.file
-        status = file.result_index("status") if file.columns.is_results_file else None
-        if status is None:
-            return self.spec
-        failed = RowStatus.FAILED.value
-        return replace(
-            self.spec,
-            retry=lambda row: row.cells[status].strip() == failed or self.spec.retry(row),
-        )
-
     def _publish(self, run_id: RunId, out: Path) -> Results:
         # What writes files and pages is loaded for this alone.
-        from patternmill.results.results_files import rebuild
+        from patternmill.results.results_files import rebuild, write_catalog
 
-        links = () if self.spec.out else (LATEST, latest_in(self.spec.settings.environment))
-        with open_ledger(self.spec.settings) as ledger:
-            return rebuild(ledger, run_id, out, links=links, file=self.checked.file)
-
-
-def _refuse_unknown_origin(spec: RunSpec) -> None:
-    """Raise InputRefused when a file of ours may be of another environment or edition."""
-    file, environment = spec.source.name, spec.settings.environment
-    with ledger_if_any(spec.settings) as ledger:
-        if ledger is None:
-            return
-        if not spec.environment_named:
-            refuse_unknown_environment(ledger, file, spec.catalog, environment)
-        if not spec.edition_named:
-            runs = runs_with_lease(ledger, spec.catalog, environment)
-            # Next to its manifest a file is of one run; a copy may be of any.
-            may_be_of = islice(runs, 1) if spec.origin is not None else runs
-            refuse_lost_edition(may_be_of, file, spec.catalog, spec.edition)
+        spec = self.spec
+        links = () if spec.out else (LATEST, latest_in(spec.settings.environment))
+        folder = spec.catalog_folder
+        with open_ledger(spec.settings) as ledger:
+            results = rebuild(ledger, run_id, out, links=links, file=self.checked.file)
+            if not folder.is_dir():
+                return results
+            written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder)
+            return replace(results, catalog=written)
 
 
 def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.changes import ChangeVerdict, Content, differing
-from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.row_checks import CheckedCatalog, Entry
+from patternmill.catalog.changes import ChangeVerdict
 from patternmill.catalog.rows import Row, tidy
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
@@ -24,7 +21,6 @@ from patternmill.ledger.reports.run_lookup import find_run, later_runs, products
 from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.planning.plan import amount_of
 from patternmill.results.row_files import input_file
-from patternmill.results.whole_catalog import whole_catalog, whole_rows
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
@@ -188,41 +184,6 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
         tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
         Counter(row.outcome.status for row in present if row.sku not in fitting),
     )
-
-
-def refuse_superseded(
-    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool
-) -> CheckedCatalog:
-    """A run's own file without the rows that a later run has superseded, where they were not edited since.
-
-    `whole`: the file has the whole catalog as of that run.
-    """
-    rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
-    if whole:
-        rows = [row for _, row in whole_rows(ledger, whole_catalog(ledger, record))]
-    asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
-    unedited = {
-        row.sku: asked[row.sku][1]
-        for row in checked.rows
-        if row.sku in asked and not differing(Content.from_json(asked[row.sku][0]), Content.of(row))
-    }
-    superseded = superseded_rows(ledger, record, unedited)
-    entries = tuple(
-        _superseded(entry, superseded[entry.row.sku]) if entry.row and entry.row.sku in superseded else entry
-        for entry in checked.entries
-    )
-    return replace(checked, entries=entries) if superseded else checked
-
-
-def _superseded(entry: Entry, why: str) -> Entry:
-    assert entry.row is not None, "an accepted row"
-    problem = Finding(
-        None,
-        RowCode.SUPERSEDED,
-        f"this row is as an earlier run had it, and has changed since: {why}",
-        "import the catalog's own file, or a newer results file; or edit the row, if it is to change once more",
-    )
-    return Entry(entry.record, None, (problem.at(entry.record.line, entry.row.sku),))
 
 
 def superseded_rows(

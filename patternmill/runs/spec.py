@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,21 +20,19 @@ from patternmill.catalog.remote import (
     source_name,
     source_stem,
 )
-from patternmill.catalog.rows import Row, is_results_header
+from patternmill.catalog.rows import Row
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
-from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
-from patternmill.results.whole_catalog import WHOLE_CATALOG
 from patternmill.runs.refresh_changes import RefreshTerms
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest, SheetRequest
+from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
@@ -63,11 +58,8 @@ class RunSpec:
     model: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
-    #: False when environment and edition are from the settings, or none: not named for this file.
-    environment_named: bool = True
-    edition_named: bool = True
-    #: The run whose results file the source is, by the manifest next to it.
-    origin: Origin | None = None
+    #: The run whose results file the source is, by its column `run`.
+    origin: RunRecord | None = None
     #: Rows whose failed items a person retries.
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: The rows of an earlier run that this one retries; the others stay as they are.
@@ -99,14 +91,19 @@ class RunSpec:
     def only(self, row: Row) -> bool:
         return self.selection is None or self.selection.chooses(row)
 
+    @property
+    def catalog_folder(self) -> Path:
+        """Where the results of all runs of the catalog are, unless they are wanted elsewhere, and what it has now."""
+        return Path("results") / self.catalog
+
     def out_of(self, run_id: RunId) -> Path:
-        return self.out or Path("results") / self.catalog / run_id
+        return self.out or self.catalog_folder / run_id
 
 
 def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSpec:
     """Raises ConfigurationError and InputRefused.
 
-    A results file has the catalog, the environment and the edition of its run; an edition that is empty is none.
+    A results file, known by its column `run`, goes on with the catalog, the environment and the edition of its run.
     `by_deployment`: no path may leave the allowed folders.
     """
     settings = read_settings()
@@ -114,9 +111,16 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
         require_allowed_path(request.file, settings)
         require_allowed_path(request.mapping, settings)
         require_allowed_path(request.out, settings)
-    return replace(
-        _spec_of_file(request, request.file, settings), out=request.out, by_deployment=by_deployment
-    )
+    origin = run_of_file(request.file, _choices(request), settings)
+    if origin is not None:
+        _refuse_other_scope(request.file.name, origin, request)
+    spec = _spec_of_file(request, request.file, settings, origin)
+    if origin is not None:
+        with ledger_if_any(spec.settings) as ledger:
+            # The embedded studio has a ledger of its own.
+            if ledger is None or ledger.run(origin.run_id) is None:
+                raise unknown_run(request.file.name, origin.run_id)
+    return replace(spec, out=request.out, by_deployment=by_deployment)
 
 
 def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> RunSpec:
@@ -171,38 +175,38 @@ def retry_spec(
     )
 
 
-def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, settings: Settings) -> RunSpec:
-    origin = origin_of(source)
-    if origin is not None:
-        refuse_other_catalog(origin, request.catalog)
-    settings = _settings_for(request, settings, environment_of(origin, request.environment))
-    name, sure = (request.catalog, True) if request.catalog else catalog_name(source, settings)
+def _spec_of_file(
+    request: ImportRequest | RefreshRequest, source: Path, settings: Settings, origin: RunRecord | None = None
+) -> RunSpec:
+    settings = _settings_for(request, settings, origin.environment if origin else request.environment)
+    name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
-    edition = origin.edition if request.edition is None and origin else request.edition
-    choices = SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
+    edition, model = request.edition, request.model
     named = named_mapping(request.mapping, str(source))
+    mapping = named.mapping
+    if origin is not None:
+        edition = origin.options.get("edition")
+        model = model if model is not None else origin.options.get("model")
+        mapping = mapping if request.mapping else ColumnMapping(origin.options.get(MAPPING) or {})
+    elif model is None:
+        model = settings.model
     return RunSpec(
         source=source,
         catalog=name,
-        catalog_named=sure,
+        catalog_named=request.catalog is not None or origin is not None,
         settings=settings,
         options=_options(request, settings),
-        choices=choices,
+        choices=_choices(request),
         usual_choices=named.choices,
-        mapping=named.mapping if origin is None or request.mapping else origin.mapping,
+        mapping=mapping,
         edition=edition or None,
-        model=_model(request, origin, settings),
-        edition_named=request.edition is not None,
-        environment_named=request.environment is not None or origin is not None,
+        model=model or None,
         origin=origin,
     )
 
 
-def _model(request: SheetRequest, origin: Origin | None, settings: Settings) -> str | None:
-    """The default model that is named, else that of the run which a file comes from, else that of the settings."""
-    if request.model is not None:
-        return request.model or None
-    return origin.model if origin is not None else settings.model
+def _choices(request: ImportRequest | RefreshRequest) -> SheetChoices:
+    return SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
 
 
 def _settings_for(request: RunRequest, settings: Settings, environment: str | None) -> Settings:
@@ -229,42 +233,18 @@ def _options(request: RunRequest, settings: Settings) -> RunOptions:
 _LONGEST_NAME = 63
 
 
-def catalog_name(file: Path, settings: Settings) -> tuple[str, bool]:
-    """The catalog that a file belongs to when none is named, and whether that is sure.
+def catalog_name(file: Path) -> str:
+    """The catalog that a file belongs to when none is named: its own name, in lower case and dashes.
 
-    A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
-    name, in lower case and dashes; a corrected copy (`check --fix`), for that of its source. Raises
-    ConfigurationError when nothing of the name is left.
+    A corrected copy (`check --fix`) belongs to that of its source. Raises ConfigurationError when nothing is left.
     """
-    manifest = file.resolve().parent / MANIFEST
-    if manifest.exists():
-        return read_manifest(manifest).catalog, True
     stem = source_stem(file)
-    name = _in_dashes(stem)
-    if not stem.isascii():
-        name = _earlier_name(settings, stem) or slugify(stem, max_length=_LONGEST_NAME)
+    name = slugify(stem, max_length=_LONGEST_NAME)
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."
         )
-    return name, False
-
-
-def _in_dashes(stem: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:_LONGEST_NAME]
-
-
-def _earlier_name(settings: Settings, stem: str) -> str | None:
-    """The catalog of the files of this name by an earlier version, which left out letters such as `ö`."""
-    spellings = [stem, *(unicodedata.normalize(form, stem) for form in ("NFC", "NFD"))]
-    with ledger_if_any(settings) as ledger:
-        if ledger is None:
-            return None
-        for name in map(_in_dashes, spellings):
-            sources = (Path(source_name(run.source)) for run in ledger.runs(catalog=name))
-            if any(source_stem(source) in spellings for source in sources):
-                return name
-    return None
+    return name
 
 
 def _require_folder_name(catalog: str) -> None:
@@ -275,124 +255,20 @@ def _require_folder_name(catalog: str) -> None:
         )
 
 
-_OUR_NAME = re.compile(r"(results|failures)\b", re.IGNORECASE)
-#: Longer than any header.
-_BEGINNING = 1 << 16
-#: Byte order marks, as latin-1 reads them.
-_MARKS = "\xef\xbb\xbf\xff\xfe"
+def _refuse_other_scope(name: str, record: RunRecord, request: ImportRequest) -> None:
+    """Raise InputRefused for a results file that is to go on elsewhere than its run.
 
-
-@dataclass(frozen=True)
-class Origin:
-    """The run that a results file comes from, by the manifest next to it."""
-
-    file: str
-    run_id: str
-    catalog: str
-    environment: str
-    edition: str | None
-    model: str | None = None
-    #: By which the columns of its run's input were found.
-    mapping: ColumnMapping = NO_MAPPING
-    #: Its rows are of several runs: the catalog's, as of that run.
-    whole: bool = False
-
-    def sentence(self) -> str:
-        edition = f", edition {self.edition}" if self.edition else ""
-        return (
-            f"{self.file} comes from run {self.run_id}, by the manifest next to it: catalog {self.catalog}, "
-            f"environment {self.environment}{edition}."
-        )
-
-
-def origin_of(source: Path) -> Origin | None:
-    """None for a file that is not one of ours, or has no readable manifest next to it.
-
-    Ours is also one that still has its name, next to its manifest, and has lost the result columns.
+    A setting does not count: it is for every file.
     """
-    if not (_OUR_NAME.match(source.name) or _is_results_file(source)):
-        return None
-    try:
-        manifest = read_manifest(source.resolve().parent / MANIFEST)
-    except ManifestUnreadable:
-        return None
-    edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
-    mapping = ColumnMapping(manifest.options.get(MAPPING) or {})
-    return Origin(
-        source.name,
-        manifest.run_id,
-        manifest.catalog,
-        manifest.environment,
-        edition,
-        model,
-        mapping,
-        whole=bool(manifest.options.get(WHOLE_CATALOG)),
-    )
-
-
-def environment_of(origin: Origin | None, environment: str | None) -> str | None:
-    """The environment that is named, else that of the run that a file comes from; None: as set.
-
-    A setting does not count as named: it is for every file. Raises InputRefused when the two differ.
-    """
-    if origin is None:
-        return environment
-    if environment not in (None, origin.environment):
-        raise InputRefused(
-            f"{origin.sentence()} {environment!r} is named.",
-            code="other_environment",
-            remedy="Leave --environment out to continue there; for another environment, import the catalog's own file.",
-        )
-    return origin.environment
-
-
-def refuse_other_catalog(origin: Origin, catalog: str | None) -> None:
-    """Raise InputRefused for a results file that is to go into another catalog than its own."""
-    if catalog not in (None, origin.catalog):
-        raise InputRefused(
-            f"{origin.sentence()} The catalog {catalog!r} is named.",
-            code="other_catalog",
-            remedy="Leave --catalog out; for another catalog, import a file without the result columns.",
-        )
-
-
-def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environment: str) -> None:
-    """Raise InputRefused when a results file without its manifest may be another environment's."""
-    others = sorted({run.environment for run in runs_with_lease(ledger, catalog)} - {environment})
-    if others:
-        raise InputRefused(
-            f"{file} comes from an earlier run, and catalog {catalog!r} has runs in {', '.join(others)}: "
-            f"whether {environment!r} is meant is not known.",
-            code="environment_unknown",
-            remedy="Name the environment with --environment, or leave the file in its results folder.",
-        )
-
-
-def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edition: str | None) -> None:
-    """Raise InputRefused when a results file would lose an edition of the catalog.
-
-    `runs`: those that it may come from.
-    """
-    newest = next((run for run in runs if run.options.get("edition")), None)
-    known = newest.options.get("edition") if newest is not None else None
-    if newest is not None and known and known != edition:
-        none = "''" if edition is None else edition
-        raise InputRefused(
-            f"{file} comes from an earlier run, and {newest.run_id} of catalog {catalog!r} bought the "
-            f"edition {known!r}: whether the file is of that edition is not known.",
-            code="edition_unknown",
-            remedy=f"Name it with --edition {known}; or with --edition {none} for the products before it.",
-        )
-
-
-def _is_results_file(source: Path) -> bool:
-    """By its header, which is in letters that every encoding has in common, but for zeros between them."""
-    if not source.is_file():  # opening a pipe waits for whoever writes into it
-        return False
-    try:
-        with source.open("rb") as file:
-            beginning = file.read(_BEGINNING).replace(b"\0", b"").decode("latin-1").lstrip(_MARKS)
-        rows = csv.reader(io.StringIO(beginning, newline=""))
-        return is_results_header(next((row for row in rows if any(map(str.strip, row))), []))
-    except (OSError, ValueError, csv.Error):
-        return False
+    edition = record.options.get("edition") or ""
+    for what, its, asked in (
+        ("environment", record.environment, request.environment),
+        ("catalog", record.catalog, request.catalog),
+        ("edition", edition, request.edition),
+    ):
+        if asked is not None and asked != its:
+            raise InputRefused(
+                f"{origin_note(name, record)} The {what} {asked!r} is named.",
+                code=f"other_{what}",
+                remedy=f"Leave --{what} out to go on there; for another {what}, import the catalog's own file.",
+            )

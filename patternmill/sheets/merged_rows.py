@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -16,11 +16,10 @@ from patternmill.catalog.row_corrections import (
     Correction,
     CorrectionEnd,
     Overlay,
-    RowCells,
     cells_of_rows,
     column_indexes,
 )
-from patternmill.catalog.rows import BYTE_ORDER_MARK, sku_key
+from patternmill.catalog.rows import BYTE_ORDER_MARK
 from patternmill.sheets.csv_reader import parse_catalog
 
 
@@ -44,15 +43,8 @@ def merge(file: CatalogFile, corrections: Iterable[Correction]) -> tuple[Catalog
             else:
                 in_source = found == one.value
                 ended.append((one, CorrectionEnd.IN_SOURCE if in_source else CorrectionEnd.SOURCE_CHANGED))
-    overlay = Overlay(tuple(merged), tuple(_unfound(rows, of_row)), ended=tuple(ended))
+    overlay = Overlay(tuple(merged), ended=tuple(ended))
     return (_rewritten(file, changed) if changed else file), overlay
-
-
-def _unfound(rows: Sequence[RowCells], of_row: Mapping[str, Sequence[Correction]]) -> Iterator[Correction]:
-    """Corrections of a double or missing sku which there still is, in rows with other cells."""
-    keys, skus = {row.key for row in rows}, {sku_key(row.cells["sku"]) for row in rows if not row.has_own_sku}
-    for source_row in (row for row in of_row if row not in keys):
-        yield from (one for one in of_row[source_row] if one.column == "sku" and sku_key(one.was) in skus)
 
 
 def _rewritten(file: CatalogFile, changed: Mapping[int, Mapping[str, str]]) -> CatalogFile:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.integrity import problems
@@ -22,9 +23,10 @@ from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import RetryRequest
+from patternmill.runs.results_input import run_of_file
 from patternmill.runs.retry import select_rows
 from patternmill.runs.run import RunEnding
-from patternmill.runs.spec import RunSpec, origin_of
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from studio.testing import Studio
 
@@ -104,7 +106,12 @@ class Chains:
         """The failures of the last run, from the folder that they were written to."""
         file = self.home / "out" / "failures.csv"
         spec = RunSpec(
-            file, "spring", self.settings, RunOptions(), origin=origin_of(file), out=self.home / "out-again"
+            file,
+            "spring",
+            self.settings,
+            RunOptions(),
+            origin=run_of_file(file, NO_CHOICES, self.settings),
+            out=self.home / "out-again",
         )
         return self._run(spec)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -91,21 +90,6 @@ def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
     assert ledger.rows_of(RUN, 5, 7) == rows[5:8]
     assert ledger.rows_of(RUN, 25, 99) == []
     assert ledger.row_count(RunId("unknown")) == 0
-
-
-def test_rows_that_share_a_sku_are_found(ledger: Ledger) -> None:
-    """By why they were refused, whichever of their faults that is; a prompt about it is none."""
-    faults = [("empty_prompt", "duplicate_sku"), ("empty_prompt",)]
-    texts = [json.dumps({"problems": [{"code": code} for code in codes]}) for codes in faults]
-    add_run(ledger)
-    with ledger.transaction():
-        ledger.add_rows(
-            RUN, [run_row(0, row=texts[1]), run_row(1, "p", "q", '{"prompt":"\\"duplicate_sku\\""}')]
-        )
-    assert not ledger.has_twins(RUN)
-    with ledger.transaction():
-        ledger.add_rows(RUN, [run_row(2, row=texts[0])])
-    assert ledger.has_twins(RUN)
 
 
 def test_writing_no_rows(ledger: Ledger) -> None:

@@ -294,8 +294,8 @@ def test_marks_are_named_before_what_is_only_dear() -> None:
 
 def test_what_results_say_of_rows_is_no_mark() -> None:
     """A results file that comes back as the input: its own columns are not those of a person."""
-    header = "sku,prompt,category,status,product_id,pattern_id,error_code,error"
-    assert find_lint(checked(f"{header}\nA,herons,Mug,cancelled,,,x,do not order\n"), FREE) == ()
+    header = "sku,prompt,category,status,product_id,pattern_id,error_code,error,run"
+    assert find_lint(checked(f"{header}\nA,herons,Mug,cancelled,,,x,do not order,r\n"), FREE) == ()
 
 
 def test_marked_rows_are_silenced() -> None:

@@ -166,7 +166,7 @@ def test_json_selections_under_another_name_are_refused(header: str) -> None:
 def test_result_columns_are_ignored() -> None:
     """A result whose status is the value of some option."""
     odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), None)
-    text = "sku,prompt,category,status,product_id,pattern_id,error_code,error\nA,b,Mug,failed,,,x,y\n"
+    text = "sku,prompt,category,status,product_id,pattern_id,error_code,error,run\nA,b,Mug,failed,,,x,y,r\n"
     assert codes(checked(text, odd)) == {}
 
 

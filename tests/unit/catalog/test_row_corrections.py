@@ -12,13 +12,11 @@ from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_corrections import (
-    SHAPE,
     Correction,
     CorrectionEnd,
     cells_of_rows,
     composed,
     differences,
-    paired,
 )
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.sheets.merged_rows import merge
@@ -32,9 +30,9 @@ def catalog(*rows: str, header: str = HEADER, mapping: dict[str, str] | None = N
 
 
 def found(before: CatalogFile, now: CatalogFile) -> list[Correction]:
-    """As after a run that refused every row."""
-    old = [replace(row, was_refused=True) for row in cells_of_rows(before)]
-    return [one for pair in paired(old, cells_of_rows(now)) for one in differences(*pair)]
+    """As a run finds them in a results file."""
+    old = {row.key: row for row in cells_of_rows(before) if row.key}
+    return [one for row in cells_of_rows(now) if row.key in old for one in differences(old[row.key], row)]
 
 
 def changes(before: CatalogFile, now: CatalogFile) -> list[tuple[str, str, str, str]]:
@@ -54,25 +52,13 @@ def test_changed_cells_of_the_contract_are_found() -> None:
     assert changes(BEFORE, now) == [("A", "category", "Cusion", "Cushion")]
 
 
-def test_refused_sku_may_be_corrected() -> None:
-    """The row is known by all else; or by its place, when more than the sku was changed."""
-    assert changes(BEFORE, catalog("C,ferns,Mug,S,z")) == [("C", "sku", "", "C")]
-    now = catalog("A,blue herons,Cusion,S,x", "B,TBD,Mug,S,y", "C,green ferns,Mug,S,z")
-    assert changes(BEFORE, now) == [("C", "sku", "", "C"), ("C", "prompt", "ferns", "green ferns")]
-
-
-def test_another_sku_of_an_accepted_row_is_another_row() -> None:
-    old = cells_of_rows(catalog("A,blue herons,Mug,S,x"))
-    assert list(paired(old, cells_of_rows(catalog("B,blue herons,Mug,S,x")))) == []
-
-
-def test_rows_with_one_sku_are_told_apart_by_their_cells() -> None:
-    before = catalog("A,geese,Mug,S,", "A,foxes,Mug,S,", "A,foxes,Mug,S,")
-    assert len({row.key for row in cells_of_rows(before)}) == 3
-    now = catalog("A,geese,Mug,S,", "B,foxes,Mug,S,", "C,foxes,Mug,S,")
-    merged, overlay = merge(before, found(before, now))
-    assert cells(merged) == cells(now)
-    assert len(overlay.merged) == 2
+def test_rows_are_known_by_their_sku() -> None:
+    """Another sku is another row, and of rows that share one nobody knows which is which."""
+    assert changes(BEFORE, catalog("C,ferns,Mug,S,z", "b,TBD,Mug,M,y")) == [
+        ("b", "sku", "B", "b"),
+        ("b", "option:size", "S", "M"),
+    ]
+    assert changes(catalog("A,geese,Mug,S,", "A,foxes,Mug,S,"), catalog("A,geese,Tote,S,")) == []
 
 
 def test_corrections_are_merged_into_what_they_corrected() -> None:
@@ -121,18 +107,16 @@ def test_columns_that_the_source_lacks_are_added() -> None:
 
 
 def test_surplus_cells_are_corrected() -> None:
-    """Once the code of the earlier run is cleared; until then the row stays as it is.
+    """With any other cell of the row: its shape alone is not in results.
 
     A column that is only carried has the source's text, which a comma too many has moved into it.
     """
     before = catalog("A,ferns, in rain,Mug,S,x")
-    header = f"{HEADER},status,product_id,pattern_id,error_code,error"
-    now = catalog('A,"ferns, in rain",Mug,S,x,refused,,,,', header=header)
+    header = f"{HEADER},run"
+    now = catalog('A,"ferns, in rain",Mug,S,x,run-1', header=header)
     merged, _ = merge(before, found(before, now))
     assert cells(merged) == [("A", "ferns, in rain", "Mug", "S", "S")]
-    still = catalog('A,"ferns, in rain",Mug,S,x,refused,,,surplus_cells,', header=header)
-    assert SHAPE not in {one.column for one in found(before, still)}
-    assert len(cells(merge(before, found(before, still))[0])[0]) == 6
+    assert found(before, catalog("A,ferns, in rain,Mug,S,run-1", header=header)) == []
 
 
 def test_correction_of_a_correction_leads_from_the_source() -> None:
@@ -155,13 +139,6 @@ def test_the_same_file_once_more_leaves_what_its_first_time_found() -> None:
     assert composed([earlier, known], [again]) == ([], [])
     other = replace(again, value="Mug")
     assert composed([earlier, known], [other]) == ([replace(other, was="Cusion")], [known])
-
-
-def test_a_row_without_a_sku_is_corrected_once_by_one_file() -> None:
-    known = Correction("row:d", "sku:c", "C", "sku", "", "C", "run-2")
-    assert composed([known], [replace(known, run_id="")]) == ([], [])
-    other = replace(known, row="sku:d", sku="D", value="D", run_id="")
-    assert composed([known], [other]) == ([other], [known])
 
 
 texts = st.sampled_from(["", "A", "B", "a", "ferns", "two\nlines", "=1+1", 'quo"te', "x,y"])

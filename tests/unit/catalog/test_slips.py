@@ -289,9 +289,9 @@ def test_header_that_is_repeated_is_named_once(row: str) -> None:
 
 def test_stray_rows_of_results_are_named_as_before() -> None:
     """Columns that a run, or a correction, added since have no part in them."""
-    header = "sku,prompt,category,option:size,status,error_code,error"
+    header = "sku,prompt,category,option:size,status,error_code,error,run"
     found = checked(
-        f"{header}\nsku,prompt,category,,refused,repeated_header,the row is\nSumme,,,,refused,totals_row,the row is\n"
+        f"{header}\nsku,prompt,category,,refused,repeated_header,x,r\nSumme,,,,refused,totals_row,x,r\n"
     )
     assert codes(found) == {2: ["repeated_header"], 3: ["totals_row"]}
 

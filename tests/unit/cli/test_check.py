@@ -11,7 +11,6 @@ import pytest
 
 from cli import main
 from patternmill.runs.spec import catalog_name
-from patternmill.settings import Settings
 from tests.unit.sheets.sheet_files import workbook
 
 ROWS = """sku,prompt,category,option:size,option:fabric,option:finish
@@ -101,7 +100,7 @@ def test_copy_that_is_right_can_be_imported(file: Path, capsys: pytest.CaptureFi
     )
     assert main.run(["check", str(file), "--fix", "--yes"]) == 0
     assert capsys.readouterr().out.endswith("Next: patternmill import spring.corrected.csv\n")
-    assert catalog_name(Path("spring.corrected.csv"), Settings(_env_file=None)) == ("spring", False)
+    assert catalog_name(Path("spring.corrected.csv")) == "spring"
 
 
 def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +88,12 @@ def test_parameters_have_no_secrets_of_an_address() -> None:
     assert "canary" not in f"{parameters} {request!r}"
 
 
-def test_check_reads_the_offer_of_the_manifests_environment(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_of_results_is_of_their_environment(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """The same rows are checked that an import would make."""
-    (home.parent / "failures.csv").write_text(ROWS)
-    (home.parent / "manifest.json").write_text(json.dumps(_manifest("production")))
-    assert main.run(["check", "failures.csv", "--environment", "staging"]) == 2
-    assert "environment production" in capsys.readouterr().err
+    run = past.begin(HERON)
+    Path("x.csv").write_text(f"sku,prompt,category,run\nH-1,blue herons,Mug,{run.record.run_id}\n")
+    assert main.run(["check", "x.csv", "--environment", "production"]) == 2
+    assert "environment staging" in capsys.readouterr().err
 
 
 def test_check_ignores_the_offer_of_another_service(
@@ -111,23 +108,6 @@ def test_check_ignores_the_offer_of_another_service(
     for verb in (["check", "spring.csv"], ["import", "spring.csv", "--plan-only"]):
         assert main.run(verb) == 2
         assert "has asked http://127.0.0.1:9/v1 so far" in capsys.readouterr().err
-
-
-def _manifest(environment: str) -> dict[str, Any]:
-    return {
-        "run_id": "run-1",
-        "catalog": "spring",
-        "environment": environment,
-        "studio_url": "http://127.0.0.1:9/v1",
-        "outcome": "Completed",
-        "reason": None,
-        "started_at": "2027-01-15T12:00:00+00:00",
-        "ended_at": None,
-        "input": {"name": "spring.csv", "sha256": "0", "encoding": None},
-        "counts": dict.fromkeys(("rows", "products", "patterns", "product_attempts", "pattern_attempts"), 0)
-        | {"by_status": {}},
-        "files": {},
-    }
 
 
 def test_malformed_catalog_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

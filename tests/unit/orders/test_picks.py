@@ -54,7 +54,7 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
 
 def test_results_file_with_a_further_column(tmp_path: Path) -> None:
     """Its cells are restored, as an import restores them."""
-    text = "sku,prompt,status,error_code,picked\n'-12,blue herons,succeeded,,x\n"
+    text = "sku,prompt,status,run,picked\n'-12,blue herons,succeeded,r,x\n"
     (pick,) = read_picks(file(tmp_path, text), 1).picks
     assert pick.sku == "-12"
 

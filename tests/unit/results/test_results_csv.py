@@ -28,7 +28,7 @@ CELL = st.one_of(TEXT, NASTY, st.sampled_from(["NA", "null", "007", "1e5", "TRUE
 def test_every_cell_is_read_back_unchanged(cells: list[tuple[str, str, str, str]]) -> None:
     """The catalog's own reader finds in results.csv what was in the input, row by row."""
     rows = [replace(row("A"), cells=line) for line in cells]
-    raw = b"".join(table(HEADER, ALL_COLUMNS, rows))
+    raw = b"".join(table("run-7", HEADER, ALL_COLUMNS, rows))
     again = parse_catalog(raw, name="results.csv")
     assert again.header == (*HEADER, *RESULT_COLUMNS)
     assert [record.cells[: len(HEADER)] for record in again.records] == cells
@@ -39,10 +39,10 @@ def test_result_columns_of_an_earlier_result_are_replaced() -> None:
     """Only carried columns are kept, then the new result columns."""
     header = ("sku", "status", "prompt", "category", "error_code")
     rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
-    raw = b"".join(table(header, (0, 2, 3), rows)).decode("utf-8-sig")
+    raw = b"".join(table("run-7", header, (0, 2, 3), rows)).decode("utf-8-sig")
     assert raw == (
-        "sku,prompt,category,status,product_id,pattern_id,error_code,error\r\n"
-        "A,herons,Cushion,succeeded,prd-A,pat-A,,\r\n"
+        "sku,prompt,category,status,product_id,pattern_id,error_code,error,run\r\n"
+        "A,herons,Cushion,succeeded,prd-A,pat-A,,,run-7\r\n"
     )
 
 
@@ -65,7 +65,7 @@ def test_surplus_cells_are_kept(tmp_path: Path) -> None:
     published([refused("A", cells=("A", "b", "c", "d", "one, two", 'say "x"'))], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
     assert len(line) == len(HEADER) + len(RESULT_COLUMNS)
-    assert line[-1] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
+    assert line[-2] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
 
 
 def test_failures_have_the_rows_that_need_a_person(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_formulas_of_the_service_are_defused(tmp_path: Path) -> None:
     hostile = {"product_id": "=ID", "error_code": "@code", "error": '=HYPERLINK("http://x")'}
     published([row("A", RowStatus.FAILED, **hostile)], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
-    assert line[5:] == ["'=ID", "", "'@code", '\'=HYPERLINK("http://x")']
+    assert line[5:-1] == ["'=ID", "", "'@code", '\'=HYPERLINK("http://x")']
 
 
 @pytest.mark.parametrize("error", ["nul \0 within", "half a pair \ud83d", "x" * (CELL_LIMIT * 5)])

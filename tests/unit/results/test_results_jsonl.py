@@ -16,7 +16,7 @@ from .builders import ALL_COLUMNS, HEADER, attempt, published, row, trace
 
 
 def objects(rows: list[RowResult], header: tuple[str, ...] = HEADER) -> list[dict[str, Any]]:
-    raw = b"".join(lines(header, range(len(header)), rows))
+    raw = b"".join(lines("run-7", header, range(len(header)), rows))
     return [json.loads(line) for line in raw.decode().split("\n")[:-1]]
 
 
@@ -79,7 +79,7 @@ def test_each_row_is_one_line(tmp_path: Path) -> None:
 
 
 def test_no_rows_make_an_empty_file() -> None:
-    assert b"".join(lines(HEADER, ALL_COLUMNS, [])) == b""
+    assert b"".join(lines("run-7", HEADER, ALL_COLUMNS, [])) == b""
 
 
 @pytest.mark.parametrize(

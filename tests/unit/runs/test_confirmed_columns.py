@@ -94,8 +94,7 @@ def test_another_catalogs_columns_are_not_used(desk: Desk) -> None:
     assert refused(desk, desk.file(text=THEIRS)).code == "no_known_columns"
 
 
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_come_back_without_a_question(desk: Desk, by_refresh: bool) -> None:
+def test_failures_come_back_without_a_question(desk: Desk) -> None:
     """By the mapping of their run, also where nothing is remembered any more."""
     remember()
     desk.service.on_follow["ferns"] = [failed(), failed()]
@@ -103,7 +102,7 @@ def test_failures_come_back_without_a_question(desk: Desk, by_refresh: bool) -> 
     assert first.ended.rows[RowStatus.FAILED] == 1
     with open_ledger(staging()) as ledger, ledger.transaction():
         assert ledger.forget_mapping("spring")
-    work = desk.run(desk.results())
+    work = desk.run(desk.saved("failures.csv", "x.csv", lambda rows: rows))
     assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
 
 
@@ -113,12 +112,12 @@ def test_column_with_the_name_of_a_result_is_a_note(desk: Desk) -> None:
     desk.service.on_follow["ferns"] = [failed(), failed()]
     text = "\n".join([f"{HEADER},Status", *(f"{line},sold out" for line in OWN.splitlines()[1:])])
     desk.run(desk.file(text=text))
-    written = desk.results().read_text("utf-8-sig")
+    written = (desk.folder / "results/spring/latest/failures.csv").read_text("utf-8-sig")
     assert written.startswith(f"{HEADER},note:Status,status,product_id,")
     assert "sold out,failed" in written
-    work = desk.run(desk.results())
+    work = desk.run(desk.saved("failures.csv", "x.csv", lambda rows: rows))
     assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
-    assert desk.run(desk.copy("results.csv"), catalog="spring").ended.outcome is Outcome.COMPLETED
+    assert desk.run(desk.saved("results.csv", "y.csv", lambda rows: rows)).ended.outcome is Outcome.COMPLETED
 
 
 def test_retry_reads_the_rows_as_their_run_did(desk: Desk) -> None:

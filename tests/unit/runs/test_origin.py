@@ -1,11 +1,13 @@
-"""Results files that come back: they go on with the catalog, the environment and the edition of their run."""
+"""Results files that come back, known by their column `run`: they go on where that run was, and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import gzip
 import json
 import os
-import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,13 +15,16 @@ from typing import Any
 
 import pytest
 
+from patternmill.catalog.problems import RowCode
+from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.results_input import run_of_file
 from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision, Settlement, settle
-from patternmill.runs.spec import import_spec, origin_of, refresh_spec, retry_spec
+from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
 from patternmill.service.outcomes import Refused
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
@@ -32,22 +37,38 @@ FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owl
 URLS = '{"staging": "http://127.0.0.1:9/v1", "production": "http://127.0.0.1:10/v1"}'
 
 
+Cells = dict[str, str]
+Edit = Callable[[list[Cells]], list[Cells]]
+
+
 @dataclass
 class Desk:
     """A folder in which commands are given, one after another."""
 
     folder: Path
     service: Service
+    #: The ID of the first run.
+    first: str = ""
 
     def file(self, name: str = "spring.csv", text: str = FOUR) -> Path:
         (self.folder / name).write_text(text, encoding="utf-8")
         return self.folder / name
 
-    def results(self, name: str = "failures.csv", catalog: str = "spring") -> Path:
-        return self.folder / "results" / catalog / "latest" / name
+    def rows(self, file: Path) -> list[Cells]:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            return list(csv.DictReader(lines))
 
-    def copy(self, name: str = "failures.csv", to: str = "mended.csv") -> Path:
-        return Path(shutil.copyfile(self.results(name), self.folder / to))
+    def saved(self, name: str, at: str, edit: Edit) -> Path:
+        """A file of the first run, as a person edits it and saves it there."""
+        run_id = self.first
+        rows = edit(self.rows(self.folder / "results" / "spring" / run_id / name))
+        file = self.folder / at.replace("RUN", run_id)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w", encoding="utf-8-sig", newline="") as lines:
+            writer = csv.DictWriter(lines, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return file
 
     def run(self, source: Path, **asked: Any) -> Pipeline:
         return self._through(Pipeline(import_spec(ImportRequest(file=source, **asked))))
@@ -63,7 +84,9 @@ class Desk:
                 await work.run_through()
             return work
 
-        return asyncio.run(asyncio.wait_for(main(), 30))
+        done = asyncio.run(asyncio.wait_for(main(), 30))
+        self.first = self.first or done.ended.record.run_id
+        return done
 
 
 @pytest.fixture
@@ -81,81 +104,187 @@ def desk(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.Monke
     return Desk(tmp_path, service)
 
 
-def edition_with_failures(desk: Desk) -> None:
-    """The first edition whole, of the second the ferns failed."""
-    source = desk.file()
-    desk.run(source)
+def as_it_is(rows: list[Cells]) -> list[Cells]:
+    return rows
+
+
+def changed(**cells: str) -> Edit:
+    """Cells of the first row."""
+    return lambda rows: [rows[0] | {name.replace("_", ":"): text for name, text in cells.items()}, *rows[1:]]
+
+
+def without(*names: str) -> Edit:
+    return lambda rows: [{name: text for name, text in row.items() if name not in names} for row in rows]
+
+
+def twice(rows: list[Cells]) -> list[Cells]:
+    """With the rows of another run below."""
+    return [*rows, rows[0] | {"sku": "F-2", "run": "20270101-120000-abcdef"}]
+
+
+@pytest.fixture
+def production(desk: Desk) -> Desk:
+    """A run of an edition in production, in which the ferns failed; staging and no edition are newer."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(source, edition="second")
+    desk.run(desk.file(), environment="production", edition="second")
+    desk.run(desk.file("other.csv", FOUR.replace("ferns", "moss")), catalog="spring")
+    return desk
 
 
-@pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_of_an_edition_stay_in_that_edition(desk: Desk, name: str, by_refresh: bool) -> None:
-    """The old product is not reported as this edition's, and the edition is not left."""
-    edition_with_failures(desk)
-    before = len(desk.service.bought)
-    work = (desk.refresh if by_refresh else desk.run)(desk.results(name))
-    assert work.ended.record.options["edition"] == "second"
-    assert desk.service.bought[before:] == ["ferns", "F-1"]
-
-
-def test_named_edition_wins(desk: Desk) -> None:
-    """Another one, or none: what was made without an edition costs nothing."""
-    edition_with_failures(desk)
-    before = len(desk.service.bought)
-    work = desk.run(desk.results(), edition="")
-    assert (work.ended.record.options["edition"], work.ended.outcome) == (None, Outcome.COMPLETED)
-    assert desk.service.bought[before:] == []
-
-
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_copy_without_a_manifest_keeps_the_edition(desk: Desk, by_refresh: bool) -> None:
-    """It does not name its edition."""
-    edition_with_failures(desk)
-    run, copy = (desk.refresh if by_refresh else desk.run), desk.copy()
-    with pytest.raises(InputRefused, match=r"'second'.*--edition second.*--edition ''") as caught:
-        run(copy, catalog="spring", environment="staging")
-    assert caught.value.code == "edition_unknown"
-    before = len(desk.service.bought)
-    ended = run(copy, catalog="spring", environment="staging", edition="").ended
-    assert ended.rows == {RowStatus.SUCCEEDED: 1}
-    assert desk.service.bought[before:] == []
-
-
-def test_copy_with_its_edition_named(desk: Desk) -> None:
-    edition_with_failures(desk)
-    before = len(desk.service.bought)
-    desk.run(desk.copy(), catalog="spring", edition="second")
-    assert desk.service.bought[before:] == ["ferns", "F-1"]
-
-
-def test_older_results_file_keeps_the_later_edition(desk: Desk) -> None:
-    """Its manifest names its own edition, none, which the catalog has left behind."""
-    source = desk.file()
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    older = desk.run(source).published.path("failures.csv")
-    desk.run(source, edition="second")
-    with pytest.raises(InputRefused, match="edition 'second'"):
-        desk.run(older)
-    assert desk.run(older, edition="second").ended.outcome is Outcome.COMPLETED
-
-
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_are_made_in_the_environment_of_their_run(desk: Desk, by_refresh: bool) -> None:
-    """Production's failures are not bought in staging, and a message says so."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production")
-    failures = desk.results()
-    assert import_spec(ImportRequest(file=failures)).settings.environment == "production"
-    assert (
-        refresh_spec(RefreshRequest(source=str(failures), catalog="spring")).settings.environment
-        == "production"
+@pytest.mark.parametrize(
+    ("at", "edit", "bought"),
+    [
+        ("results/spring/RUN/failures.csv", as_it_is, ["ferns", "F-1"]),
+        ("elsewhere/mended.csv", changed(prompt="tall ferns"), ["tall ferns", "F-1"]),
+        ("results/summer/RUN/results.csv", changed(sku=" f-1 "), ["ferns", "F-1"]),
+        (
+            "run-alone.csv",
+            without("status", "product_id", "pattern_id", "error_code", "error"),
+            ["ferns", "F-1"],
+        ),
+        ("other-results.csv", changed(status="succeeded", error_code=""), ["ferns", "F-1"]),
+        ("new-sku.csv", changed(sku="F-9"), []),
+        (
+            "new-row.csv",
+            lambda rows: [*rows, rows[0] | {"sku": "F-9", "prompt": "figs", "run": ""}],
+            ["ferns", "F-1"],
+        ),
+    ],
+    ids=lambda value: Path(value).name if isinstance(value, str) else "",
+)
+def test_failures_go_on_where_their_run_was(production: Desk, at: str, edit: Edit, bought: list[str]) -> None:
+    """Wherever the file lies and whatever it is called: catalog, environment and edition are the ledger's."""
+    file = production.saved("failures.csv", at, edit)
+    before = len(production.service.bought)
+    work = production.run(file)
+    record = work.ended.record
+    assert (record.catalog, record.environment, record.options["edition"]) == (
+        "spring",
+        "production",
+        "second",
     )
-    work = (desk.refresh if by_refresh else desk.run)(failures)
-    assert work.ended.record.environment == "production"
     assert work.spec.settings.studio_url == "http://127.0.0.1:10/v1"
-    assert any("environment production" in note for note in work.checked.notes)
+    assert production.service.bought[before:] == bought
+    new = [row.sku for row in work.checked.problems if row.code is RowCode.NOT_IN_RUN]
+    assert new == (["F-9"] if any(row["sku"] == "F-9" for row in production.rows(file)) else [])
+
+
+@pytest.mark.parametrize("edit", [as_it_is, lambda rows: rows[1:]])
+def test_failed_rows_of_results_are_not_tried_again(production: Desk, edit: Edit) -> None:
+    """Nor are its other rows bought again."""
+    before = list(production.service.bought)
+    work = production.run(production.saved("results.csv", "all.csv", edit))
+    assert work.ended.rows[RowStatus.FAILED] == 1
+    assert production.service.bought == before
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "asked", "code", "says"),
+    [
+        ("failures.csv", twice, {}, "several_runs", "RUN and 20270101-120000-abcdef"),
+        ("results.csv", twice, {}, "several_runs", "RUN and 20270101-120000-abcdef"),
+        ("failures.csv", changed(run="20270101-120000-abcdef"), {}, "unknown_run", "20270101-120000-abcdef"),
+        ("failures.csv", changed(run=""), {}, "unknown_run", "names no run"),
+        (
+            "failures.csv",
+            as_it_is,
+            {"environment": "staging"},
+            "other_environment",
+            "production.*'staging' is named",
+        ),
+        ("failures.csv", as_it_is, {"catalog": "summer"}, "other_catalog", "spring.*'summer' is named"),
+        ("failures.csv", as_it_is, {"edition": "third"}, "other_edition", "second.*'third' is named"),
+        ("failures.csv", as_it_is, {"edition": ""}, "other_edition", "second.*'' is named"),
+        ("failures.csv", without("run"), {}, "reserved_column", "'status'|`status`"),
+    ],
+)
+def test_refused_results(
+    production: Desk, name: str, edit: Edit, asked: dict[str, str], code: str, says: str
+) -> None:
+    """Before anything is spent."""
+    before, run_id = len(production.service.creates), production.first
+    with pytest.raises(InputRefused, match=says.replace("RUN", run_id)) as caught:
+        production.run(production.saved(name, "x.csv", edit), **asked)
+    assert caught.value.code == code
+    assert len(production.service.creates) == before
+
+
+def test_results_of_another_ledger_are_refused(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older backup, or another folder, knows nothing of what the file's rows have bought."""
+    file = production.saved("results.csv", "x.csv", as_it_is)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(production.folder / "new"))
+    with pytest.raises(InputRefused, match=f"{production.first}, which this ledger lacks") as caught:
+        production.run(file)
+    assert caught.value.code == "unknown_run"
+
+
+def test_production_is_confirmed_as_ever(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATTERNMILL_CONFIRM_ABOVE", "1")
+    with pytest.raises(ConfigurationError, match="production"):
+        production.run(production.saved("failures.csv", "x.csv", as_it_is))
+    assert production.run(production.saved("failures.csv", "x.csv", as_it_is), confirm="production").ended
+
+
+@pytest.mark.parametrize("header", ["run", " Run "])
+def test_source_has_no_column_run(desk: Desk, header: str) -> None:
+    """A refresh follows its source; a sheet that is from no run is not taken for results."""
+    lines = FOUR.splitlines()
+    text = "\n".join([f"{lines[0]},{header}", *(f"{line},3" for line in lines[1:])])
+    with pytest.raises(InputRefused, match="note:run") as caught:
+        desk.refresh(desk.file(text=text))
+    assert caught.value.code == "reserved_column"
+    with pytest.raises(InputRefused, match="note:run"):
+        desk.run(desk.file(text=text))
+    assert desk.service.creates == []
+
+
+def test_refresh_does_not_take_results(production: Desk) -> None:
+    with pytest.raises(InputRefused, match="patternmill import") as caught:
+        production.refresh(production.saved("results.csv", "x.csv", as_it_is))
+    assert caught.value.code == "reserved_column"
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        lambda text: f"\r\n{text}".encode("utf-8-sig"),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("cp1252"),
+        lambda text: text.replace(",", ";").encode(),
+        lambda text: text.replace(",", "\t").encode(),
+        lambda text: gzip.compress(text.encode()),
+    ],
+    ids=["blank line first", "utf-16", "cp1252", "semicolons", "tabs", "gzip"],
+)
+def test_results_are_known_however_a_spreadsheet_saves_them(
+    production: Desk, saved: Callable[[str], bytes]
+) -> None:
+    file = production.saved("failures.csv", "x.csv", without("error"))
+    file.write_bytes(saved(file.read_text("utf-8-sig")))
+    spec = import_spec(ImportRequest(file=file))
+    assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "production", "second")
+
+
+def test_row_with_a_comma_too_many_is_read_once_it_is_corrected(desk: Desk) -> None:
+    """Its surplus cells are not in the file: as it was, it would be another row."""
+    lines = FOUR.splitlines()
+    desk.run(desk.file(text="\n".join([*lines[:3], "F-1,ferns,Tote,F-1, in rain", lines[4]])))
+    before = len(desk.service.bought)
+    work = desk.run(desk.saved("failures.csv", "x.csv", as_it_is))
+    assert [row.code for row in work.checked.problems][:1] == [RowCode.SURPLUS_CELLS]
+    assert len(desk.service.bought) == before
+    desk.run(desk.saved("failures.csv", "y.csv", changed(prompt="ferns, in rain")))
+    assert desk.service.bought[before:] == ["ferns, in rain", "F-1"]
+
+
+def test_catalog_is_written_whole_at_the_end_of_each_run(production: Desk) -> None:
+    """For feeds: of each environment a file, with the rows that this run did not have too."""
+    production.run(production.saved("failures.csv", "x.csv", as_it_is))
+    folder = production.folder / "results" / "spring"
+    rows = {row["sku"]: row["prompt"] for row in production.rows(folder / "catalog-production.csv")}
+    assert rows == {"H-1": "herons", "H-2": "herons", "F-1": "ferns", "O-1": "owls"}
+    assert {row["prompt"] for row in production.rows(folder / "catalog.csv")} == {"herons", "moss", "owls"}
+    assert [row["sku"] for row in production.rows(folder / "latest" / "results.csv")] == ["F-1"]
 
 
 def test_each_environment_keeps_a_link_to_its_latest_results(desk: Desk) -> None:
@@ -167,73 +296,20 @@ def test_each_environment_keeps_a_link_to_its_latest_results(desk: Desk) -> None
     assert (folder / "latest-production").resolve().name == production
 
 
-def test_environment_of_the_settings_is_no_choice(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PATTERNMILL_ENVIRONMENT holds for every file, not for this one."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production")
-    monkeypatch.setenv("PATTERNMILL_ENVIRONMENT", "staging")
-    assert desk.run(desk.results()).ended.record.environment == "production"
-
-
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_other_environment_or_catalog_than_the_manifests_is_refused(desk: Desk, by_refresh: bool) -> None:
-    """A results file of production is not bought elsewhere."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production")
-    run, before = (desk.refresh if by_refresh else desk.run), len(desk.service.creates)
-    with pytest.raises(InputRefused, match=r"environment production.*'staging' is named"):
-        run(desk.results(), environment="staging")
-    with pytest.raises(InputRefused, match=r"catalog spring.*'summer' is named"):
-        run(desk.results(), catalog="summer")
-    with pytest.raises(InputRefused, match="'staging' is named"):
-        import_spec(ImportRequest(file=desk.results(), environment="staging"))
-    assert len(desk.service.creates) == before
-
-
-def test_copy_of_another_environment_is_refused_until_one_is_named(desk: Desk) -> None:
-    """The catalog's name does not imply the environment."""
-    desk.service.on_follow["ferns"] = [failed() for _ in range(4)]
-    desk.run(desk.file(), environment="production")
-    copy, before = desk.copy(), len(desk.service.creates)
-    with pytest.raises(InputRefused, match=r"has runs in production.*--environment"):
-        desk.run(copy, catalog="spring")
-    assert len(desk.service.creates) == before
-    assert desk.run(copy, catalog="spring", environment="production").ended.record.environment == "production"
-
-
 def test_own_file_goes_to_the_requested_scope(desk: Desk) -> None:
-    """Also from a folder of results: only a file with the result columns is a results file."""
+    """Also from a folder of results: only a file with the column `run` is a results file."""
     desk.run(desk.file(), environment="production", out=desk.folder)
-    work = desk.run(desk.file("autumn.csv"), catalog="autumn", environment="staging", out=desk.folder / "out")
+    work = desk.run(
+        desk.file("results.csv"), catalog="autumn", environment="staging", out=desk.folder / "out"
+    )
     assert (work.spec.catalog, work.spec.settings.environment) == ("autumn", "staging")
-
-
-def test_unreadable_manifest_is_ignored(desk: Desk) -> None:
-    """With the catalog named; the ledger decides then."""
-    edition_with_failures(desk)
-    failures = desk.results()
-    (failures.resolve().parent / "manifest.json").write_text("{}")
-    with pytest.raises(InputRefused, match="edition 'second'"):
-        desk.run(failures, catalog="spring")
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
-def test_results_file_is_recognised_in_every_encoding(desk: Desk, encoding: str) -> None:
-    """As spreadsheets save it, with blank lines before the header too."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production")
-    failures = desk.results()
-    text = failures.read_text(encoding="utf-8-sig")
-    failures.write_bytes(f"\r\n{text}".encode(encoding))
-    spec = import_spec(ImportRequest(file=failures))
-    assert (spec.catalog, spec.settings.environment) == ("spring", "production")
 
 
 def test_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That would wait for a writer, before the refusal of pipes could be said."""
     os.mkfifo(tmp_path / "spring.csv")
     monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("opened"))
-    assert origin_of(tmp_path / "spring.csv") is None
+    assert run_of_file(tmp_path / "spring.csv", NO_CHOICES, load_settings()) is None
 
 
 def test_other_service_under_the_same_environment_is_refused(
@@ -311,48 +387,6 @@ def test_embedded_studio_binds_nothing(desk: Desk, monkeypatch: pytest.MonkeyPat
         assert desk.run(desk.file()).ended.outcome is Outcome.COMPLETED
 
 
-@pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
-def test_older_file_restores_no_old_content(desk: Desk, name: str) -> None:
-    """A row corrected since is refused as superseded; unchanged rows are tried again."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.service.on_follow["owls"] = [failed(), failed()]
-    first = desk.run(desk.file()).published.out
-    desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
-    bought = len(desk.service.bought)
-    work = desk.run(first / name)
-    found = {row.sku: row for row in work.checked.problems}
-    assert found["F-1"].code.value == "superseded"
-    assert "asked for it with other content" in found["F-1"].message
-    assert desk.service.bought[bought:] == ["owls", "O-1"]
-    with open_ledger(load_settings(), must_exist=True) as ledger:
-        has = {row.sku: row.content.prompt for row in ledger.catalog_rows("staging", "spring")}
-    assert has == {"H-1": "herons", "H-2": "herons", "F-1": "tall ferns", "O-1": "owls"}
-
-
-def test_edited_row_of_an_older_file_is_a_new_request(desk: Desk) -> None:
-    """It is to change once more."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    first = desk.run(desk.file()).published.out
-    desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
-    failures = first / "failures.csv"
-    failures.write_bytes(failures.read_bytes().replace(b"ferns", b"small ferns"))
-    assert desk.run(failures).ended.outcome is Outcome.COMPLETED
-    assert desk.service.bought[-2:] == ["small ferns", "F-1"]
-
-
-@pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_without_result_columns_keep_their_scope(desk: Desk, by_refresh: bool) -> None:
-    """Whoever corrects a file may delete foreign columns."""
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production", edition="second")
-    failures = desk.results()
-    header, line = failures.read_text("utf-8-sig").splitlines()[:2]
-    width = header.split(",").index("status")
-    failures.write_text("\n".join(",".join(text.split(",")[:width]) for text in (header, line)) + "\n")
-    work = (desk.refresh if by_refresh else desk.run)(failures)
-    assert (work.ended.record.environment, work.ended.record.options["edition"]) == ("production", "second")
-
-
 def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) -> None:
     """Not by importing the files in which its row has failed since."""
     desk.service.on_create["ferns"] = [ANSWER_LOST]
@@ -367,7 +401,7 @@ def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) ->
     before = desk.service.bought
     desk.run(desk.file())
     for name in ("failures.csv", "results.csv"):
-        desk.run(desk.results(name))
+        desk.run(desk.folder / "results" / "spring" / "latest" / name)
         assert desk.service.bought == before
     with open_ledger(load_settings()) as ledger:
         chosen = select_rows(ledger, RetryRequest())

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.errors import ConfigurationError, InputRefused, Overlap
+from patternmill.errors import ConfigurationError, Overlap
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
@@ -78,26 +77,6 @@ def test_import_ends_with_its_files(imports: Imports, service: Service, tmp_path
     assert [row["sku"] for row in table(tmp_path / "out/failures.csv")] == ["F-1"]
 
 
-@pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
-def test_own_results_file_retries_failed_rows_only(
-    imports: Imports, service: Service, tmp_path: Path, name: str
-) -> None:
-    """Three times in a row; a made row costs nothing, a paid pattern is not bought again."""
-    service.on_follow["ferns"] = [failed() for _ in range(4)]
-    service.on_follow["O-1"] = [failed(), failed()]
-    imports(imports.file(FOUR), "out-0")
-    before = list(service.bought)
-    for number, outcome in enumerate(
-        [Outcome.COMPLETED_WITH_FAILURES, Outcome.COMPLETED, Outcome.COMPLETED], start=1
-    ):
-        source = tmp_path / f"out-{min(number - 1, 1)}" / name
-        work = imports(source, f"out-{number}")
-        assert work.ended.outcome is outcome
-    again = service.bought[len(before) :]
-    assert sorted(again) == ["F-1", "O-1", "ferns", "ferns", "ferns"]
-    assert service.bought.count("owls") == service.bought.count("herons") == 1
-
-
 def test_plain_file_retries_nothing(imports: Imports, service: Service) -> None:
     """Failed stays failed, until a person retries it."""
     service.on_follow["ferns"] = [failed(), failed()]
@@ -106,17 +85,6 @@ def test_plain_file_retries_nothing(imports: Imports, service: Service) -> None:
     bought = list(service.bought)
     assert imports(source, "out-1").ended.rows[RowStatus.FAILED] == 1
     assert service.bought == bought
-
-
-def test_copied_results_file_needs_its_catalog_named(imports: Imports, tmp_path: Path) -> None:
-    """Elsewhere, under another name, it would be bought anew in another catalog."""
-    imports(imports.file(FOUR), "out")
-    stray = tmp_path / "stray.csv"
-    stray.write_bytes((tmp_path / "out/results.csv").read_bytes())
-    assert catalog_name(tmp_path / "out/failures.csv", imports.shop.settings) == ("spring", True)
-    assert catalog_name(stray, imports.shop.settings) == ("stray", False)
-    with pytest.raises(InputRefused, match="which catalog"):
-        imports(stray, "out-2", catalog_named=False)
 
 
 def test_unreadable_offer_changes_no_identity(imports: Imports, service: Service) -> None:
@@ -253,27 +221,15 @@ def test_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
         ("é" * 99, "e" * 63),
     ],
 )
-def test_catalog_is_named_after_its_file(shop: Workshop, tmp_path: Path, file: str, name: str) -> None:
+def test_catalog_is_named_after_its_file(tmp_path: Path, file: str, name: str) -> None:
     """In lower case and dashes, in the letters of the alphabet: no two files become one for a letter left out."""
-    assert catalog_name(tmp_path / file, shop.settings) == (name, False)
+    assert catalog_name(tmp_path / file) == name
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_catalog_that_an_earlier_version_named_keeps_its_name(
-    imports: Imports, tmp_path: Path, form: Literal["NFC", "NFD"]
-) -> None:
-    """It left out what is no plain letter; under another name the rows would be bought once more."""
-    imports(imports.file(FOUR, "Größe.csv"), "out", catalog="gr-e")
-    file = tmp_path / "new" / unicodedata.normalize(form, "Größe.csv")
-    assert catalog_name(file, imports.shop.settings) == ("gr-e", False)
-    assert catalog_name(tmp_path / "Größe.corrected.csv", imports.shop.settings) == ("gr-e", False)
-    assert catalog_name(tmp_path / "Grüße.csv", imports.shop.settings) == ("grusse", False)
-
-
-def test_file_name_without_usable_characters_is_refused(shop: Workshop, tmp_path: Path) -> None:
+def test_file_name_without_usable_characters_is_refused(tmp_path: Path) -> None:
     """The person has to name the catalog."""
     with pytest.raises(ConfigurationError, match="--catalog"):
-        catalog_name(tmp_path / "—…—.csv", shop.settings)
+        catalog_name(tmp_path / "—…—.csv")
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", " a", "", ".", "a" * 64, "a\nb"])

@@ -71,7 +71,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 def test_cells_of_results_stay_defused(tmp_path: Path) -> None:
     """A corrected failures.csv is one still."""
     source = tmp_path / "failures.csv"
-    source.write_text("sku,prompt,category,status,error_code\n'=A,b,Mugg,refused,unknown_category\n")
+    source.write_text("sku,prompt,category,status,run\n'=A,b,Mugg,refused,run-1\n")
     assert copy_of(source, Edits(cells={(2, 1): "=b"})).decode().splitlines()[1].startswith("'=A,'=b,Mugg")
 
 

@@ -109,8 +109,8 @@ def test_results_are_read_back_as_their_input(rows: list[tuple[str, str]]) -> No
     """Defused cells of a results file are restored, so that its rows mean what they meant."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    writer.writerow(["sku", "prompt", "category", defuse("=note"), "status", "error_code"])
-    writer.writerows([defuse(sku), "b", "Mug", defuse(note), "succeeded", ""] for sku, note in rows)
+    writer.writerow(["sku", "prompt", "category", defuse("=note"), "status", "run"])
+    writer.writerows([defuse(sku), "b", "Mug", defuse(note), "succeeded", "run-1"] for sku, note in rows)
     file = catalog(text.getvalue())
     assert [(record.cells[0], record.cells[3]) for record in file.records] == rows
     assert file.header[3] == "=note"
@@ -125,11 +125,11 @@ def test_quotes_of_other_files_are_kept() -> None:
 
 def test_columns_are_found_in_any_spelling() -> None:
     """Known columns, options, results and carried ones are distinguished; the header stays as written."""
-    file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,Error_Code,status\nx,A,S,b,Mug,,\n")
+    file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,RUN,status\nx,A,S,b,Mug,,\n")
     columns = file.columns
     assert (columns.sku, columns.prompt, columns.category, columns.selections) == (1, 3, 4, None)
     assert [(option.index, option.name) for option in columns.options] == [(2, "Size")]
-    assert (columns.results, columns.carried, columns.is_results_file) == ((5, 6), (0,), True)
+    assert (columns.results, columns.carried, columns.run) == ((5, 6), (0,), 5)
     assert file.header[1] == " SKU"
 
 

@@ -18,7 +18,7 @@ HEAD = "sku,prompt,category\n"
 GOOD = "A,herons,Mug\n"
 OPTIONS = "sku,prompt,category,option:size,option:fabric\n"
 JSON = "sku,prompt,category,selections\n"
-OURS = "sku,prompt,category,note,status,product_id,pattern_id,error_code,error\n"
+OURS = "sku,prompt,category,note,status,product_id,pattern_id,error_code,error,run\n"
 
 
 def bytes_of(text: str | bytes) -> bytes:
@@ -234,7 +234,7 @@ READ: dict[str, Odd] = {
     "selections with a number of 5,000 digits": Odd(
         selections('{"size": ' + "9" * 5000 + "}"), 1, {2: ["malformed_selections"]}
     ),
-    "our own results": Odd(OURS + "'-12,'=b,Mug,'@n,succeeded,p1,q1,,\nB,b,Nope,,refused,,,unknown_category,x\n", 2,
+    "our own results": Odd(OURS + "'-12,'=b,Mug,'@n,succeeded,p1,q1,,,r\nB,b,Nope,,refused,,,unknown_category,x,r\n", 2,
                            {3: ["unknown_category"]}),
     "an empty product_id column": Odd("sku,prompt,category,product_id\nA,b,Mug,\n", 1),
 }  # fmt: skip

@@ -139,8 +139,8 @@ def test_variants_of_a_shopify_product_have_what_its_first_row_says() -> None:
 
 def test_results_of_a_shopify_export_are_read_as_results() -> None:
     mapping = ColumnMapping.of({"Variant SKU": "sku", "Title": "prompt", "Type": "category"})
-    header = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,status,error_code\n"
-    file = read(f"{header}heron,Blue herons,Mug,,,H-1,failed,x\nheron,,,,,,not_started,\n".encode(), mapping)
+    header = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,status,run\n"
+    file = read(f"{header}heron,Blue herons,Mug,,,H-1,failed,r\nheron,,,,,,not_started,r\n".encode(), mapping)
     assert file.columns.is_results_file and file.layout is None
     assert [record.cells[1] for record in file.records] == ["Blue herons", ""]
 

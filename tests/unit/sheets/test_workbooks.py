@@ -23,7 +23,6 @@ from .sheet_files import (
     ROWS,
     TABLE,
     archive,
-    delimited,
     ods_row,
     open_document,
     raw_workbook,
@@ -131,19 +130,6 @@ def test_cell_that_displays_something_else_is_refused_with_its_address(
     assert shown in str(found.problems[0]) and "Artikel!B2" in str(found.problems[0])
     assert "format the cell as Text" in found.problems[0].remedy
     assert ("format `0`" in found.problems[0].remedy) == (value == 4006381333931)
-
-
-def test_refused_row_of_a_results_file_is_not_bought_uncorrected() -> None:
-    """There its date is a text like any other: it is refused until somebody has cleared the code."""
-    rows = [
-        ("sku", "prompt", "category", "status", "error_code"),
-        ("A", "2025-03-01", "Mug", "refused", "not_text"),
-    ]
-    found = checked(read(delimited(rows)))
-    assert codes(found) == {2: ["not_text"]}
-    assert "clear its `error_code` cell" in found.problems[0].remedy
-    rows[1] = ("A", "herons", "Mug", "refused", "")
-    assert codes(checked(read(delimited(rows)))) == {}
 
 
 def test_errors_and_formulas_without_a_result_are_refused() -> None:

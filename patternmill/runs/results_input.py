@@ -1,0 +1,171 @@
+"""Results files as input: known by their column `run` alone, and held to what the ledger has of that run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.remote import stable_bytes
+from patternmill.catalog.row_checks import CheckedCatalog, Entry
+from patternmill.catalog.row_corrections import SHAPE, RowCells, cells_of_rows, row_key
+from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key, tidy
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.errors import InputRefused
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger, every_ledger
+from patternmill.ledger.records import RunRecord, RunRow
+from patternmill.ledger.runs import RowOutcome, outcome_of_row
+from patternmill.results.row_files import input_file
+from patternmill.results.summary import FAILURES
+from patternmill.settings import Settings
+from patternmill.sheets.sheet_reader import read_table
+from patternmill.states import RowStatus
+from patternmill.text import plain
+
+_BEGINNING = 1 << 16
+#: Archives and compressed files have to be read to know.
+_NO_TEXT = (b"PK", b"\x1f\x8b")
+_NAMES_RUN = re.compile(
+    r'(?:^|[,;\t|"{\xef\xbb\xbf\xff\xfe])\s*run\s*(?:$|[,;\t|"])', re.IGNORECASE | re.MULTILINE
+)
+_MISFIT = "the row had surplus or missing cells in the run"
+#: What a results file does not show of a row that was refused: its cells are as many as the header's, and all texts.
+_UNSEEN = {
+    RowCode.SURPLUS_CELLS.value: _MISFIT,
+    RowCode.MISSING_CELLS.value: _MISFIT,
+    RowCode.NOT_TEXT.value: "a cell was a date, an error or a rounded number in the run's sheet",
+}
+
+
+def run_of_file(source: Path, choices: SheetChoices, settings: Settings) -> RunRecord | None:
+    """The run whose results file this is, wherever it lies; None for any other file.
+
+    Raises InputRefused when it names no run, several, or one that no ledger of this home has.
+    """
+    named = runs_named(source, choices)
+    if named is None:
+        return None
+    name = plain(source.name)
+    if len(named) != 1:
+        which = f"the runs {' and '.join(map(plain, sorted(named)[:2]))}" if named else "no run"
+        raise InputRefused(
+            f"{name} names {which} in its column `run`: whose results it has is not known.",
+            code="several_runs" if named else "unknown_run",
+            remedy="Import the results of one run at a time. If the sheet is not from a run, rename the column "
+            "(`note:run`, for instance).",
+        )
+    (run_id,) = named
+    for ledger in every_ledger(settings):
+        record = ledger.run(RunId(run_id))
+        if record is not None:
+            return record
+    raise unknown_run(name, run_id)
+
+
+def unknown_run(name: str, run_id: str) -> InputRefused:
+    return InputRefused(
+        f"{name} has results of run {plain(run_id)}, which this ledger lacks: what was bought for them is not known.",
+        code="unknown_run",
+        remedy="Import it where the ledger of that run is (PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL). If the sheet is "
+        "not from a run, rename its column `run` (`note:run`, for instance). Nothing was bought.",
+    )
+
+
+def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
+    """What is in the column `run`; None without one, and for what cannot be read: that is said when it is read."""
+    if not source.is_file():  # opening a pipe waits for whoever writes into it
+        return None
+    try:
+        with source.open("rb") as file:
+            beginning = file.read(_BEGINNING)
+        if not beginning.startswith(_NO_TEXT):
+            text = beginning.replace(b"\0", b"").decode("latin-1")
+            if _NAMES_RUN.search(text) is None:
+                return None
+        table = read_table(stable_bytes(source), source.name, choices)
+    except (OSError, InputRefused):
+        return None
+    header = table.header
+    index = next((i for i, cell in enumerate(header) if header_key(cell) == RUN_COLUMN), None)
+    if index is None:
+        return None
+    cells = (cells[index].strip() for _, cells in table.records if index < len(cells))
+    return set(filter(None, cells))
+
+
+def rows_of_run(ledger: Ledger, record: RunRecord) -> Mapping[str, RowCells]:
+    """The rows of a run's input by what identifies them.
+
+    Where that is a results file itself, a row's shape is that of the input of the run that it is from.
+    """
+    file = input_file(ledger, record)
+    rows = {row.key: row for row in cells_of_rows(file) if row.key}
+    refused = {row_key(sku) for _, sku, code in ledger.skus_of(record.run_id) if code in _UNSEEN}
+    before = ledger.run(RunId(file.runs[0])) if file.runs and refused else None
+    if before is not None:
+        earlier = rows_of_run(ledger, before)
+        for key in refused & rows.keys() & earlier.keys():
+            rows[key] = replace(rows[key], cells={**rows[key].cells, SHAPE: earlier[key].cells[SHAPE]})
+    return rows
+
+
+def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
+    """The rows of a run's results file without those that the run did not have: they are not new.
+
+    Nor is a row read anew that the run refused for what the file does not show, unless a cell of it was changed.
+    """
+    index = checked.file.columns.sku
+    codes = {row_key(sku): code for _, sku, code in ledger.skus_of(record.run_id)}
+    unseen = {key: code for key, code in codes.items() if code in _UNSEEN}
+    now = {row.key: row for row in cells_of_rows(checked.file)} if unseen else {}
+    before = rows_of_run(ledger, record) if unseen else {}
+    unchanged = {
+        key: code for key, code in unseen.items() if key in now and _is_same(before.get(key), now[key])
+    }
+
+    def held(entry: Entry) -> Entry:
+        sku = tidy(entry.record.cells[index]) if index < len(entry.record.cells) else ""
+        code = unchanged.get(row_key(sku))
+        if code is not None:
+            remedy = "correct its cells here, or the row in its source"
+            finding = Finding(None, RowCode(code), _UNSEEN[code], remedy)
+        elif entry.row is not None and row_key(sku) not in codes:
+            message = f"run {record.run_id}, whose results this file has, had no such sku"
+            remedy = "put new rows and new skus into the catalog's own file, and import that"
+            finding = Finding(None, RowCode.NOT_IN_RUN, message, remedy)
+        else:
+            return entry
+        return Entry(entry.record, None, (finding.at(entry.record.line, sku),))
+
+    return replace(checked, entries=tuple(map(held, checked.entries)))
+
+
+def _is_same(before: RowCells | None, now: RowCells) -> bool:
+    texts = ((name, text) for name, text in now.cells.items() if name != SHAPE)
+    return before is not None and all(before.cells.get(name, "") == text for name, text in texts)
+
+
+def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> bool:
+    """Whether none of these rows is one that the run made, or left open: as in its failures.csv."""
+    skus = {sku_key(entry.row.sku) for entry in checked.entries if entry.row is not None}
+    rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+    return not any(sku_key(row.sku) in skus and _status(ledger, record, row) not in FAILURES for row in rows)
+
+
+def _status(ledger: Ledger, record: RunRecord, row: RunRow) -> RowStatus:
+    """As the run ended; of a run that did not end, as it is now."""
+    if row.outcome:
+        return RowOutcome.from_json(json.loads(row.outcome)).status
+    attempts = ledger.attempts_of_rows(record.run_id, row.position, row.position)
+    return outcome_of_row(row, attempts, record.outcome).status
+
+
+def origin_note(name: str, record: RunRecord) -> str:
+    """`failures.csv has rows of run 2026…: catalog spring, environment staging.`"""
+    edition = record.options.get("edition")
+    named = f", edition {edition}" if edition else ""
+    return f"{name} has rows of run {record.run_id}: catalog {record.catalog}, environment {record.environment}{named}."
