@@ -213,6 +213,7 @@ class OrderAnswer(TypedDict):
     total: Money
     history: list[OrderEvent]
     createdAt: Instant
+    paidAt: Instant
 
 
 class OrderList(Listing):

@@ -62,7 +62,7 @@ async def await_order_approval(work: Ordering, plan: OrderPlan) -> Approval | No
 async def open_checkout(work: Ordering, checkout: PlannedCheckout, number: int) -> State[Any]:
     record = await work.open(checkout)
     if record.checkout_id is not None:
-        what = "ordered" if record.order is not None else "open"
+        what = "paid" if record.is_paid else "open"
         return state_of(Outcome.COMPLETED, logged(f"Checkout {record.checkout_id} is {what}"))
     attempt = record.attempt
     assert attempt is not None, "it was begun"
@@ -125,13 +125,12 @@ def _ending_lines(ending: OrderEnding) -> Iterator[str]:
 
 
 def _status_text(record: CheckoutRecord) -> str:
-    if record.order is not None:
-        order = record.order
-        return (
-            f"ordered {moment(order.since)} UTC: {order.order_id or record.checkout_id} {order.status or ''}"
-        )
+    order = record.order
+    shown = f"{order.order_id or record.checkout_id} {order.status or ''}" if order is not None else ""
+    if order is not None and record.is_paid:
+        return f"paid, seen {moment(order.since)} UTC: {shown}"
     if record.checkout_id is not None:
-        return f"open: {record.checkout_id}"
+        return f"open: {record.checkout_id}{f'; the service shows {shown}' if shown else ''}"
     error = record.attempt.error if record.attempt is not None else None
     return f"not opened: {error or 'the same order sends its request again'}"
 

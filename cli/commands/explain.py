@@ -169,11 +169,10 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     if record.attempt is not None:
         yield f"  attempt {record.attempt.attempt}: {record.attempt.state}"
         yield from _attempt_lines(record.attempt)
-    if record.order is None:
-        yield "  not paid, as far as is known"
-    else:
+    if record.order is not None:
         named = record.order.order_id or "without an ID"
-        yield f"  ordered {moment(record.order.since)}: {named}, {record.order.status or 'no status'}"
+        yield f"  order seen {moment(record.order.since)}: {named}, {record.order.status or 'no status'}"
+    yield "  paid" if record.is_paid else "  not paid, as far as is known"
 
 
 def _content_lines(item: ItemStory) -> Iterator[str]:
@@ -211,7 +210,7 @@ _EVENTS = {
     "intended": "request recorded",
     "withdrawn": "request withdrawn: certainly never sent",
     "accepted": "the service has the job",
-    "ordered": "paid: the service shows the order",
+    "ordered": "the service shows the order",
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
     "answered": "what was answered",

@@ -214,11 +214,12 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
 
     status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
-    if status is CheckoutStatus.ORDERED:
+    if status is CheckoutStatus.PAID:
         again = "To order the same once more: --again. For the gallery: patternmill results RUN."
         yield f"{name} is paid: {ordered_line(record)}. {again}"
     elif status is CheckoutStatus.OPEN:
-        yield f"{name} is open:"
+        shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
+        yield f"{name} is open{shown}:"
     else:
         yield f"{name} was not opened: {_why(record)}"
     yield from _line_texts(record.lines)

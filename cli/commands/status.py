@@ -96,7 +96,9 @@ def _order_facts(record: CheckoutRecord) -> dict[str, Any]:
         "order_name": record.order_name,
         "checkout_id": record.checkout_id,
         "lines": [{"sku": line.sku, "quantity": line.quantity} for line in record.lines],
-        "order": None if order is None else {"order_id": order.order_id, "status": order.status},
+        "order": None
+        if order is None
+        else {"order_id": order.order_id, "status": order.status, "paid": order.paid},
     }
 
 
@@ -311,7 +313,7 @@ def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -
     from patternmill.planning.checkout_items import catalog_of
 
     found = _checkouts(ledger, environment, catalog)
-    ordered = [(record, record.order) for record in found if record.order is not None]
+    ordered = [(record, record.order) for record in found if record.order is not None and record.is_ordered]
     for record, order in sorted(ordered, key=lambda pair: pair[1].since, reverse=True)[:_MOST_ORDERS]:
         status = f", {order.status} as of {moment(order.read_at)}" if order.status else ""
         yield (

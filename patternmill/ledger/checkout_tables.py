@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import OrderRecord, PickedLine
 
-#: The kind of the event that an order was seen for the first time, or in another status.
+#: The kind of the event that an order was seen for the first time, in another status, or paid.
 ORDERED = "ordered"
 
 
@@ -35,32 +36,37 @@ class CheckoutTables(Tables):
     def order_of(self, key: ItemKey) -> OrderRecord | None:
         """The order of a checkout, as it was last read."""
         found = self._row(
-            "SELECT order_id, status, answer, since, read_at FROM orders WHERE item_key = :key", key=key
+            "SELECT order_id, status, paid, answer, since, read_at FROM orders WHERE item_key = :key", key=key
         )
-        return OrderRecord(*found) if found else None
+        if found is None:
+            return None
+        order_id, status, paid, answer, since, read_at = found
+        return OrderRecord(order_id, status, bool(paid), answer, since, read_at)
 
     def record_order(self, run_id: RunId, key: ItemKey, order: OrderRecord) -> OrderRecord:
         """Write what the service shows of an order, and an event where that is new."""
         before, now = self.order_of(key), self.now()
+        order = replace(order, paid=order.paid or (before is not None and before.paid))
         # Two commands may see it at once.
         self.database.execute(
-            "INSERT INTO orders (item_key, order_id, status, answer, since, read_at) "
-            "VALUES (:key, :order_id, :status, :answer, :now, :now) ON CONFLICT (item_key) DO UPDATE SET "
-            "order_id = excluded.order_id, status = excluded.status, answer = excluded.answer, "
-            "read_at = excluded.read_at",
+            "INSERT INTO orders (item_key, order_id, status, paid, answer, since, read_at) "
+            "VALUES (:key, :order_id, :status, :paid, :answer, :now, :now) ON CONFLICT (item_key) DO UPDATE SET "
+            "order_id = excluded.order_id, status = excluded.status, paid = excluded.paid, "
+            "answer = excluded.answer, read_at = excluded.read_at",
             {
                 "key": key,
                 "order_id": order.order_id,
                 "status": order.status,
+                "paid": int(order.paid),
                 "answer": order.answer,
                 "now": now,
             },
         )
-        if before is None or before.status != order.status:
+        if before is None or (before.status, before.paid) != (order.status, order.paid):
             request = self._row(
                 "SELECT request_id FROM attempts WHERE item_key = :key ORDER BY attempt DESC LIMIT 1", key=key
             )
             detail = " ".join(filter(None, (order.order_id, order.status)))
             self.record_event(run_id, ORDERED, request[0] if request else None, detail=detail, at=now)
         since = before.since if before else now
-        return OrderRecord(order.order_id, order.status, order.answer, since, now)
+        return replace(order, since=since, read_at=now)

@@ -136,6 +136,8 @@ class OrderRecord:
 
     order_id: str | None
     status: str | None
+    #: Whether the service has ever said so.
+    paid: bool
     #: JSON of the whole answer, scrubbed.
     answer: str
     #: When it was seen first, and last.

@@ -192,11 +192,12 @@ CREATE TABLE checkout_lines (
 );
 CREATE INDEX checkout_lines_by_product ON checkout_lines (product_key);
 
--- What the service shows of a paid checkout.
+-- What the service shows of a checkout's order.
 CREATE TABLE orders (
     item_key    TEXT PRIMARY KEY REFERENCES items (key),
     order_id    TEXT,
     status      TEXT,
+    paid        INTEGER NOT NULL,   -- 1 once the service has said so
     answer      TEXT NOT NULL,      -- JSON, without addresses and what may be about the buyer
     since       DOUBLE PRECISION NOT NULL,  -- when the order was seen first
     read_at     DOUBLE PRECISION NOT NULL   -- and last

@@ -111,15 +111,15 @@ class CheckoutStatus(StrEnum):
     HELD = "held"
     #: Open to be paid, as far as is known.
     OPEN = "open"
-    #: Paid: there is an order.
-    ORDERED = "ordered"
+    #: The service says so.
+    PAID = "paid"
 
 
 def status_of(record: CheckoutRecord | None) -> CheckoutStatus:
     if record is None or record.attempt is None:
         return CheckoutStatus.NEW
-    if record.order is not None:
-        return CheckoutStatus.ORDERED
+    if record.is_paid:
+        return CheckoutStatus.PAID
     found = {
         AttemptState.SUCCEEDED: CheckoutStatus.OPEN,
         AttemptState.INTENDED: CheckoutStatus.IN_DOUBT,
@@ -177,7 +177,7 @@ def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> 
         name = spec.name if number == 1 else f"{spec.name}-{number}"
         plan = OrderPlan(spec.scope, name, tuple(_split(spec, name, lines, known)))
         twice = list(_ordered_already(plan, known))
-        is_used = bool(twice) or len(plan.of_status(CheckoutStatus.ORDERED)) == len(plan.checkouts)
+        is_used = bool(twice) or len(plan.of_status(CheckoutStatus.PAID)) == len(plan.checkouts)
         if spec.again and is_used:
             continue
         if twice:
@@ -202,17 +202,17 @@ def _split(
 def _ordered_already(
     plan: OrderPlan, known: Mapping[ItemKey, CheckoutRecord]
 ) -> Iterator[tuple[PickedLine, CheckoutRecord]]:
-    """Lines whose product is in another, paid checkout of the same name: an edited command is no second order."""
+    """Lines whose product is in another ordered checkout of the same name: an edited command is no second order."""
     own = {checkout.item.key for checkout in plan.checkouts}
-    paid = {
+    ordered = {
         line.product_key: record
         for record in known.values()
-        if record.order is not None and record.order_name == plan.name and record.key not in own
+        if record.is_ordered and record.order_name == plan.name and record.key not in own
         for line in record.lines
     }
     for line in plan.lines:
-        if line.product_key in paid:
-            yield line, paid[line.product_key]
+        if line.product_key in ordered:
+            yield line, ordered[line.product_key]
 
 
 def _ordered_twice(found: Sequence[tuple[PickedLine, CheckoutRecord]]) -> InputRefused:
@@ -225,8 +225,8 @@ def _ordered_twice(found: Sequence[tuple[PickedLine, CheckoutRecord]]) -> InputR
 
 
 def ordered_line(record: CheckoutRecord) -> str:
-    """When something was ordered, and under which IDs."""
-    assert record.order is not None, "it is ordered"
+    """When something was ordered, under which IDs, and what the service shows of it."""
+    assert record.order is not None, "it is shown"
     order = record.order
     named = f"order {order.order_id}" if order.order_id else f"the order of checkout {record.checkout_id}"
     status = f", {order.status}" if order.status else ""
@@ -240,7 +240,7 @@ def _notes(ledger: Ledger, spec: OrderSpec, plan: OrderPlan) -> Iterator[str]:
         for record in others.get(line.product_key, ()):
             if record.key in own or record.environment != spec.scope.environment:
                 continue
-            if record.order is not None:
+            if record.is_ordered:
                 yield f"{line.sku} was ordered before: {ordered_line(record)}."
             elif record.checkout_id is not None:
                 yield f"{line.sku} is in checkout {record.checkout_id} too, which is open: pay one of the two."

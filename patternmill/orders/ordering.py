@@ -88,19 +88,23 @@ class OrderEnding:
 
     @property
     def sentence(self) -> str:
-        ordered = sum(record.order is not None for record in self.checkouts)
+        paid = sum(record.is_paid for record in self.checkouts)
         is_open = sum(record.is_unpaid for record in self.checkouts)
-        parts = [f"{plural(len(self.checkouts), 'checkout')}: {ordered} ordered, {is_open} open"]
+        parts = [f"{plural(len(self.checkouts), 'checkout')}: {paid} paid, {is_open} open"]
         if self.failed:
             parts.append(f"{len(self.failed)} not opened")
         text = ", ".join(parts)
         return f"{text}. {self.halted.message}" if self.halted is not None and self.failed else text
 
 
+def _shown(record: CheckoutRecord) -> tuple[str | None, bool] | None:
+    return (record.order.status, record.order.paid) if record.order is not None else None
+
+
 def _has_come(record: CheckoutRecord, until: str | None) -> bool:
-    if record.order is None:
-        return False
-    return until is None or (record.order.status or "").casefold() == until.casefold()
+    if until is None:
+        return record.is_paid
+    return record.order is not None and (record.order.status or "").casefold() == until.casefold()
 
 
 class Ordering:
@@ -177,7 +181,8 @@ class Ordering:
         if found is None:
             return record
         order = await asyncio.to_thread(self._record_order, record, found)
-        self._addresses.forget(record.attempt.request_id)
+        if order.paid:
+            self._addresses.forget(record.attempt.request_id)
         return replace(record, order=order)
 
     async def wait(
@@ -250,8 +255,7 @@ class Ordering:
             if stopped.code in KEY_REFUSED.values():
                 raise
             return record
-        before = record.order.status if record.order is not None else None
-        if found.order is not None and (record.order is None or found.order.status != before):
+        if found.order is not None and _shown(found) != _shown(record):
             on_change(found)
         return found
 
@@ -263,7 +267,7 @@ class Ordering:
 
     def _record_order(self, record: CheckoutRecord, found: ShownOrder) -> OrderRecord:
         with open_ledger(self.spec.settings) as ledger, ledger.transaction():
-            order = OrderRecord(found.order_id, found.status, found.answer)
+            order = OrderRecord(found.order_id, found.status, found.paid, found.answer)
             return ledger.record_order(_run_id(ledger), record.key, order)
 
     def _read(self, work: Callable[[Ledger], T]) -> T:
@@ -423,5 +427,5 @@ def current_checkouts(environment: str | None, catalog: str | None) -> list[Chec
             for record in checkouts(ledger, environment=environment)
             if record.checkout_id is not None and catalog in (None, catalog_of(record.scope))
         ]
-    ordered = [record for record in found if record.order is not None]
-    return [record for record in found if record.is_unpaid or record in ordered[-_LATEST:]]
+    paid = [record for record in found if record.is_paid]
+    return [record for record in found if record.is_unpaid or record in paid[-_LATEST:]]

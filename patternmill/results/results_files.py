@@ -68,7 +68,7 @@ def rebuild(
         )
     file = file or input_file(ledger, record)
     header, kept = file.mapping.repeated(file.header), file.columns.kept
-    orders = [one for one in checkouts_of_run(ledger, run_id) if one.order is not None]
+    orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
     found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
     rows = list(with_orders(found, orders))
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
@@ -105,7 +105,7 @@ def write_results(
 
     `header` is the input's, as read; `carried` the indexes of its columns to write back. `pictures` leads
     from a picture's URL to a file next to the gallery, as a path relative to `out`. Rows come out in the order
-    that they are passed in. `changes` is what a refresh found, `orders` the paid checkouts of products of these rows.
+    that they are passed in. `changes` is what a refresh found, `orders` the ordered checkouts of these products.
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {

@@ -149,7 +149,7 @@ class FileEntry(_Part):
 
 
 class OrderEntry(_Part):
-    """A paid checkout with products of the run's rows; what the service does not show is None."""
+    """An ordered checkout with products of the run's rows; what the service does not show is None."""
 
     checkout_id: str
     order_id: str | None

@@ -18,16 +18,6 @@ from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
 KEY_REFUSED = {status: STOPPING[status] for status in (401, 403, 407)}
 #: Refusals that are about the moment, and not about the checkout.
 _PASSING = PASSING | {RATE_LIMITED}
-#: Words of a service that answers for an unpaid checkout as for an order.
-_UNPAID = re.compile(
-    r"(un|not[ _-]?)paid|(awaiting|pending|requires?)[ _-]?payment|payment[ _-]?(pending|required)"
-)
-#: What may be the status of a checkout without an order, or of a question that found none.
-_NO_ORDER = re.compile(
-    r"open|pending|draft|created|new|expired|cancel|fail|error|invalid|not[ _-]?found|none|missing"
-)
-#: Fields that an order has, and an answer about there being none has not.
-_ORDERS_OWN = re.compile(r"order|^id$|^number$|reference|confirm|receipt|invoice|paid|placed", re.IGNORECASE)
 #: Bounded, so that a long text takes no long time.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
 REMOVED = "[removed]"
@@ -48,6 +38,8 @@ class ShownOrder:
 
     order_id: str | None
     status: str | None
+    #: Whether the service says so.
+    paid: bool
     #: JSON of the whole answer, scrubbed.
     answer: str
 
@@ -61,7 +53,7 @@ def checkout_address(answer: dict[str, Any]) -> str | None:
 
 
 def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
-    """The order; None where there is none as yet. Raises ServiceStopped when the answer says neither."""
+    """What the service shows of an order; None where it shows none. Raises ServiceStopped when that is not known."""
     status = answer.status
     if answer.usable:
         return _order(answer.body, checkout_id)
@@ -73,10 +65,8 @@ def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
 
 
 def _order(body: Any, checkout_id: str) -> ShownOrder | None:
-    if not isinstance(body, dict) or not body:
-        return None
-    fields = body.get("order", body)
-    if not isinstance(fields, dict) or not fields:
+    fields = body.get("order", body) if isinstance(body, dict) else None
+    if not isinstance(fields, dict):
         return None
     other = _text(fields.get("checkoutId") or body.get("checkoutId"))
     if other not in (None, checkout_id):
@@ -84,28 +74,34 @@ def _order(body: Any, checkout_id: str) -> ShownOrder | None:
             f"Asked for the order of checkout {checkout_id}, the service answered with that of another one.",
             code="other_order",
         )
-    status = _text(fields.get("status"))
-    if any(map(_denies_order, (body, fields))) or not _has_order(body, fields, checkout_id):
-        return None
-    return ShownOrder(_text(fields.get("orderId")), status, _kept(body))
+    order_id, status = _identifier(fields.get("orderId")), _text(fields.get("status"))
+    paid = _is_paid({**body, **fields})
+    return ShownOrder(order_id, status, paid, _kept(body)) if order_id or status or paid else None
 
 
-def _denies_order(fields: dict[str, Any]) -> bool:
-    status = (_text(fields.get("status")) or "").casefold()
-    refused = any(fields.get(name) is False for name in ("ok", "success", "paid"))
-    return bool(fields.get("error") or fields.get("errors")) or refused or _UNPAID.search(status) is not None
+def _is_paid(fields: dict[str, Any]) -> bool:
+    """Whether a field whose meaning is plain says so, and none says the opposite. An order alone is no payment."""
+    said = [says for name, value in fields.items() if (says := _says_paid(name, value)) is not None]
+    return bool(said) and all(said)
 
 
-def _has_order(body: dict[str, Any], fields: dict[str, Any], checkout_id: str) -> bool:
-    """Whether something in the answer can only be of an order: that a checkout is paid is not believed for less."""
-    own = (value for one in (body, fields) for name, value in one.items() if _ORDERS_OWN.search(name))
-    if any(value and value != checkout_id and isinstance(value, str | int | float | dict) for value in own):
-        return True
-    status = (_text(fields.get("status")) or "").casefold()
-    if _NO_ORDER.search(status):
-        return False
-    has_lines = any(fields.get(name) and isinstance(fields[name], list) for name in ("lines", "items"))
-    return bool(status) or (has_lines and "checkoutUrl" not in fields)
+def _says_paid(name: str, value: Any) -> bool | None:
+    match re.sub("[_-]", "", name).casefold():
+        case "paid" | "ispaid":
+            return value if isinstance(value, bool) else None
+        case "paidat" | "paidon":
+            return isinstance(value, str | int | float) and bool(value)
+        case "paymentstatus":
+            return isinstance(value, str) and value.casefold() == "paid"
+        case "payment" if isinstance(value, dict) and "status" in value:
+            return _says_paid("paymentStatus", value["status"])
+        case "status" if isinstance(value, str) and value.casefold() in ("paid", "unpaid"):
+            return value.casefold() == "paid"
+    return None
+
+
+def _identifier(value: Any) -> str | None:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
 
 
 def without_addresses(text: str) -> str:

@@ -125,6 +125,7 @@ def order_body(order: Order, checkout: Checkout, now: datetime) -> Answer:
         "total": offer.money(checkout.total),
         "history": [{"status": status, "at": timestamp(at)} for status, at in history],
         "createdAt": timestamp(order.paid_at),
+        "paidAt": timestamp(order.paid_at),
     }
 
 

@@ -163,7 +163,7 @@ def test_from_a_file_to_an_order(
     order_killed_in_the_middle(prefect, studio, worker, order)
     second = prefect.begin("order-samples", **order)
     state = prefect.ended(second, within=120)
-    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 0 ordered, 1 open")
+    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 0 paid, 1 open")
     ((checkout_id, secret),) = opened(studio)
 
     shown = command(prefect, "order", "--address", checkout_id)
@@ -178,7 +178,7 @@ def test_from_a_file_to_an_order(
 
     third = prefect.begin("order-samples", **order, wait="1m")
     state = prefect.ended(third, within=120)
-    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 1 ordered, 0 open")
+    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 1 paid, 0 open")
     found = studio.ask("orders/get", checkoutId=checkout_id)[1]
     artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [third]}}})
     assert [str(found["orderId"]) in artifact["data"] for artifact in artifacts] == [True]

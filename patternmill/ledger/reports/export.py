@@ -50,7 +50,7 @@ TABLES: dict[str, tuple[str, str]] = {
         "item_key, position, sku, product_key, product_id, quantity, note",
         "item_key, position",
     ),
-    "orders": ("item_key, order_id, status, answer, since, read_at", "since, item_key"),
+    "orders": ("item_key, order_id, status, paid, answer, since, read_at", "since, item_key"),
     "corrections": (
         "environment, catalog, source_row, corrected, sku, field, was, value, run_id, at, ended_at, ended",
         "at, run_id, source_row, field",

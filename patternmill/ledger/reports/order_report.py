@@ -14,7 +14,7 @@ from patternmill.states import AttemptState
 
 @dataclass(frozen=True)
 class CheckoutRecord:
-    """A checkout with its last attempt, its lines, and its order once it is paid."""
+    """A checkout with its last attempt, its lines, and what the service shows of its order."""
 
     key: ItemKey
     environment: str
@@ -34,9 +34,18 @@ class CheckoutRecord:
         return self.attempt.result_id
 
     @property
+    def is_paid(self) -> bool:
+        return self.order is not None and self.order.paid
+
+    @property
     def is_unpaid(self) -> bool:
         """Open, and not known to be paid."""
-        return self.checkout_id is not None and self.order is None
+        return self.checkout_id is not None and not self.is_paid
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the service has an order of it, paid or not."""
+        return self.order is not None and (self.order.paid or self.order.order_id is not None)
 
 
 def checkouts(

@@ -54,9 +54,9 @@ def test_order_on_a_server(
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-3:] == [
-            "COMPLETED|Completed|1 checkout: 0 ordered, 1 open",
-            "COMPLETED|Completed|1 checkout: 0 ordered, 1 open",
-            "FAILED|CompletedWithFailures|2 checkouts: 0 ordered, 1 open, 1 not opened",
+            "COMPLETED|Completed|1 checkout: 0 paid, 1 open",
+            "COMPLETED|Completed|1 checkout: 0 paid, 1 open",
+            "FAILED|CompletedWithFailures|2 checkouts: 0 paid, 1 open, 1 not opened",
         ]
         assert len(shop.opened()) == 2
         secrets = [shop.page_of(checkout_id) for checkout_id in shop.opened()]

@@ -138,7 +138,7 @@ def test_wait_follows_the_order_to_a_status(shop: Shop) -> None:
 def test_wait_ends_at_its_time(shop: Shop) -> None:
     ending = shop.order("S-1", wait=0.2)
     assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
-    assert ending.sentence == "1 checkout: 0 ordered, 1 open"
+    assert ending.sentence == "1 checkout: 0 paid, 1 open"
 
 
 def test_refused_checkout_is_final_and_others_go_on(shop: Shop) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from patternmill.errors import InputRefused
 from patternmill.states import Outcome
 from tests.integration.orders.shop import Shop
 
@@ -78,9 +79,18 @@ def test_unknown_fields_and_a_wrapped_order(shop: Shop, other: Other) -> None:
     assert record.checkout_id == "C-1" and shop.address("C-1") == OPEN["checkoutUrl"]
     assert shop.order("S-1").checkouts == (record,)
     other.orders = [(200, {"order": {"orderId": "O-1", "status": "confirmed", "pay": OPEN["checkoutUrl"]}})]
+    (shown,) = shop.order("S-1").checkouts
+    assert shown.order is not None and (shown.order.order_id, shown.order.status) == ("O-1", "confirmed")
+    assert "secret" not in shown.order.answer
+    assert shown.is_unpaid and shop.address("C-1") == OPEN["checkoutUrl"], "an order is no payment"
+    with pytest.raises(InputRefused, match="order O-1, confirmed"):
+        shop.order("S-1", "S-2")
+    other.orders = [(200, {"order": {"orderId": "O-1", "status": "confirmed", "paidAt": "2027-01-15"}})]
     (paid,) = shop.order("S-1").checkouts
-    assert paid.order is not None and (paid.order.order_id, paid.order.status) == ("O-1", "confirmed")
-    assert "secret" not in paid.order.answer
+    assert not paid.is_unpaid
+    other.orders = [(200, {"order": {"orderId": "O-1", "status": "shipped"}})]
+    (shipped,) = shop.order("S-1", wait=1, until="shipped").checkouts
+    assert shipped.order is not None and shipped.order.status == "shipped" and not shipped.is_unpaid
     assert len(other.created) == 1
 
 

@@ -145,7 +145,7 @@ def ordered(run: BegunRun) -> str:
         run.ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
         run.ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
         for status in ("paid", "paid", "shipped"):
-            run.ledger.record_order(run_id, item.key, OrderRecord("ord_1", status, "{}"))
+            run.ledger.record_order(run_id, item.key, OrderRecord("ord_1", status, status == "paid", "{}"))
     return request_id
 
 
@@ -155,6 +155,7 @@ def test_orders_are_read_alike(run: BegunRun) -> None:
     ordered(run)
     (record,) = checkouts(run.ledger, environment="staging", scope="spring/orders")
     assert record.order is not None and (record.order.order_id, record.order.status) == ("ord_1", "shipped")
+    assert record.is_paid, "said once"
     assert checkouts(run.ledger, environment="production") == []
     assert checkout_called(run.ledger, "chk_1") == record
     assert checkout_called(run.ledger, "chk_2") is None
