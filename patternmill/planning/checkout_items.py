@@ -78,6 +78,7 @@ class OrderProposal:
     new: Sequence[CheckoutItem]
     #: Requests that were sent, and whose answers are missing.
     in_doubt: Sequence[CheckoutItem] = ()
+    edition: ClassVar[None] = None
 
     @property
     def items(self) -> int:

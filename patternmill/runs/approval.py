@@ -26,7 +26,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import PREFIX, Settings
 from patternmill.states import Outcome, Verdict
-from patternmill.text import plural
+from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
@@ -61,6 +61,8 @@ class Proposed(Protocol):
     def items(self) -> int: ...
     @property
     def cost(self) -> Cost: ...
+    @property
+    def edition(self) -> str | None: ...
     @property
     def most_purchases(self) -> int: ...
     @property
@@ -226,19 +228,39 @@ def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposed)
     if not proposal.to_buy:
         return None
     declined = _declined(ledger, spec, proposal) if ledger is not None else None
-    options = spec.options
-    if declined or is_decided or proposal.exceeds(options.approve_above_items, options.approve_above_cost):
-        raise _approval_needed(proposal, declined)
+    items, amount = _bought_by_other_editions(ledger, spec, proposal) if ledger is not None else (0, 0)
+    most_items, most_cost = spec.options.approve_above_items, spec.options.approve_above_cost
+    if (
+        declined
+        or is_decided
+        or proposal.exceeds(
+            None if most_items is None else most_items - items,
+            None if most_cost is None else most_cost - amount,
+        )
+    ):
+        others = f"Other editions of this catalog bought {plural(items, 'item')} today." if items else None
+        raise _approval_needed(proposal, declined, others)
     return None
 
 
-def _approval_needed(proposal: Proposed, declined: str | None) -> ApprovalNeeded:
-    """`declined`: that a person decided against items of the plan."""
+def _bought_by_other_editions(ledger: Ledger, spec: Requester, proposal: Proposed) -> tuple[int, int]:
+    """Items and minor units that the catalog bought today, unapproved: what is split into editions is one purchase."""
+    bought = [
+        (items, amount)
+        for record, items, amount in ledger.buyers_today(spec.scope.environment, spec.scope.catalog)
+        if record.options.get("edition") != proposal.edition and "approval" not in record.options
+    ]
+    return sum(items for items, _ in bought), sum(amount for _, amount in bought)
+
+
+def _approval_needed(proposal: Proposed, *why: str | None) -> ApprovalNeeded:
     digest = proposal.digest()
     return ApprovalNeeded(
-        f"The plan would buy {proposal}, and waits for a person's approval. "
-        + (f"{declined} " if declined else "")
-        + f"Its digest is {digest[:LEAST_DIGEST]}.",
+        joined(
+            f"The plan would buy {proposal}, and waits for a person's approval.",
+            *why,
+            f"Its digest is {digest[:LEAST_DIGEST]}.",
+        ),
         remedy=f"Look at --plan-only, then add `--approve {digest[:LEAST_DIGEST]}`. Nothing was bought.",
     )
 
