@@ -15,7 +15,7 @@ from patternmill.text import plural
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
 
-_FORMATS = ("csv", "jsonl", "parquet")
+_FORMATS = ("csv", "jsonl")
 
 
 @click.command("catalog")
@@ -36,7 +36,7 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     \b
     Examples:
       patternmill catalog spring
-      patternmill catalog spring --out spring.parquet
+      patternmill catalog spring --out spring.csv
       patternmill catalog spring --format jsonl --current | jq -r '[.sku, .product_id] | @tsv'
 
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
@@ -46,8 +46,6 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     from patternmill.settings import load_settings
 
     chosen = Format(form or _by_ending(out))
-    if out is None and chosen == "parquet":
-        raise click.UsageError("Parquet is not text: name a file with --out.")
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:
         rows = list(ledger.catalog_rows(settings.environment, name))

@@ -20,7 +20,7 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
     """Update a catalog from SOURCE: make what was added or changed there, retire what is gone.
 
     SOURCE is the whole catalog: a path, an http(s) address, or one like s3://bucket/spring.csv (its package must be
-    installed); gzip is read too. For an address with a secret, use its name in PATTERNMILL_SOURCES.
+    installed). For an address with a secret, use its name in PATTERNMILL_SOURCES.
 
     Unchanged rows cost nothing, in whatever order; a changed selection reuses the pattern; a changed prompt makes a
     new pattern and product. A changed row that fails keeps its product. Rows that are gone are retired; if they are
@@ -30,7 +30,7 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
     Examples:
       patternmill refresh spring.csv --catalog spring --plan-only
       patternmill refresh https://example.com/spring.csv --catalog spring
-      patternmill refresh s3://sheets/spring.csv.gz --catalog spring --out s3://results/spring
+      patternmill refresh s3://sheets/spring.csv --catalog spring --out s3://results/spring
 
     Exit codes: 0 every row has its product; 3 completed with failures, or rows wait to be retired; 2 refused
     before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.

@@ -33,8 +33,7 @@ NO_MAPPING_FILE = MappingFile(NO_MAPPING, NO_CHOICES)
 
 def mapping_file_of(source: Path) -> Path | None:
     """`spring.mapping.toml` next to `spring.csv`, or to its corrected copy, where there is one."""
-    name = Path(source.name.removesuffix(".gz"))
-    places = (source.parent / f"{stem}{SUFFIX}" for stem in (name.stem, source_stem(name)) if stem)
+    places = (source.parent / f"{stem}{SUFFIX}" for stem in (source.stem, source_stem(source)) if stem)
     return next((place for place in places if place.is_file()), None)
 
 

@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading, unpacked
+from patternmill.catalog.read_limits import Reading
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.text import plain
 
@@ -56,16 +56,15 @@ def source_stem(path: Path) -> str:
 
 
 def source_name(address: str) -> str:
-    """The file's name, without `.gz`."""
+    """The file's name."""
     path = unquote(urlsplit(address).path) if is_remote(address) else address
-    return posixpath.basename(path.rstrip("/")).removesuffix(".gz") or "source"
+    return posixpath.basename(path.rstrip("/")) or "source"
 
 
 def source_bytes(address: str, reading: Reading | None = None) -> bytes:
-    """The whole content, decompressed; refused when it changes while it is read."""
+    """The whole content; refused when it changes while it is read."""
     reading = reading or Reading(plain(shown_address(address), 300))
-    raw = _fetched(address, reading) if is_remote(address) else stable_bytes(file_path(address), reading)
-    return unpacked(raw, reading)
+    return _fetched(address, reading) if is_remote(address) else stable_bytes(file_path(address), reading)
 
 
 def stable_bytes(

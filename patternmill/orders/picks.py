@@ -19,7 +19,7 @@ from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.parameters import MOST_OF_A_PRODUCT
 from patternmill.runs.request import OrderRequest
 from patternmill.sheets.sheet_reader import read_table
-from patternmill.sheets.tables import Table
+from patternmill.sheets.tables import WRITE_AS_TEXT, Table
 from patternmill.states import AttemptState
 from patternmill.text import moment, more, plain, readable, shown
 
@@ -78,12 +78,10 @@ def read_picks(path: Path, quantity: int) -> Picks:
     for line, written in table.records:
         cells = [tidy(restore(cell) if is_results_header(table.header) else cell) for cell in written]
         read = {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}
-        unfit = table.sheet.unfit.get((line, columns["sku"]))
+        fault = table.sku_fault(line, columns["sku"])
         pick = _pick(read, f"{name}, row {line}", quantity)
-        if isinstance(pick, Pick) and unfit is not None:
-            problems.append(
-                f"{pick.place}: {table.address(line, columns['sku'])} holds {unfit.what}; {unfit.remedy}"
-            )
+        if isinstance(pick, Pick) and fault is not None:
+            problems.append(f"{pick.place}: {fault}; {WRITE_AS_TEXT}")
         elif isinstance(pick, Pick):
             picks.append(pick)
         elif pick is not None:

@@ -1,11 +1,9 @@
-"""What a catalog has, as a table for others: CSV for spreadsheets, JSONL for programs, Parquet for warehouses."""
+"""What a catalog has, as a table for others: CSV for spreadsheets, JSONL for programs."""
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -24,7 +22,6 @@ COLUMNS = (
     "retired_at",
     "run_id",
 )
-_TIMES = ("since", "retired_at")
 
 
 class Format(StrEnum):
@@ -32,7 +29,6 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
-    PARQUET = "parquet"
 
 
 def state_bytes(rows: Iterable[CurrentRow], form: Format) -> Iterator[bytes]:
@@ -44,8 +40,6 @@ def state_bytes(rows: Iterable[CurrentRow], form: Format) -> Iterator[bytes]:
             yield from csv_table(COLUMNS, ([value or "" for value in line] for line in lines))
         case Format.JSONL:
             yield from (json_bytes(_record(row)) + b"\n" for row in ordered)
-        case Format.PARQUET:
-            yield _parquet(ordered)
 
 
 def _record(row: CurrentRow) -> dict[str, Any]:
@@ -67,22 +61,3 @@ def _flat(row: CurrentRow) -> dict[str, Any]:
     """With the selections as JSON: tables have no place for objects."""
     record = _record(row)
     return record | {"selections": json.dumps(record["selections"], ensure_ascii=False)}
-
-
-def _parquet(rows: Sequence[CurrentRow]) -> bytes:
-    # Slow to import.
-    import pandas as pd
-
-    moments = ({"since": _moment(row.since), "retired_at": _moment(row.retired_at)} for row in rows)
-    records = [_flat(row) | times for row, times in zip(rows, moments, strict=True)]
-    types = dict.fromkeys(COLUMNS, "str") | dict.fromkeys(_TIMES, "datetime64[ms, UTC]")
-    frame = pd.DataFrame(
-        {name: pd.Series([one[name] for one in records], dtype=kind) for name, kind in types.items()}
-    )
-    file = io.BytesIO()
-    frame.to_parquet(file, engine="pyarrow", index=False)
-    return file.getvalue()
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(round(seconds, 3), UTC)

@@ -66,7 +66,7 @@ def new_record(
 @cache
 def _library_versions() -> dict[str, str]:
     """Read once: each is a file of metadata to parse."""
-    return {name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")}
+    return {name: version(name) for name in ("prefect", "httpx", "pydantic")}
 
 
 def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:

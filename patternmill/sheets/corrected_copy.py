@@ -1,11 +1,10 @@
-"""The corrected copy of a sheet: the source with its edits, in the source's own form as far as that can be kept."""
+"""The corrected copy of a sheet: the source with its edits, as text."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,63 +13,32 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.remote import CORRECTED, source_stem
 from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_results_header
-from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.files import write_whole
-from patternmill.sheets.archives import unzipped
 from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.text import plain
 
 #: In a copy as CSV: in each column that a catalog uses it is refused as the error of a formula.
 NO_TEXT = "#VALUE!"
-#: About a gigabyte.
-_MOST_CELLS = 2_000_000
-_CELL = re.compile(rb"<(?:\w+:)?c[\s>]")
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-_WORKBOOKS = frozenset({".xlsx", ".xlsm"})
 _TEXTS = frozenset({".csv", ".tsv", ".txt", ".tab"})
 
 
 def write_corrected(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
     """Write the copy next to its source, under a name that is free; its path, and what an import reads in it.
 
-    A workbook keeps everything but the cells that were corrected, a text its delimiter; other formats, and workbooks
-    too large to be written again, become CSV, in which a cell that is no text is NO_TEXT.
+    A text keeps its delimiter; other formats become CSV, in which a cell that is no text is NO_TEXT.
     Raises OSError, and InputRefused when the source has changed since it was read.
     """
-    if file.layout is not None and source.suffix.lower() in _WORKBOOKS and _can_be_rewritten(source, file):
-        place, choices = _free(source, source.suffix), file.layout.choices
-        write_whole(place, [_workbook(_unchanged(source, file), file.layout, edits)])
-    else:
-        text = _own_text(source, file)
-        edits = edits if text is not None else _with_faults(file, edits)
-        place = _free(source, ".csv" if text is None else source.suffix)
-        choices = NO_CHOICES if text is None else _choices(file)
-        rows = file.raw.decode(file.encoding) if text is None else text
-        write_whole(place, [BYTE_ORDER_MARK, _corrected_text(rows, file, edits, choices)])
-        choices = replace(choices, encoding=None)
+    text = _own_text(source, file)
+    edits = edits if text is not None else _with_faults(file, edits)
+    place = _free(source, ".csv" if text is None else source.suffix)
+    choices = NO_CHOICES if text is None else _choices(file)
+    rows = file.raw.decode(file.encoding) if text is None else text
+    write_whole(place, [BYTE_ORDER_MARK, _corrected_text(rows, file, edits, choices)])
+    choices = replace(choices, encoding=None)
     return place, read_catalog(place, choices=choices, mapping=file.mapping)
-
-
-def _can_be_rewritten(source: Path, file: CatalogFile) -> bool:
-    """Whether its cells fit into memory, those of merged areas too: each is made to write the workbook again."""
-    from openpyxl.utils import column_index_from_string
-
-    reading = Reading(plain(source.name))
-    parts = unzipped(_unchanged(source, file), _is_worksheet, reading)
-    cells = 0
-    for part in parts.values():
-        cells += len(_CELL.findall(part))
-        for left, top, right, bottom in _MERGED.findall(part):
-            first, last = (column_index_from_string(one.decode()) for one in (left, right))
-            cells += (int(bottom) - int(top) + 1) * (last - first + 1)
-    return cells <= _MOST_CELLS
-
-
-def _is_worksheet(part: str) -> bool:
-    return part.startswith("xl/worksheets/") and part.endswith(".xml")
 
 
 def _with_faults(file: CatalogFile, edits: Edits) -> Edits:
@@ -149,37 +117,3 @@ def _edited_rows(
                 cells += [""] * (len(file.header) + len(more) - len(cells))
             cells[index] = write(text)
         yield cells
-
-
-def _workbook(raw: bytes, layout: SheetLayout, edits: Edits) -> bytes:
-    """A new column is to the right of the header's last one."""
-    from openpyxl import load_workbook
-
-    assert layout.worksheet is not None and layout.header_row is not None, "a workbook is read by both"
-    book = load_workbook(io.BytesIO(raw), keep_vba=b"vbaProject.bin" in raw)
-    sheet = book[layout.worksheet]
-    header = {(layout.header_row, index): text for index, text in edits.header.items()}
-    changed = header | dict(edits.cells)
-    for area in list(sheet.merged_cells.ranges):
-        first = area.min_row, area.min_col - 1
-        covered = [
-            (row, index)
-            for row, index in changed
-            if (row, index) != first
-            and area.min_row <= row <= area.max_row
-            and area.min_col <= index + 1 <= area.max_col
-        ]
-        if not covered:
-            continue
-        if sheet.cell(area.min_row, area.min_col).value is None or first[0] <= layout.header_row:
-            sheet.unmerge_cells(str(area))
-        else:
-            # Its other cells would be taken for empty: a person has to divide it.
-            changed = {place: text for place, text in changed.items() if place not in covered}
-    for (row, index), text in changed.items():
-        cell = sheet.cell(row, index + 1)
-        # As a text whatever it looks like: no formula, no number, no date.
-        cell.value, cell.number_format, cell.data_type = text, "@", "s"
-    target = io.BytesIO()
-    book.save(target)
-    return target.getvalue()

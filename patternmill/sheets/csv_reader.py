@@ -10,8 +10,7 @@ import csv
 import hashlib
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from patternmill.catalog.catalog_file import CatalogFile, NumberedRow, Record
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
@@ -50,7 +49,9 @@ def parse_catalog(
     `reading`: None for bytes that were accepted before. `quoting`: the refusal of a file that is no catalog may quote
     its first row.
     """
-    text = CsvText(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
+    text = CsvText(
+        raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS), quoting=quoting
+    )
     line, header = text.header()
     mapping.refuse_changes(header, text.name, quoting=quoting)
     columns = text.columns(mapping.applied(header), quoting)
@@ -76,13 +77,19 @@ class CsvText:
     """The text of one file, and its rows one after the other."""
 
     def __init__(
-        self, raw: bytes, name: str, encoding: str | None, reading: Reading, delimiter: str = ","
+        self,
+        raw: bytes,
+        name: str,
+        encoding: str | None,
+        reading: Reading,
+        delimiter: str = ",",
+        *,
+        quoting: bool = False,
     ) -> None:
         self.name, self._delimiter = name, delimiter
         self.encoding = choose_encoding(raw, name, encoding)
         self._raw, self._reading = raw, reading
-        check_text(raw, name, self.encoding)
-        reading.check_time()
+        check_text(raw, name, self.encoding, quoting=quoting)
         self.rows = self._strict_rows()
 
     def header(self) -> NumberedRow:
@@ -120,21 +127,15 @@ class CsvText:
 
     def _strict_rows(self) -> Iterator[NumberedRow]:
         """Every row with its number, blank ones too."""
-        reader = csv.reader(self._reading.lines(self._lines()), delimiter=self._delimiter, strict=True)
-        blank = 0
-        for row in itertools.count(1):
-            lines_read = reader.line_num
-            self._reading.begin_row()
-            try:
-                cells = next(reader, None)
-            except csv.Error as error:
-                lines = itertools.islice(self._lines(), lines_read, None)
-                raise explain(error, self.name, row, lines_read + 1, lines, self._delimiter) from None
-            if cells is None:
-                return
-            blank += not has_content(cells)
-            self._reading.check_rows(row, blank)
-            yield row, tuple(cells)
+        reader = csv.reader(self._lines(), delimiter=self._delimiter, strict=True)
+        row = before = 0
+        try:
+            for row, cells in enumerate(reader, 1):
+                before = reader.line_num
+                self._reading.check_rows(row)
+                yield row, tuple(cells)
+        except csv.Error as error:
+            raise _unreadable(self.name, row + 1, before + 1, reader.line_num, str(error)) from None
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
@@ -145,85 +146,27 @@ class CsvText:
 
 
 def has_content(cells: Sequence[str]) -> bool:
-    return any(cell and not cell.isspace() for cell in cells)
+    text = "".join(cells)
+    return bool(text) and not text.isspace()
 
 
-#: Characters of a record that are looked at one by one: some seconds at most.
-LONGEST_SCAN = 4_000_000
-
-
-@dataclass(frozen=True)
-class QuoteFault:
-    """Physical lines, from 0 at the record's first; `noticed` is None when the file ended first."""
-
-    opened: int
-    noticed: int | None
-
-
-def find_quote_fault(lines: Iterable[str], delimiter: str = ",") -> QuoteFault | None:
-    """Scan one record from its first physical line; None when its quotes are right."""
-    state, opened = "start", 0
-    for number, line in enumerate(lines):
-        for character in line:
-            before, state = state, _next_state(state, character, delimiter)
-            if state == "quoted" and before == "start":
-                opened = number
-            if state == "wrong":
-                return QuoteFault(opened, number)
-        if state == "start" and line.endswith(("\n", "\r")):
-            return None
-    return QuoteFault(opened, None) if state == "quoted" else None
-
-
-def _at_most(lines: Iterable[str], characters: int) -> Iterator[str]:
-    for line in lines:
-        yield line[:characters]
-        characters -= len(line)
-        if characters <= 0:
-            return
-
-
-def _next_state(state: str, character: str, delimiter: str) -> str:
-    if state == "quoted":
-        return "closing" if character == '"' else "quoted"
-    if character in (delimiter, "\r", "\n"):
-        return "start"
-    if character == '"':
-        return {"start": "quoted", "closing": "quoted"}.get(state, "plain")
-    return "wrong" if state == "closing" else "plain"
-
-
-def explain(
-    error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str], delimiter: str = ","
-) -> InputRefused:
-    """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
-    scanned = list(_at_most(lines, LONGEST_SCAN))
-    fault = find_quote_fault(scanned, delimiter)
-    unfinished = fault is not None and fault.noticed is None and sum(map(len, scanned)) >= LONGEST_SCAN
-    if fault is None or unfinished:
-        return _too_long(name, row, error)
-    line = first_line + fault.opened
-    place = f"row {row}" if row == line else f"row {row} (line {line} of the text file)"
-    if fault.noticed is None or fault.noticed > fault.opened:
+def _unreadable(name: str, row: int, first: int, last: int, error: str) -> InputRefused:
+    """Why a row cannot be read, which begins on one physical line and was given up on another; from 1."""
+    if "field limit" in error:
+        return refusal(
+            FileCode.CELL_TOO_LONG,
+            f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
+            'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
+        )
+    place = f"row {row}" if row == first else f"row {row} (line {first} of the text file)"
+    if last > first or "end of data" in error:
         return refusal(
             FileCode.OPEN_QUOTE,
-            f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',
+            f'{name}: a quote (") that opens a cell in {place} is not closed where the cell ends.',
             'Close it there, or remove it. A quote within a quoted cell is written twice ("").',
         )
     return refusal(
         FileCode.STRAY_QUOTE,
         f'{name}: in {place} something follows the quote (") that closes a cell.',
         'A quote within a quoted cell is written twice (""); after the closing one comes a comma.',
-    )
-
-
-def _too_long(name: str, row: int, error: csv.Error) -> InputRefused:
-    if "field limit" not in str(error):
-        return refusal(
-            FileCode.STRAY_QUOTE, f"{name}: row {row} cannot be read: {error}.", "Look at that row."
-        )
-    return refusal(
-        FileCode.CELL_TOO_LONG,
-        f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
-        'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
     )

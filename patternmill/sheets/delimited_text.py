@@ -1,52 +1,63 @@
-"""Delimited text: by which sign its columns are separated, and in which row its header stands."""
+"""Text files: JSON lines, or by which sign the columns are separated, and in which row the header stands."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.sheet_choices import DELIMITERS, SheetLayout
+from patternmill.catalog.read_limits import Reading
+from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import CsvText, has_content
-from patternmill.sheets.tables import Sheet, SheetFile, Table, names_columns, table_of
-from patternmill.sheets.text_encodings import check_text, encoding_of
+from patternmill.sheets.json_rows import json_sheet
+from patternmill.sheets.tables import Sheet, Table, names_columns, table_of
+from patternmill.sheets.text_encodings import check_text, choose_encoding, not_read
 from patternmill.text import plain
 
 #: Excel reads this first line, and does not show it as a row.
 _NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
+#: Past a mark; a title line may begin with `[Draft]`.
+_JSON_OBJECT = re.compile(r"\ufeff?\s*\{\s*[\"}]")
+_JSON_ARRAY = re.compile(r"\ufeff?\s*\[\s*[\[{\]]")
 _SAMPLE_ROWS = 40
 _SAMPLE = 200_000
 _SURE = 0.9
 _FEWEST_COLUMNS = 3
 
 
-def text_table(file: SheetFile) -> Table:
-    """Raises InputRefused when it is no text, or can be read in two ways."""
-    raw, name, choices = file.raw, file.name, file.choices
-    encoding = encoding_of(raw, name, choices.encoding, file.quoting)
-    check_text(raw, name, encoding)
-    text = raw.decode(encoding)
+def text_table(
+    raw: bytes, name: str, choices: SheetChoices, mapping: ColumnMapping, reading: Reading, quoting: bool
+) -> Table:
+    """Raises InputRefused when it is no text, or can be read in two ways. `quoting`: a refusal may quote the file."""
+    encoding = choose_encoding(raw, name, choices.encoding)
+    layout = SheetLayout("JSON lines", hashlib.sha256(raw).hexdigest())
+    text = check_text(raw, name, encoding, quoting=quoting)
+    if _JSON_ARRAY.match(text):
+        raise not_read(name, "a JSON array")
+    if _JSON_OBJECT.match(text):
+        return table_of(json_sheet(text, name, reading), name, layout, SheetChoices(header_row=1))
     named = _NAMED_DELIMITER.match(text)
     read_as = encoding
     if named is not None:
         raw, read_as = text[named.end() :].encode(), "utf-8"
     delimiter = choices.delimiter or (named.group(1) if named else None)
     if delimiter is None:
-        delimiter = _likeliest(text[:_SAMPLE], name, file.mapping, file.quoting)
+        delimiter = _likeliest(text[:_SAMPLE], name, mapping, quoting)
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise refusal(FileCode.WRONG_DELIMITER, f"{name} names {delimiter!r} as its delimiter.", _SAVE)
-    numbered = CsvText(raw, name, read_as, file.reading, delimiter).rows
+    numbered = CsvText(raw, name, read_as, reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = SheetLayout(_FORMATS.get(delimiter, "text"), file.sha256, encoding, delimiter)
-    return table_of(sheet, name, layout, choices, file.mapping)
+    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
+    return table_of(sheet, name, layout, choices, mapping)
 
 
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."

@@ -1,13 +1,13 @@
-"""JSON rows: one object a line, or one array of objects; numbers are the texts that are written."""
+"""JSON lines: one object a line; numbers are the texts that are written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
+from patternmill.errors import InputRefused
 from patternmill.sheets.tables import Sheet, rectangular
 from patternmill.text import shown
 
@@ -23,54 +23,36 @@ class _Written(float):
     text: str
 
 
-#: Python refuses to read longer ones, with advice for programmers.
-_MOST_DIGITS = 4_000
-
-
-def _whole(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has more than {_MOST_DIGITS:,} digits")
-    return int(text)
-
-
-def json_sheet(text: str, name: str, reading: Reading) -> tuple[str, Sheet]:
-    """The format's name and the rows, from row 2 on: the header, all keys in their order, is row 1."""
-    text = text.removeprefix("\ufeff")
-    if text.lstrip().startswith("["):
-        kind, objects = "JSON array", _items(text, name)
-    else:
-        kind, objects = "JSON lines", _lines(text, name, reading)
-    found = [(number, _object(value, name, number)) for number, value in objects]
-    header = dict.fromkeys(key for _, one in found for key in one)
-    reading.check_cells(max((number for number, _ in found), default=0), len(header))
-    rows = [(number, [_cell(one.get(key)) for key in header]) for number, one in found]
-    _refuse_halves([*header, *(cell for _, cells in rows for cell in cells)], name)
-    return kind, Sheet(rectangular([(1, [*header]), *rows], reading))
-
-
-def _items(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    yield from enumerate(_parsed(text, name, None), 2)
-
-
-def _lines(text: str, name: str, reading: Reading) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if number % 1024 == 0:
-            reading.check_time()
+def json_sheet(text: str, name: str, reading: Reading) -> Sheet:
+    """The rows, from row 2 on: the header, all keys in their order, is row 1. Raises InputRefused."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        reading.check_rows(number)
         if line.strip():
-            yield number + 1, _parsed(line, name, number)
-
-
-def _parsed(text: str, name: str, line: int | None) -> Any:
+            found.append((number + 1, _object(line, name, number)))
+    header = dict.fromkeys(key for _, one in found for key in one)
+    rows = [(number, [_cell(one.get(key)) for key in header]) for number, one in found]
     try:
-        return json.loads(text, parse_float=_Written, parse_int=_whole, object_pairs_hook=_unique)
+        "".join([*header, *(cell for _, cells in rows for cell in cells)]).encode()
+    except UnicodeEncodeError:
+        half = f"{name} holds half a character: an escape like \\ud83d without its second half."
+        raise refusal(FileCode.UNREADABLE_ENCODING, half, "Write the whole character.") from None
+    return Sheet(rectangular([(1, [*header]), *rows], reading))
+
+
+def _object(text: str, name: str, line: int) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_float=_Written, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        at = line or getattr(error, "lineno", 1)
         why = "nested too deeply" if isinstance(error, RecursionError) else str(getattr(error, "msg", error))
-        raise refusal(
-            FileCode.MALFORMED_JSON,
-            f"{name} is not valid JSON in line {at}: {why}.",
-            "Write one object a line, or one array of objects.",
-        ) from None
+        raise _malformed(f"{name} is not valid JSON in line {line}: {why}.") from None
+    if not isinstance(value, dict):
+        raise _malformed(f'{name}: line {line} is no object, as in {{"sku": "A1", "prompt": "..."}}.')
+    return value
+
+
+def _malformed(message: str) -> InputRefused:
+    return refusal(FileCode.MALFORMED_JSON, message, "Write one object a line.")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -81,32 +63,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(value: Any, name: str, number: int) -> Mapping[str, Any]:
-    if isinstance(value, dict):
-        return value
-    raise refusal(
-        FileCode.MALFORMED_JSON,
-        f'{name}: item {number - 1} is no object, as in {{"sku": "A1", "prompt": "..."}}.',
-        "Write one object a line, or one array of objects.",
-    )
-
-
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
     if isinstance(value, _Written):
         return value.text
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _refuse_halves(texts: list[str], name: str) -> None:
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        raise refusal(
-            FileCode.UNREADABLE_ENCODING,
-            f"{name} holds half a character: an escape like \\ud83d without its second half.",
-            "Write the whole character.",
-        ) from None
+    return value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -70,7 +70,7 @@ def _rewritten(file: CatalogFile, changed: Mapping[int, Mapping[str, str]]) -> C
     merged = parse_catalog(raw, name=file.name, mapping=file.mapping, empty=True)
     places = {number: {indexes[name] for name in cells if name != SHAPE} for number, cells in changed.items()}
     faults = _left(file, places)
-    return replace(merged, layout=file.layout, faults=faults, struck=file.struck, notes=file.notes)
+    return replace(merged, layout=file.layout, faults=faults, notes=file.notes)
 
 
 def _left(file: CatalogFile, places: Mapping[int, Collection[int]]) -> dict[int, tuple[Finding, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,25 +15,12 @@ from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import Columns, column_letter, header_key
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.sheets.csv_reader import has_content
-from patternmill.text import plain, plural, shown
+from patternmill.text import plain, plural
 
 #: So many rows of a file are looked at for the one that names the columns.
 _HEADER_WITHIN = 20
 _FEWEST_COLUMNS = 3
-_MOST_NAMED = 10
-_UNMERGE = "unmerge these cells, and fill in each of them"
-
-
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """A cell that is displayed otherwise than it is: a date, an error, a rounded number."""
-
-    what: str
-    remedy: str = "format the cell as Text and type it again"
-
-
-#: Merged cells: the first row's number and the first column's index, and the last ones.
-Area = tuple[int, int, int, int]
+WRITE_AS_TEXT = "format the column as Text and type it again"
 
 
 @dataclass(frozen=True)
@@ -43,29 +29,10 @@ class Sheet:
 
     #: Rows with something in them, by the numbers that a spreadsheet shows.
     rows: tuple[NumberedRow, ...] = field(repr=False)
-    #: By the row's number and the cell's index.
-    unfit: Mapping[tuple[int, int], Unfit] = field(default_factory=dict, repr=False)
-    #: The same of texts with a line through them.
-    struck: Collection[tuple[int, int]] = field(default=(), repr=False)
-    #: By index.
-    hidden_columns: Collection[int] = ()
-    #: In sentences: what a person may not expect.
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SheetFile:
-    """A file that is to be read as a table, and how."""
-
-    raw: bytes = field(repr=False)
-    name: str
-    #: Of the bytes, in hexadecimal.
-    sha256: str
-    choices: SheetChoices
-    mapping: ColumnMapping
-    reading: Reading
-    #: A refusal may quote what is in the file.
-    quoting: bool
+    #: By the row's number and the cell's index: what a cell is that is no text and no plain number.
+    unfit: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    #: By index: the rows that have a number there, of which a spreadsheet keeps no leading zeros.
+    numbers: Mapping[int, Collection[int]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,6 +45,7 @@ class Table:
     sheet: Sheet
     #: Rows that may name the columns, the likeliest first.
     header_rows: tuple[int, ...]
+    #: In sentences: what a person may not expect.
     notes: tuple[str, ...] = ()
 
     @property
@@ -111,32 +79,26 @@ class Table:
 
     def faults(self, columns: Columns) -> dict[int, tuple[Finding, ...]]:
         """By row: its cells that are not texts, in the columns that a catalog uses."""
-        used, header = columns.used, self.header
-        found: dict[int, list[Finding]] = {}
-        for (row, index), unfit in self.sheet.unfit.items():
-            if index in used and row > (self.layout.header_row or 0):
-                message = f"{self.address(row, index)} holds {unfit.what}"
-                finding = Finding(header[index], RowCode.NOT_TEXT, message, unfit.remedy)
-                found.setdefault(row, []).append(finding)
+        first, found = self.layout.header_row or 0, dict[int, list[Finding]]()
+        places = {place for place in self.sheet.unfit if place[1] in columns.used}
+        places |= {(row, columns.sku) for row in self.sheet.numbers.get(columns.sku, ())}
+        for row, index in sorted(place for place in places if place[0] > first):
+            message = self.sku_fault(row, index) if index == columns.sku else self.fault(row, index)
+            finding = Finding(self.header[index], RowCode.NOT_TEXT, message or "", WRITE_AS_TEXT)
+            found.setdefault(row, []).append(finding)
         return {row: tuple(findings) for row, findings in found.items()}
 
-    def struck_rows(self, columns: Columns) -> frozenset[int]:
-        """Those whose sku or prompt has a line through it."""
-        first = self.layout.header_row or 0
-        return frozenset(
-            row for row, index in self.sheet.struck if row > first and index in (columns.sku, columns.prompt)
-        )
+    def fault(self, row: int, index: int) -> str | None:
+        """What a cell holds that is no text, with its address: `Artikel!B7 holds the date 2026-05-01`."""
+        what = self.sheet.unfit.get((row, index))
+        return f"{self.address(row, index)} holds {what}, not text" if what else None
 
-    def hidden_note(self, columns: Columns) -> tuple[str, ...]:
-        """Of columns that a catalog uses: what is bought by them nobody sees."""
-        hidden = sorted(columns.used.intersection(self.sheet.hidden_columns))
-        if not hidden:
-            return ()
-        named = ", ".join(
-            f"{shown(self.header[index])} ({column_letter(index)})" for index in hidden[:_MOST_NAMED]
-        )
-        return (
-            f"{plural(len(hidden), 'column')} hidden in the worksheet, and read like the others: {named}.",
+    def sku_fault(self, row: int, index: int) -> str | None:
+        """The same of a sku, of which a number has lost its zeros: `00012` reads 12."""
+        return self.fault(row, index) or (
+            f"{self.address(row, index)} holds a number, of which leading zeros are lost"
+            if row in self.sheet.numbers.get(index, ())
+            else None
         )
 
     def address(self, row: int, index: int) -> str:
@@ -162,7 +124,7 @@ def table_of(
         )
     above = sum(number < chosen and _filled(cells) >= _FEWEST_COLUMNS for number, cells in sheet.rows)
     skipped = (f"{plural(above, 'row')} of a table above the header not read.",) if above else ()
-    return Table(name, replace(layout, header_row=chosen), sheet, candidates, (*sheet.notes, *skipped))
+    return Table(name, replace(layout, header_row=chosen), sheet, candidates, skipped)
 
 
 def names_columns(cells: Sequence[str], mapping: ColumnMapping = NO_MAPPING) -> bool:
@@ -199,37 +161,8 @@ def rectangular(rows: Iterable[tuple[int, Sequence[str]]], reading: Reading) -> 
     filled = [(number, cells) for number, cells in rows if has_content(cells)]
     width = max((_last(cells) for _, cells in filled), default=0)
     reading.check_columns(width)
-    reading.check_size(sum(len(cell) for _, cells in filled for cell in cells))
+    reading.check_rows(max((number for number, _ in filled), default=0))
     return tuple(_padded(filled, width))
-
-
-def merged_cells(
-    areas: Iterable[Area], rows: Sequence[NumberedRow], reading: Reading
-) -> dict[tuple[int, int], Unfit]:
-    """The cells that people see the text of another cell in: what is not written in them is not taken for empty."""
-    found: dict[tuple[int, int], Unfit] = {}
-    numbers = [number for number, _ in rows]
-    for top, left, bottom, right in areas:
-        inside = rows[bisect_left(numbers, top) : bisect_right(numbers, bottom)]
-        if not inside or inside[0][0] != top or not "".join(inside[0][1][left : left + 1]).strip():
-            continue
-        width = min(right + 1, len(inside[0][1])) - left
-        if len(found) + len(inside) * width > reading.limits.cells:
-            raise reading.too_large("has too many merged cells")
-        place = f"{column_letter(left)}{top}:{column_letter(right)}{bottom}"
-        unfit = Unfit(f"no text of its own, as it is merged into {place}", _UNMERGE)
-        found |= {(number, index): unfit for number, _ in inside for index in range(left, left + width)}
-        del found[top, left]
-    return found
-
-
-def hidden_note(hidden: Collection[int], rows: Iterable[NumberedRow]) -> tuple[str, ...]:
-    """A row that a filter hides is a row all the same, and is bought."""
-    read = [str(number) for number, _ in rows if number in hidden]
-    if not read:
-        return ()
-    named = ", ".join(read[:_MOST_NAMED]) + (" and more" if len(read) > _MOST_NAMED else "")
-    return (f"{plural(len(read), 'row')} hidden in the worksheet, and read like the others: {named}.",)
 
 
 def _padded(rows: Iterable[tuple[int, Sequence[str]]], width: int) -> Iterator[NumberedRow]:

@@ -1,77 +1,135 @@
-"""Workbooks: which kind of archive a file is, and which of its worksheets is meant."""
+"""Workbooks (.xlsx, .ods): parsed by a process of its own with little memory and time, and which worksheet is meant."""
 
 from __future__ import annotations
 
-import io
+import hashlib
+import json
+import os
 import shlex
-import zipfile
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
-from patternmill.sheets.archives import damaged, part_name, protected
-from patternmill.sheets.tables import Sheet, SheetFile, Table, looks_tabular, names_columns, table_of
+from patternmill.sheets.tables import Sheet, Table, looks_tabular, names_columns, rectangular, table_of
+from patternmill.sheets.text_encodings import not_read
+from patternmill.sheets.workbook_parser import DAMAGED, ERRORS, UNKNOWN
 from patternmill.text import plain, plural, shown
 
+_PARSER = Path(__file__).with_name("workbook_parser.py")
+_MEMORY = 2 << 30
 _MOST_NAMED = 8
 
 
-class Workbook(Protocol):
-    format: str
-    #: Of worksheets that a person sees, and of the others.
-    names: tuple[str, ...]
-    hidden: tuple[str, ...]
+def workbook_table(
+    raw: bytes, name: str, choices: SheetChoices, mapping: ColumnMapping, reading: Reading, quoting: bool
+) -> Table:
+    """The worksheet that was chosen, or the only one that can be meant. Raises InputRefused.
 
-    def read(self, name: str) -> Sheet: ...
-
-
-def workbook_table(file: SheetFile) -> Table:
-    """The worksheet that was chosen, or the only one that can be meant. Raises InputRefused."""
-    book = _opened(file.raw, file.reading)
-    layout = SheetLayout(book.format, file.sha256)
+    `quoting`: a refusal may quote the file.
+    """
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as parsed:
+        source.write(raw)
+        source.seek(0)
+        _parse(source.fileno(), parsed.fileno(), choices.worksheet, reading)
+        parsed.seek(0)
+        kind, sheets = _sheets(map(json.loads, parsed), name, choices.worksheet, reading)
+    layout = SheetLayout(kind, hashlib.sha256(raw).hexdigest())
     tables = [
-        table_of(sheet, file.name, replace(layout, worksheet=worksheet), file.choices, file.mapping)
-        for worksheet, sheet in _sheets(book, file.name, file.choices).items()
+        table_of(sheet, name, replace(layout, worksheet=worksheet), choices, mapping)
+        for worksheet, sheet in sheets.items()
     ]
-    meant = _meant(tables, file.mapping)
-    if len(meant) == 1:
-        return meant[0]
-    raise _several(file.name, meant, file.quoting)
-
-
-def _sheets(book: Workbook, name: str, choices: SheetChoices) -> dict[str, Sheet]:
-    """The worksheets with something in them; of those that a person sees, unless one was chosen."""
-    if choices.worksheet is not None:
-        return {worksheet: book.read(worksheet) for worksheet in [_chosen(book, name, choices.worksheet)]}
-    read = {worksheet: book.read(worksheet) for worksheet in book.names}
-    filled = {worksheet: sheet for worksheet, sheet in read.items() if sheet.rows}
-    if filled:
-        return filled
-    raise refusal(
-        FileCode.EMPTY_FILE, f"{name} has no worksheet with anything in it.", "Is it the right file?"
-    )
-
-
-def _chosen(book: Workbook, name: str, asked: str) -> str:
-    every = (*book.names, *book.hidden)
-    for same in (asked.__eq__, lambda one: one.strip().casefold() == asked.strip().casefold()):
-        if found := next(filter(same, every), None):
-            return found
-    raise refusal(
-        FileCode.SEVERAL_WORKSHEETS,
-        f"{name} has no worksheet {shown(asked)}; it has {', '.join(map(shown, every[:_MOST_NAMED]))}.",
-        "Name one of them with `--worksheet`.",
-    )
-
-
-def _meant(tables: list[Table], mapping: ColumnMapping) -> list[Table]:
     exact = [table for table in tables if names_columns(table.header, mapping)]
-    tabular = [table for table in tables if looks_tabular(table.sheet)]
-    return exact or tabular or tables
+    meant = exact or [table for table in tables if looks_tabular(table.sheet)] or tables
+    if len(meant) != 1:
+        raise _several(name, meant, quoting)
+    return meant[0]
+
+
+def _parse(source: int, target: int, worksheet: str | None, reading: Reading) -> None:
+    """From one file into another, both by their descriptors. Raises InputRefused."""
+    seconds = reading.time_left()
+    limits = (_MEMORY, int(seconds) + 1, 2 * reading.limits.size)
+    command = [sys.executable, "-P", str(_PARSER), *map(str, limits), *([worksheet] if worksheet else [])]
+    try:
+        ended = subprocess.run(
+            command,
+            stdin=source,
+            stdout=target,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            # Each thread of it would take of the memory.
+            env=_environment() | {"OPENBLAS_NUM_THREADS": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise reading.too_slow() from None
+    if ended.returncode == UNKNOWN:
+        raise not_read(reading.name, "no workbook of Excel (.xlsx) or OpenDocument (.ods)")
+    if ended.returncode in (DAMAGED, ERRORS):
+        what = "is damaged, was not saved whole, or has a password"
+        if ended.returncode == ERRORS:
+            what = "has errors of formulas in it (`#REF!`, `Err:508`)"
+        remedy = "Open it in its program, correct it, and save it again; or export it as CSV."
+        raise refusal(FileCode.FILE_UNREADABLE, f"{reading.name} {what}.", remedy)
+    if ended.returncode:
+        raise reading.too_large(
+            f"takes more than {_MEMORY >> 20} MiB of memory, or is damaged",
+            "Delete the rows, columns and worksheets without use, and save it again; or export it as CSV.",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Without keys."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PATTERNMILL_")}
+
+
+def _sheets(
+    lines: Iterator[Any], name: str, asked: str | None, reading: Reading
+) -> tuple[str, dict[str, Sheet]]:
+    """What the file is, and its worksheets with something in them."""
+    about = next(lines)
+    rows: dict[str, list[Any]] = {}
+    for line in lines:
+        if isinstance(line, str):
+            rows[line] = found = []
+        else:
+            found.append(line)
+    if asked is not None and not rows:
+        every = ", ".join(map(shown, about["worksheets"][:_MOST_NAMED]))
+        raise refusal(
+            FileCode.SEVERAL_WORKSHEETS,
+            f"{name} has no worksheet {shown(asked)}; it has {every}.",
+            "Name one of them with `--worksheet`.",
+        )
+    if not any(rows.values()):
+        message = f"{name} has no worksheet with anything in it."
+        raise refusal(FileCode.EMPTY_FILE, message, "Is it the right file?")
+    return about["format"], {worksheet: _sheet(found, reading) for worksheet, found in rows.items() if found}
+
+
+def _sheet(rows: Iterable[tuple[int, list[Any]]], reading: Reading) -> Sheet:
+    unfit: dict[tuple[int, int], str] = {}
+    numbers: dict[int, set[int]] = {}
+    texts: list[tuple[int, list[str]]] = []
+    for number, cells in rows:
+        for index, cell in enumerate(cells):
+            if not isinstance(cell, str):
+                what, cells[index] = cell
+                if what:
+                    unfit[number, index] = what
+                else:
+                    numbers.setdefault(index, set()).add(number)
+        texts.append((number, cells))
+    return Sheet(rectangular(texts, reading), unfit, numbers)
 
 
 def _several(name: str, tables: list[Table], quoting: bool) -> InputRefused:
@@ -88,35 +146,3 @@ def _described(table: Table, quoting: bool) -> str:
     header = ", ".join(plain(cell, 20) for cell in table.header[:6] if cell)
     columns = f": {header}" if quoting else ""
     return f"“{plain(table.layout.worksheet or '')}” ({plural(len(table.records), 'row')}{columns})"
-
-
-def _opened(raw: bytes, reading: Reading) -> Workbook:
-    """What each kind of archive has in it says what it is."""
-    # Slow to import: loaded for a workbook alone.
-    from patternmill.sheets.excel_workbooks import WORKBOOK, ExcelWorkbook
-    from patternmill.sheets.opendocument import CONTENT, ENCRYPTED_PACKAGE, OpenDocument
-
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            names = set(map(part_name, archive.namelist()))
-    except Exception as error:
-        raise damaged(reading) from error
-    if WORKBOOK in names:
-        return ExcelWorkbook(raw, reading)
-    if CONTENT in names:
-        return OpenDocument(raw, reading)
-    if ENCRYPTED_PACKAGE in names:
-        raise protected(reading)
-    raise refusal(
-        FileCode.NOT_CSV,
-        f"{reading.name} is {_kind(names)}, which is not read here.",
-        "Save it as .xlsx or as `CSV UTF-8 (comma delimited)`, and try that.",
-    )
-
-
-def _kind(names: set[str]) -> str:
-    if "xl/workbook.bin" in names:
-        return "a binary Excel workbook (.xlsb)"
-    if any(name.startswith(("index/", "index.zip")) for name in names):
-        return "a Numbers document"
-    return "a ZIP archive without a workbook in it"

@@ -15,12 +15,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-# Modules that a run loads later are loaded here once, for all forks.
-import pandas  # noqa: F401
-
 import cli.commands.import_
 import cli.launcher
-import patternmill.results.results_files  # noqa: F401
+import patternmill.results.results_files  # noqa: F401  # loaded once, for all forks
 from cli.main import run
 from patternmill.ledger import ledger
 from patternmill.runs import lease, pipeline

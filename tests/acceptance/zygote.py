@@ -16,10 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 # What a run loads as it goes along, or when something goes wrong, is loaded here once.
-import pandas.io.formats.csvs  # noqa: F401
 import psycopg  # noqa: F401
-import pyarrow.pandas_compat
-import pyarrow.vendored.version  # noqa: F401
 import rich._emoji_codes  # noqa: F401
 
 import patternmill.ledger.postgres

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +29,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "columns": (
         lambda: HEAD[:-1] + b",".join(b"c%d" % i for i in range(1_000_000)) + b"\n",
         "file_too_large",
-        "row",
+        "columns",
     ),
     "columns in a shorter header": (lambda: HEAD[:-1] + b"," * 20_000 + b"\n", "file_too_large", "columns"),
     "columns of another kind of file": (
@@ -38,11 +37,13 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
         "file_too_large",
         "",
     ),
-    "cells in a row": (lambda: HEAD + ROW[:-1] + b",x" * 5_000_000, "file_too_large", "Shorten it"),
-    "a row over many lines": (lambda: HEAD + CELL + b'\n","' * 2_000_000, "file_too_large", "quote"),
-    "one cell": (lambda: HEAD + CELL + b"x" * 50_000_000 + b'",Mug\n', "file_too_large", "quote"),
+    "one cell": (lambda: HEAD + CELL + b"x" * 50_000_000 + b'",Mug\n', "cell_too_long", "Shorten it"),
     "a cell of lines": (lambda: HEAD + CELL + b"\n" * 4_500_000 + b'",Mug\n', "cell_too_long", "Shorten it"),
-    "a cell of quotes": (lambda: HEAD + CELL + b'""' * 20_000_000 + b'",Mug\n', "file_too_large", "quote"),
+    "a cell of quotes": (
+        lambda: HEAD + CELL + b'""' * 20_000_000 + b'",Mug\n',
+        "cell_too_long",
+        "Shorten it",
+    ),
     "a quote never closed": (lambda: HEAD + CELL + b"x\n" * 2_500_000, "cell_too_long", "not closed"),
     "spaces": (lambda: HEAD + b" " * 300_000_000, "file_too_large", "divide it"),
     "zeros": (lambda: b"\0" * 300_000_000, "file_too_large", "divide it"),
@@ -62,14 +63,14 @@ LIGHT = {
     "bomb", [pytest.param(name, marks=() if name in LIGHT else pytest.mark.soak) for name in BOMBS]
 )
 def test_bomb_is_refused_quickly(bomb: str, tmp_path: Path) -> None:
-    """Each in seconds, with what is wrong and what to do, by its path and packed."""
+    """Each in seconds, with what is wrong and what to do."""
     make, code, remedy = BOMBS[bomb]
     content = make()
-    packed = tmp_path / "spring.csv.gz"
-    packed.write_bytes(gzip.compress(content, 1))
+    file = tmp_path / "spring.csv"
+    file.write_bytes(content)
     begun = time.process_time()
     with pytest.raises(InputRefused) as refused:
-        read_source(str(packed))
+        read_source(str(file))
     assert time.process_time() - begun < 10
     assert refused.value.code == code
     assert remedy in str(refused.value)
@@ -98,7 +99,7 @@ def test_all_readers_have_the_same_limits(read: Callable[[Path], CatalogFile], t
 
 def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
     """As many rows, columns and characters as there may be; one more of each is refused."""
-    limits = ReadLimits(rows=3, columns=4, row_length=30)
+    limits = ReadLimits(rows=3, columns=4, size=110)
     file = tmp_path / "spring.csv"
 
     def read(content: bytes) -> CatalogFile:
@@ -108,24 +109,22 @@ def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
     wide = HEAD[:-1] + b",x\n"
     assert len(read(wide + ROW * 3).records) == 3
     assert read(wide + ROW + b"\n\n").blank_rows == 2
-    assert len(read(wide + b'A-1,"blue\n herons",' + b"x" * 11).records) == 1
-    for more in (wide + ROW * 4, wide + ROW + b"\n\n\n", wide[:-1] + b",\n" + ROW, wide + ROW[:-1] * 2):
+    for more in (wide + ROW * 4, wide + ROW + b"\n\n\n", wide[:-1] + b",\n" + ROW, wide + b"x" * 90):
         with pytest.raises(InputRefused) as refused:
             read(more)
         assert refused.value.code == "file_too_large", more
 
 
 def test_reading_has_a_deadline(tmp_path: Path) -> None:
-    """A file that takes long to understand, an archive of empty parts, and a place that hangs."""
+    """A file that takes long to understand."""
     limits = ReadLimits(time=timedelta(seconds=0.2))
     file = tmp_path / "spring.csv"
-    for content in (HEAD + ROW * 1_000_000, gzip.compress(b"") * 1_000_000):
-        file.write_bytes(content)
-        begun = time.monotonic()
-        with pytest.raises(InputRefused) as refused:
-            read_source(str(file), limits=limits)
-        assert refused.value.code == "file_too_slow"
-        assert time.monotonic() - begun < 5
+    file.write_bytes(HEAD + ROW * 1_000_000)
+    begun = time.monotonic()
+    with pytest.raises(InputRefused) as refused:
+        read_source(str(file), limits=limits)
+    assert refused.value.code == "file_too_slow"
+    assert time.monotonic() - begun < 5
 
 
 def test_large_catalogs_are_far_below_the_limits(tmp_path: Path) -> None:

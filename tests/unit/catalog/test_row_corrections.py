@@ -170,13 +170,6 @@ def test_whatever_is_corrected_is_what_the_next_run_reads(
     assert (again.raw, second) == (merged.raw, overlay)
 
 
-def test_rows_that_were_struck_stay_struck() -> None:
-    """Whatever else is corrected in the file."""
-    struck = replace(BEFORE, struck=frozenset({2}))
-    merged, _ = merge(struck, found(BEFORE, catalog("A,blue herons,Cushion,S,x")))
-    assert merged.struck == {2}
-
-
 def test_corrected_cells_of_a_workbook_have_no_fault_any_more() -> None:
     """A cell that is displayed otherwise than it is refuses its row until its text is corrected; others still do."""
     date, number = (Finding(name, RowCode.NOT_TEXT, "a date", "") for name in ("prompt", "option:size"))

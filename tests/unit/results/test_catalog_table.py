@@ -6,9 +6,7 @@ import codecs
 import csv
 import io
 import json
-from datetime import UTC, datetime
 
-import pandas as pd
 import pytest
 
 from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
@@ -50,26 +48,12 @@ def test_jsonl_is_exact() -> None:
     assert second["status"] == "retired"
 
 
-def test_parquet_is_read_back_unchanged() -> None:
-    """Texts stay texts, times are times, and missing values are null."""
-    frame = pd.read_parquet(io.BytesIO(written(Format.PARQUET)))
-    assert tuple(frame.columns) == COLUMNS
-    assert list(frame["sku"]) == ["007", "B-2"]
-    assert list(frame["prompt"]) == [ODD.prompt] * 2
-    assert json.loads(frame["selections"][0]) == {"fabric": "linen", "size": "S"}
-    assert frame["since"][0] == datetime.fromtimestamp(SINCE, UTC)
-    assert frame["retired_at"].isna().tolist() == [True, False]
-
-
 @pytest.mark.parametrize("form", Format)
 def test_empty_catalog_is_a_table_without_rows(form: Format) -> None:
     found = written(form, [])
-    if form is Format.PARQUET:
-        assert tuple(pd.read_parquet(io.BytesIO(found)).columns) == COLUMNS
-    else:
-        lines = found.decode("utf-8-sig").splitlines()
-        assert lines == ([",".join(COLUMNS)] if form is Format.CSV else [])
-        assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
+    lines = found.decode("utf-8-sig").splitlines()
+    assert lines == ([",".join(COLUMNS)] if form is Format.CSV else [])
+    assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
 
 
 def test_changes_have_the_old_and_new_ids() -> None:

@@ -102,18 +102,19 @@ def xml_row(number: int, cells: Sequence[str], attributes: str = "") -> str:
     return f'<row r="{number}"{attributes}>{inner}</row>'
 
 
-def open_document(rows: str, hidden: str = "", styles: str = "") -> bytes:
-    """An .ods of one worksheet, from the XML of its rows; or of two, of which one is hidden. `styles`: of cells."""
+def open_document(rows: str, hidden: str = "") -> bytes:
+    """An .ods of one worksheet, from the XML of its rows; or of two, of which one is hidden."""
     spaces = " ".join(
         f'xmlns:{prefix}="urn:oasis:names:tc:opendocument:xmlns:{prefix}:1.0"'
-        for prefix in ("office", "table", "text", "style")
+        for prefix in ("office", "table", "text", "style", "calcext")
     )
     return archive(
         {
             "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "META-INF/manifest.xml": "<manifest/>",
             "content.xml": f"<office:document-content {spaces}><office:automatic-styles>"
-            '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
-            f"{styles}</office:automatic-styles><office:body><office:spreadsheet>"
+            '<style:style style:name="ta2" style:family="table"><style:table-properties table:display="false"/>'
+            "</style:style></office:automatic-styles><office:body><office:spreadsheet>"
             f'<table:table table:name="Artikel">{rows}</table:table>'
             f'<table:table table:name="Alt" table:style-name="ta2">{hidden}</table:table>'
             "</office:spreadsheet></office:body></office:document-content>",
@@ -126,7 +127,7 @@ def ods_row(cells: Sequence[str], attributes: str = "") -> str:
     inner = "".join(
         cell
         if cell.startswith("<table:")
-        else f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>"
+        else f'<table:table-cell office:value-type="string"><text:p>{cell}</text:p></table:table-cell>'
         for cell in cells
     )
     return f"<table:table-row {attributes}>{inner}</table:table-row>"

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 from pathlib import Path
 
 import pytest
-from openpyxl import Workbook, load_workbook
-from openpyxl.styles import Font
-from openpyxl.worksheet.cell_range import CellRange
 
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.remote import source_stem
@@ -20,7 +16,7 @@ from patternmill.errors import InputRefused
 from patternmill.sheets.corrected_copy import NO_TEXT, write_corrected
 from patternmill.sheets.sheet_reader import read_catalog
 
-from .sheet_files import HEADER, ods_row, open_document, saved
+from .sheet_files import HEADER, TABLE, ods_row, open_document, workbook
 
 
 def copy_of(source: Path, edits: Edits) -> bytes:
@@ -85,46 +81,15 @@ def test_texts_keep_their_delimiter_and_titles(tmp_path: Path) -> None:
     assert copy.records[0].cells == ("A", "Fluß", "Mug")
 
 
-def test_workbooks_keep_everything_else(tmp_path: Path) -> None:
-    """Formats, other worksheets and title lines; a text that looks like a formula is a text."""
-    source, book = tmp_path / "herbst.xlsx", Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.title = "Artikel"
-    for cells in (["Herbst"], [], ["sku", "prompt", "category"], ["001", "x", "Mugg"]):
-        sheet.append(cells)
-    sheet["A1"].font = Font(bold=True)
-    book.create_sheet("Notes")["A1"] = "as it was"
-    book.save(source)
-    edits = Edits({3: "option:size"}, {(4, 2): "=Mug", (4, 3): "11oz"})
-    place, copy = write_corrected(source, read_catalog(source), edits)
-    assert copy.records[0].cells == ("001", "x", "=Mug", "11oz")
-    written = load_workbook(place)
-    assert (place.name, written["Notes"]["A1"].value) == ("herbst.corrected.xlsx", "as it was")
-    assert (written["Artikel"]["A1"].value, written["Artikel"]["A1"].font.b) == ("Herbst", True)
+def test_workbook_becomes_csv_with_the_same_row_numbers(tmp_path: Path) -> None:
+    source = tmp_path / "herbst.xlsx"
+    source.write_bytes(workbook({"Artikel": [["Herbst"], [], *TABLE], "Notes": [["as it was"]]}))
+    place, copy = write_corrected(source, read_catalog(source), Edits(cells={(5, 2): "=Mug"}))
+    assert place.name == "herbst.corrected.csv"
+    assert [(record.line, record.cells[2]) for record in copy.records] == [(4, "Mug"), (5, "=Mug")]
 
 
-@pytest.mark.parametrize(
-    ("merged", "edits", "copied", "refused"),
-    [("", {3: "Mug"}, ["", "Mug"], []), ("Mugg", {2: "Mug"}, ["Mug", ""], [3])],
-    ids=["all empty", "its first"],
-)
-def test_merged_cells_are_corrected(
-    tmp_path: Path, merged: str, edits: dict[int, str], copied: list[str], refused: list[int]
-) -> None:
-    """Cells below a text stay merged, and refused: divided, they would be taken for empty."""
-    source, book = tmp_path / "spring.xlsx", Workbook()
-    for row in (["sku", "prompt", "category"], ["A", "b", merged or None], ["B", "c"]):
-        book.worksheets[0].append(row)
-    book.worksheets[0].merge_cells("C2:C3")
-    book.save(source)
-    cells = {(line, 2): text for line, text in edits.items()}
-    _, copy = write_corrected(source, read_catalog(source), Edits(cells=cells))
-    assert [record.cells[2] for record in copy.records] == copied
-    assert list(copy.faults) == refused
-
-
-def test_formats_without_a_sheet_become_csv(tmp_path: Path) -> None:
+def test_json_lines_become_csv(tmp_path: Path) -> None:
     source = tmp_path / "spring.jsonl"
     source.write_text('{"sku": "A", "prompt": "b", "category": "Mugg"}\n')
     place, copy = write_corrected(source, read_catalog(source), Edits(cells={(2, 2): "Mug"}))
@@ -147,22 +112,6 @@ def test_copies_belong_to_the_catalog_of_their_source(name: str) -> None:
     assert source_stem(Path(name)) == "spring"
 
 
-def test_a_merged_area_without_end_is_copied_as_csv(tmp_path: Path) -> None:
-    """To write the workbook again each of its cells would be made: 17 thousand million."""
-    book = Workbook()
-    sheet = book.active
-    assert sheet is not None
-    for row in (["sku", "prompt", "category"], ["A", "b", "Cusion"]):
-        sheet.append(row)
-    sheet.merged_cells.ranges.add(CellRange("A5:XFD1048576"))
-    source = tmp_path / "spring.xlsx"
-    source.write_bytes(saved(book))
-    started = time.process_time()
-    place, copy = write_corrected(source, read_catalog(source), Edits(cells={(2, 2): "Cushion"}))
-    assert place.name == "spring.corrected.csv" and copy.records[0].cells == ("A", "b", "Cushion")
-    assert time.process_time() - started < 2
-
-
 def test_cells_that_are_no_text_are_refused_in_a_copy_as_csv(tmp_path: Path) -> None:
     """There a date would be a text like any other; what was answered for such a cell is written."""
     cell = '<table:table-cell office:value-type="{}" {}><text:p>{}</text:p></table:table-cell>'
@@ -171,6 +120,6 @@ def test_cells_that_are_no_text_are_refused_in_a_copy_as_csv(tmp_path: Path) -> 
     source.write_bytes(open_document(ods_row(HEADER) + ods_row([date, date, "Cusion", date, date])))
     edits = Edits(cells={(2, 2): "Cushion", (2, 3): "11oz"})
     _, copy = write_corrected(source, read_catalog(source), edits)
-    assert copy.records[0].cells == (NO_TEXT, NO_TEXT, "Cushion", "11oz", "01.05.26")
+    assert copy.records[0].cells == (NO_TEXT, NO_TEXT, "Cushion", "11oz", "2026-05-01")
     found = check_rows(copy, None, prompt_limit=100).problems
     assert [str(one.code) for one in found] == ["spreadsheet_error"] * 2
