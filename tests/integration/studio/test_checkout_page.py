@@ -72,13 +72,6 @@ def test_payment_makes_one_order(studio: InProcess, checkout: dict[str, Any]) ->
         assert order["orderId"] in one.text and "Delivered" in one.text
 
 
-def test_payment_answers_with_a_redirect(studio: InProcess, checkout: dict[str, Any]) -> None:
-    """So that a reload pays nothing again."""
-    page = Visitor(studio).submit(Visitor(studio).get(checkout["checkoutUrl"]).form("/pay"))
-
-    assert [one.status_code for one in page.answer.history] == [303]
-
-
 def test_fifty_payments_at_once_make_one_order(studio: InProcess, checkout: dict[str, Any]) -> None:
     form = Visitor(studio).get(checkout["checkoutUrl"]).form("/pay")
 
@@ -173,13 +166,6 @@ def test_form_needs_the_token_of_its_checkout(studio: InProcess, checkout: dict[
     for token in ("", foreign, "ä"):
         assert visitor.submit(form, form_token=token).status == 403
     assert orders(studio) == []
-
-
-def test_unknown_checkout_is_a_page(studio: InProcess) -> None:
-    page = Visitor(studio).get("/checkout/<script>alert(1)</script>")
-
-    assert page.status == 404
-    assert "script" not in [tag for tag, _ in page.tags]
 
 
 def test_pages_have_strict_headers(studio: InProcess, checkout: dict[str, Any]) -> None:

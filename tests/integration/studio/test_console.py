@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.app import build_app
 from studio.keys import Keys
-from studio.pictures import Pictures
 from studio.store import Account
 
 from .in_process import KEY, InProcess
@@ -78,27 +76,6 @@ def test_session_ends_when_logged_out(studio: InProcess, visitor: Visitor) -> No
         assert one.get("/console/jobs").path == "/console/login"
 
 
-def test_session_and_requests_outlast_the_studio(tmp_path: Path) -> None:
-    """After a restart, the browser is still logged in, and sees what was recorded before."""
-    with InProcess.open(tmp_path) as studio:
-        visitor = Visitor(studio)
-        visitor.log_in(KEY)
-        studio.ask("models/get", modelId="atelier")
-    with InProcess.open(tmp_path) as studio:
-        again = Visitor(studio)
-        again.cookies.update(visitor.cookies)
-        assert "models/get" in again.get("/console/inspector/1").text
-
-
-def test_studio_without_an_inspector_has_a_console(tmp_path: Path) -> None:
-    with InProcess.open(tmp_path) as studio:
-        studio.app = build_app(studio.service, Pictures(tmp_path / "pictures"), frozenset({KEY}))
-        visitor = Visitor(studio)
-        visitor.log_in(KEY)
-        assert "No request yet" in visitor.get("/console/inspector").text
-        assert visitor.get("/console/inspector/1").status == 404
-
-
 def test_key_is_shown_once_and_opens_the_service(studio: InProcess, visitor: Visitor) -> None:
     page = visitor.get("/console/settings/api-keys")
     created = visitor.submit(page.form("/api-keys"), name="nightly run")
@@ -122,14 +99,6 @@ def test_revoked_key_is_refused_and_its_session_is_over(studio: InProcess, visit
     assert "revoked" in revoked.text
     assert studio.request("categories/list", {}, key).status_code == 401
     assert other.get("/console/patterns").path == "/console/login"
-
-
-@pytest.mark.parametrize("name", ["", "  ", "n" * 101])
-def test_key_needs_a_name(visitor: Visitor, name: str) -> None:
-    page = visitor.get("/console/settings/api-keys")
-
-    assert visitor.submit(page.form("/api-keys"), name=name).status == 400
-    assert "Last used" not in visitor.get("/console/settings/api-keys").text
 
 
 def test_forms_need_the_token_of_the_session(studio: InProcess, visitor: Visitor) -> None:
@@ -165,38 +134,6 @@ def test_account_sees_only_its_own(studio: InProcess, visitor: Visitor) -> None:
     assert visitor.submit(revoke).status == 404
     seen = visitor.get("/console/inspector").text
     assert "theirs" not in seen and "401" in seen
-
-
-def test_lineage_is_a_tree(studio: InProcess, visitor: Visitor) -> None:
-    """From every pattern in it, the same one: parent, two children, one grandchild."""
-    first = studio.pattern("p", "ferns")
-    red = studio.result("refine/recolor", requestId="r", patternId=first, palette=["#aa0000"])["patternId"]
-    wide = studio.result("refine/extend", requestId="e", patternId=first, columns=2, rows=1)["patternId"]
-    half = studio.result("refine/crop", requestId="c", patternId=red, x=0, y=0, width=0.5, height=0.5)
-    studio.pattern("other", "moons")
-
-    for pattern in (first, red, wide, half["patternId"]):
-        page = visitor.get(f"/console/patterns/{pattern}")
-        tree = page.text.partition("Lineage")[2]
-        places = [tree.index(one) for one in (first, red, half["patternId"], wide)]
-        assert places == sorted(places)
-        assert "moons" not in page.text
-        assert tree.count("this one") == 1
-    assert len(page.attributes("img", "src")) == 5
-
-
-def test_lists_go_on_to_older_ones(studio: InProcess, visitor: Visitor) -> None:
-    for number in range(26):
-        studio.pattern(f"p-{number}", f"ferns no. {number}.")
-    newest = visitor.get("/console/patterns")
-    [older] = [found["href"] for tag, found in newest.tags if tag == "a" and found.get("rel") == "next"]
-    oldest = visitor.get(older)
-
-    assert "no. 25." in newest.text and "no. 1." not in newest.text
-    assert "no. 1." in oldest.text and "no. 25." not in oldest.text
-    assert "Newest" in oldest.text and "Older" not in oldest.text
-    for cursor in ("x", "%ff", "A" * 300):
-        assert visitor.get(f"/console/jobs?cursor={cursor}").status == 404
 
 
 def test_products_orders_and_jobs_are_shown(studio: InProcess, visitor: Visitor) -> None:
@@ -245,8 +182,3 @@ def test_inspector_shows_request_and_answer(studio: InProcess, visitor: Visitor)
     assert key not in shown.text and "c=d" not in shown.text
     refused = visitor.get("/console/inspector?status=4&requestId=f-2")
     assert "400" in refused.text and "configured" in refused.text
-
-
-def test_request_without_a_console_page_is_a_page(visitor: Visitor) -> None:
-    for path in ("nothing", "inspector/x", "inspector/99999999999999999999", "patterns/none"):
-        assert visitor.get(f"/console/{path}").status == 404

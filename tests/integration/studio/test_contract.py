@@ -27,7 +27,6 @@ CONFIG = {
 }
 #: The same cases in each run.
 SETTINGS = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-SOAK = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 EVERY_OPERATION = pytest.mark.parametrize("operation", [one.name for one in OPERATIONS])
 EVERY_MODE = pytest.mark.parametrize("mode", list(GenerationMode))
 
@@ -98,16 +97,6 @@ def test_every_operation_answers_as_documented(
     assert set(answered) <= {200, 400, 401, 404, 409, 413, 422}
 
 
-@pytest.mark.soak
-@EVERY_MODE
-@EVERY_OPERATION
-def test_every_operation_answers_as_documented_to_many(
-    schema: OpenApiSchema, operation: str, mode: GenerationMode, known: dict[str, str]
-) -> None:
-    """The same, with 20,000 cases over all operations that no run had before."""
-    check(schema, operation, mode, known, settings(SOAK, max_examples=20_000 // (2 * len(OPERATIONS))))
-
-
 def walk(schema: OpenApiSchema, within: settings) -> Counter[tuple[str, int]]:
     """Follow the document's links; how often each operation was answered with each status."""
     followed: Counter[tuple[str, int]] = Counter()
@@ -131,15 +120,6 @@ def test_generated_requests_follow_the_links(schema: OpenApiSchema) -> None:
     followed = walk(schema, settings(SETTINGS, max_examples=8))
 
     assert {status for _, status in followed} <= {200, 401, 404, 409, 422}
-
-
-@pytest.mark.soak
-def test_generated_requests_follow_the_links_far(schema: OpenApiSchema) -> None:
-    followed = walk(schema, settings(SOAK, max_examples=400))
-
-    assert followed["/jobs/get", 200]
-    assert followed["/patterns/get", 200]
-    assert followed["/refine/extend", 200] + followed["/refine/recolor", 200]
 
 
 def test_links_of_the_document_lead_on(studio: InProcess, known: dict[str, str]) -> None:

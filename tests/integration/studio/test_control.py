@@ -12,8 +12,6 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,13 +22,9 @@ from studio.instruments.control import Control
 from studio.instruments.control_client import ControlClient, ControlFailed, post_json
 from studio.instruments.control_commands import main
 from studio.instruments.control_file import NAME
-from studio.keys import Keys
-from studio.store import Account, Store
 from studio.testing import Studio
 
 from .in_process import InProcess
-
-MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "11oz", "finish": "matte"}}
 
 
 @pytest.fixture(scope="module")
@@ -126,42 +120,6 @@ def test_reset_leaves_nothing_but_keys(studio: Studio) -> None:
     create(studio, "1")
 
 
-def test_feedback_is_switched(studio: Studio) -> None:
-    studio.control("feedback/set", on=False)
-    assert studio.ask("feedback/create", requestId="1", text="x")[0] == 503
-    studio.control("feedback/set", on=True)
-    assert studio.ask("feedback/create", requestId="1", text="x")[0] == 200
-
-
-def test_limits_are_changed_while_it_runs(studio: Studio) -> None:
-    """By name and one by one; refused with the reason when there is no such profile or operation."""
-    studio.use_limits("unlimited", "categories/list=1/h")
-    assert [studio.ask("categories/list")[0] for _ in range(2)] == [200, 429]
-    studio.use_limits("unlimited")
-    assert studio.ask("categories/list")[0] == 200
-    with pytest.raises(ControlFailed, match="unlimited, small, strict, quota, undeclared"):
-        studio.use_limits("none")
-    with pytest.raises(ControlFailed, match="there is no operation 'poll'"):
-        studio.use_limits("unlimited", "poll=1/s")
-
-
-def test_checkouts_are_paid_without_a_browser(studio: Studio) -> None:
-    """The order is there; a cancelled one cannot be paid."""
-    pattern = create(studio, "1")["patternId"]
-    job = studio.ask("products/create", requestId="2", patternId=pattern, **MUG)[1]
-    product = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]["productId"]
-    ids = []
-    for request_id in ("3", "4"):
-        lines = [{"productId": product, "quantity": 1}]
-        ids.append(studio.ask("checkouts/create", requestId=request_id, lines=lines)[1]["checkoutId"])
-
-    order = studio.pay(ids[0])
-    assert studio.ask("orders/get", checkoutId=ids[0])[1]["orderId"] == order
-    studio.control("checkout/cancel", checkoutId=ids[1])
-    with pytest.raises(ControlFailed, match="cancelled"):
-        studio.pay(ids[1])
-
-
 def test_restored_state_is_the_whole_state(studio: Studio) -> None:
     """Objects, request IDs, faults with their counts, and uploaded pictures, even deleted ones."""
     create(studio, "1")
@@ -182,16 +140,6 @@ def test_restored_state_is_the_whole_state(studio: Studio) -> None:
     assert studio.faults.unfired == ["second"]
     assert studio.ask("references/get", referenceId=reference["referenceId"])[1] == reference
     assert [path.stem for path in (studio.home / "references").glob("*.png")] == [reference["sha256"]]
-
-
-def test_snapshots_are_files_that_can_be_carried(studio: Studio, tmp_path: Path) -> None:
-    """To another studio."""
-    create(studio, "carried")
-    file = tmp_path / "state.zip"
-    studio.control("snapshot", file=str(file))
-    with Studio() as other:
-        other.control("restore", file=str(file))
-        assert jobs(other) == ["carried"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", "empty", "newer"])
@@ -216,16 +164,6 @@ def _newer(place: Path) -> bytes:
     connection.executescript("CREATE TABLE record (seq INTEGER); PRAGMA user_version = 99")
     connection.close()
     return (place / "newer.db").read_bytes()
-
-
-@pytest.mark.parametrize(
-    "place", [{"name": "../x"}, {"name": "x", "file": "/x"}, {}, {"file": "relative.zip"}]
-)
-def test_places_of_snapshots_are_checked(studio: Studio, place: dict[str, str]) -> None:
-    with pytest.raises(ControlFailed):
-        studio.control("snapshot", **place)
-    with pytest.raises(ControlFailed):
-        studio.control("restore", name="not-there")
 
 
 def test_calls_are_answered_from_the_one_state_or_the_other(studio: Studio) -> None:
@@ -275,15 +213,3 @@ def test_control_from_the_shell(studio: Studio, tmp_path: Path, capsys: pytest.C
         assert (out, errors.count("\n")) == ("", 1)
     assert main(["--home", str(tmp_path), "reset"]) == 1
     assert "--control" in capsys.readouterr().err
-
-
-def test_keys_stay_after_a_reset(studio: Studio) -> None:
-    """Those that are stored; objects of their accounts are gone."""
-    with closing(Store(studio.home / "studio.db")) as store:
-        _, key = Keys(store).create("ci", Account("shop"), datetime.now(UTC))
-    url = f"{studio.base_url}/patterns/create"
-    assert post_json(url, key, {"requestId": "1", "prompt": "ferns"})[0] == 200
-
-    studio.reset()
-    status, listed = post_json(f"{studio.base_url}/jobs/list", key, {})
-    assert (status, listed["jobs"]) == (200, [])

@@ -73,13 +73,6 @@ def test_pattern_shows_what_it_was_made_of(studio: InProcess, pattern_id: str) -
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", pattern["createdAt"])
 
 
-def test_unknown_model_and_reference_are_refused(studio: InProcess) -> None:
-    body = {"requestId": "unknown-1", "prompt": "ferns"}
-
-    assert code(studio, "patterns/create", {**body, "model": "oil"}) == (404, "unknown_model")
-    assert code(studio, "patterns/create", {**body, "referenceIds": ["ref_x"]}) == (404, "unknown_reference")
-
-
 @pytest.mark.parametrize(
     ("operation", "fields"),
     [
@@ -105,20 +98,6 @@ def test_refined_pattern_remembers_its_parent(
     assert (pattern["prompt"], pattern["seed"], pattern["size"]) == ("blue herons", 7, 256)
 
 
-def test_changes_add_up(studio: InProcess, pattern_id: str) -> None:
-    """A product of a changed pattern is drawn with all of its changes."""
-    recolored = studio.result("refine/recolor", requestId="c-1", patternId=pattern_id, palette=["#ffffff"])
-    extended = studio.result(
-        "refine/extend", requestId="c-2", patternId=recolored["patternId"], columns=3, rows=3
-    )
-    product = studio.result("products/create", requestId="c-3", patternId=extended["patternId"], **MUG)
-
-    picture = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
-    assert picture is not None
-    assert [change.operation for change in picture.order.design.changes] == ["recolor", "extend"]
-    assert (picture.order.design.model, picture.order.category) == ("linocut", "mug")
-
-
 def test_impossible_changes_are_refused(studio: InProcess, pattern_id: str) -> None:
     crop = {"requestId": "i-1", "patternId": pattern_id, "x": 0.6, "y": 0, "width": 0.5, "height": 1}
     assert code(studio, "refine/crop", crop) == (422, "invalid_crop")
@@ -135,14 +114,6 @@ def test_impossible_changes_are_refused(studio: InProcess, pattern_id: str) -> N
         ]
     more = {"requestId": "i-5", "patternId": grown, "columns": 2, "rows": 1}
     assert code(studio, "refine/extend", more) == (422, "too_many_changes")
-
-
-def test_edit_can_be_rehearsed_to_fail(studio: InProcess, pattern_id: str) -> None:
-    job = studio.ask("refine/edit", requestId="f-1", patternId=pattern_id, prompt="[fail]")
-
-    failed = studio.ask("jobs/get", jobId=job["jobId"])
-    assert (failed["status"], failed["result"]) == ("failed", None)
-    assert "[fail]" in failed["error"]["message"]
 
 
 def test_reference_guides_a_pattern_and_is_deleted(studio: InProcess) -> None:
@@ -177,14 +148,6 @@ def test_unused_reference_leaves_no_file(studio: InProcess) -> None:
     assert file.exists()
     studio.ask("references/delete", referenceId=second["referenceId"])
     assert not file.exists()
-
-
-def test_record_does_not_hold_uploads(studio: InProcess) -> None:
-    data = encoded_picture("navy")
-    studio.ask("references/create", requestId="ref-4", data=data)
-
-    bodies = [line.body for line in read_record(studio.home / "studio.db") if line.request_id == "ref-4"]
-    assert bodies == [{"requestId": "ref-4", "data": f"{len(data)} characters"}]
 
 
 def test_models_differ_and_are_listed(studio: InProcess) -> None:

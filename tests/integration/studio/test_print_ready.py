@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pikepdf
-import pypdfium2
 import pytest
 from PIL import Image
 
@@ -54,25 +53,6 @@ def test_pdf_has_boxes_vectors_and_a_profile(tmp_path: Path) -> None:
         assert not pdf.docinfo.get("/CreationDate")
 
 
-@pytest.mark.parametrize("design", [HERONS, CUT], ids=["plain", "changed"])
-def test_pdf_and_png_show_the_same(tmp_path: Path, design: Design) -> None:
-    """Rendered by another program than the one that draws the pictures."""
-    for ending in ("pdf", "png"):
-        write_print(design, (), 254, 254, tmp_path / f"print.{ending}")
-    with pypdfium2.PdfDocument(tmp_path / "print.pdf") as document:
-        page = document[0].render(scale=150 / 72).to_pil().convert("RGB")
-    with Image.open(tmp_path / "print.png") as png:
-        bleed = round(BLEED_MM / 25.4 * 150)
-        printed = page.crop((bleed, bleed, bleed + png.width, bleed + png.height))
-        one, other = (
-            np.asarray(image.resize((100, 100), Image.Resampling.BOX), dtype=float)
-            for image in (printed, png.convert("RGB"))
-        )
-
-    assert np.abs(one - other).mean() < 4
-    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.98
-
-
 def test_png_has_resolution_profile_and_repeat(tmp_path: Path) -> None:
     """150 dpi in sRGB; the autocorrelation of its rows and columns has its peak at the repeat."""
     path = tmp_path / "print.png"
@@ -108,12 +88,6 @@ def test_memory_does_not_grow_with_the_print(tmp_path: Path) -> None:
     # Not ru_maxrss, in which a process begins with the peak of the one that started it.
     peak = int(ended.stdout.split("VmHWM:")[1].split()[0]) * 1024
     assert peak < width * height * 3 * 0.75
-
-
-@pytest.mark.parametrize("size", [(5, 100), (100, 20_000)])
-def test_impossible_sizes_are_refused(tmp_path: Path, size: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="prints are"):
-        write_print(HERONS, (), *size, tmp_path / "print.pdf")
 
 
 def test_pictures_are_made_by_processes_of_their_own(tmp_path: Path) -> None:

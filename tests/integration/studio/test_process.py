@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.server import StartRefused, main, read_keys, read_options
+from studio.server import main, read_keys, read_options
 from studio.store import read_record
 
 from .conftest import KEY, StudioProcess, wait_for
@@ -49,17 +49,6 @@ def _pattern(job: dict[str, object]) -> object:
     result = job["result"]
     assert isinstance(result, dict)
     return result["patternId"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stop_signal_is_a_clean_exit(new_studio: StudioProcess, number: signal.Signals) -> None:
-    """Exit code 0, and no output."""
-    new_studio.start()
-    ready = new_studio.home / "ready.json"
-    assert new_studio.ask("categories/list", {}).status == 200
-
-    assert new_studio.end(number) == (0, b"")
-    assert not ready.exists()
 
 
 def test_studio_ends_with_its_parent(tmp_path: Path) -> None:
@@ -139,23 +128,6 @@ def test_studio_without_keys_makes_a_private_one(tmp_path: Path, monkeypatch: py
 
     assert read_keys(options) == read_keys(options)
     assert os.stat(tmp_path / "api-key").st_mode & 0o077 == 0
-
-
-def test_keys_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Separated by commas."""
-    monkeypatch.setenv("STUDIO_API_KEYS", "one, two")
-
-    assert read_keys(read_options(["--home", str(tmp_path)])) == {"one", "two"}
-
-
-@pytest.mark.parametrize("text", [None, "", "# only a remark\n"])
-def test_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) -> None:
-    """Or the studio would be open by mistake."""
-    if text is not None:
-        (tmp_path / "keys").write_text(text)
-
-    with pytest.raises(StartRefused, match="key"):
-        read_keys(read_options(["--home", str(tmp_path), "--key-file", str(tmp_path / "keys")]))
 
 
 def test_request_for_another_host_name_is_refused(new_studio: StudioProcess) -> None:

@@ -7,7 +7,6 @@ import threading
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -33,28 +32,6 @@ def test_studio_is_there_in_the_block_and_gone_after_it(process: bool) -> None:
     assert not studio.home.exists()
     with pytest.raises(OSError):
         studio.ask("jobs/list")
-
-
-def test_real_clock_is_not_moved() -> None:
-    with Studio() as studio, pytest.raises(ControlFailed, match="--clock manual"):
-        studio.clock.advance(1)
-
-
-def test_pictures_are_drawn_in_a_thread_too() -> None:
-    """By a process of its own, which ends with the studio."""
-    with Studio() as studio:
-        job = studio.ask("patterns/create", requestId="1", prompt="ferns")[1]
-        url = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]["imageUrl"]
-        with urlopen(f"{url}?width=128") as answer:
-            assert answer.read().startswith(b"\x89PNG")
-
-
-def test_two_studios_know_nothing_of_each_other() -> None:
-    """In one process, at once."""
-    with Studio() as one, Studio() as two:
-        assert one.base_url != two.base_url
-        one.ask("patterns/create", requestId="1", prompt="ferns")
-        assert two.ask("jobs/list")[1]["jobs"] == []
 
 
 @pytest.mark.parametrize("process", [False, True])

@@ -11,7 +11,7 @@ from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.catalog.row_corrections import Correction, CorrectionEnd
 from patternmill.ledger.reports.story import stories
 from patternmill.states import AttemptState, Outcome, RowStatus
-from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, REFUSED, BegunRun, Past
+from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
 
 
 def shown(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> str:
@@ -74,17 +74,6 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
     assert "450 minor units, over all attempts" in text
 
 
-def test_prices_are_in_the_configured_currency(
-    past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Over all attempts, and of each."""
-    retried(past)
-    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
-    text = shown(capsys, "H-2")
-    assert "price:  €4.50, over all attempts" in text
-    assert "attempt 2: succeeded, €2.00" in text
-
-
 def test_pattern_story_lists_its_rows(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """A pattern's ID has its own story, and the rows that are built on it."""
     run = retried(past)
@@ -102,25 +91,6 @@ def test_sku_of_several_catalogs_has_a_story_in_each(past: Past, capsys: pytest.
     assert shown(capsys, "H-1").count("in catalog") == 3
     assert shown(capsys, "H-1", "--catalog", "autumn").count("in catalog") == 1
     assert shown(capsys, "H-1", "--environment", "production").count("in catalog") == 1
-
-
-def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row that had other content before has the items of both, the older ones marked."""
-    old = past.begin(HERON)
-    old.make("H-1")
-    old.end()
-    past.begin("H-1,grey herons,Cushion,S,linen,")
-    text = shown(capsys, "H-1")
-    assert text.count("(of an earlier request)") == 2
-    assert "blue herons" in text
-    assert "grey herons" in text
-    assert "now:    not started" in text
-
-
-def test_refused_row_shows_its_problem(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its story, as it was never begun."""
-    past.begin(FERN, REFUSED).end()
-    assert "now:    refused (unknown_category)" in shown(capsys, "R-1")
 
 
 def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

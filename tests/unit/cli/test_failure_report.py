@@ -226,15 +226,6 @@ def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
     assert "Weaver" not in desk.raw[0].decode()
 
 
-def test_long_and_foreign_texts_fit(past: Past, desk: Desk) -> None:
-    """Characters of any kind, in the prompt and in the text."""
-    failed(past, "U-1,日本の鷺 🦢 \u202e,Mug,11oz,,")
-    assert run("U-1", "--yes", "--text", "🦢" * 5000) == 0
-    (report,) = desk.arrived
-    assert len(report["text"].encode("utf-16-le")) <= 8000
-    assert "鷺 🦢" in report["request"]["body"]["prompt"]
-
-
 @pytest.mark.parametrize(
     ("answers", "code", "last", "message"),
     [
@@ -336,17 +327,6 @@ def test_report_goes_to_the_service_of_the_request(
     assert run("F-1", "--yes") == 2
     assert "The request went to http://127.0.0.1:9/v1" in capsys.readouterr().err
     assert (desk.raw, kinds(past, attempt)) == ([], [])
-
-
-def test_failure_of_an_embedded_studio_is_reported_to_no_other(
-    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_ = past.begin(FERN, studio_url="")
-    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
-    run_.end()
-    assert run("F-1", "--yes") == 2
-    assert "The request went to an embedded studio" in capsys.readouterr().err
-    assert desk.raw == []
 
 
 def test_open_request_of_a_run_that_goes_on_is_not_reported(

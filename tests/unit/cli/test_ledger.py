@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from patternmill.ledger.reports.export import TABLES
 from patternmill.ledger.reports.integrity import problems
 from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState
@@ -110,22 +109,6 @@ def test_csv_holds_one_table_for_a_spreadsheet(past: Past, tmp_path: Path) -> No
         (line,) = csv.DictReader(file)
     assert line["error"] == "'=1+1, said the loom"
     assert line["state"] == "failed"
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_every_table_can_be_exported_alone(past: Past, table: str, tmp_path: Path) -> None:
-    """In both formats."""
-    busy(past)
-    for form in ("csv", "jsonl"):
-        out = tmp_path / f"{table}.{form}"
-        assert main.run(["ledger", "export", "--format", form, "--table", table, "--out", str(out)]) == 0
-        assert out.exists()
-
-
-def test_csv_without_a_table_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """One CSV cannot hold ten tables."""
-    assert main.run(["ledger", "export", "--format", "csv"]) == 2
-    assert "--table" in capsys.readouterr().err
 
 
 def test_edited_file_is_found_by_its_manifest(

@@ -16,7 +16,7 @@ from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
 from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.runs.spec import RunSpec
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 PRICED = RunOptions(attempts=2, pattern_price=50, product_price=200)
@@ -128,21 +128,6 @@ def test_row_missing_in_a_later_refresh_is_left_out(past: Past) -> None:
     assert left_out(found)["D-1"] == f"gone from the source of run {later.record.run_id}"
 
 
-def test_returning_row_is_retried(past: Past) -> None:
-    """The latest run counts."""
-    first = troubled(past)
-    refresh_of(past, HERON)
-    past.begin(HERON_MUG, DOE).end()
-    assert skus(chosen(past, first)) == ["H-2", "D-1"]
-
-
-def test_suddenly_smaller_source_supersedes_nothing(past: Past) -> None:
-    """Rows whose retirement waits for a person are not gone."""
-    first = troubled(past)
-    refresh_of(past, HERON, withheld=5)
-    assert skus(chosen(past, first)) == ["H-2", "F-1", "O-1", "D-1"]
-
-
 def test_row_retired_by_a_person_is_left_out(past: Past) -> None:
     """Also where other rows of that source still wait."""
     first = troubled(past)
@@ -179,13 +164,6 @@ def test_unknown_sku_is_refused(past: Past) -> None:
     run = troubled(past)
     with pytest.raises(ConfigurationError, match="has no row Z-1"):
         chosen(past, run, skus=frozenset({"Z-1"}))
-
-
-@pytest.mark.parametrize("words", ["succeeded", "held", "refused", "failed,broken"])
-def test_statuses_that_no_retry_changes_are_refused(words: str) -> None:
-    """They need an edit, an edition or a decision; an unknown status is refused too."""
-    with pytest.raises(ConfigurationError):
-        statuses_of(words)
 
 
 def test_statuses_are_parsed() -> None:
@@ -249,14 +227,6 @@ def test_plan_only_and_no_terminal_begin_nothing(
     assert capsys.readouterr().out == shown.out
 
 
-def test_nothing_to_retry_exits_with_0(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    run = past.begin(HERON)
-    run.make("H-1")
-    run.end()
-    assert main.run(["retry", "--yes"]) == 0
-    assert "Nothing to retry.\n" in capsys.readouterr().out
-
-
 def test_rows_that_wait_for_a_person_are_named_with_what_to_do(
     past: Past, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,21 +266,6 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert spec.selection is not None
     assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")
     assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
-
-
-def test_long_lists_are_cut(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A screen gets the first rows and the number of the rest."""
-    past.begin(*(f"S-{number},storks {number},Mug,11oz,," for number in range(50))).end()
-    assert main.run(["retry", "--plan-only"]) == 0
-    assert "… and 10 more" in capsys.readouterr().out
-
-
-def test_skipped_runs_are_ignored(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """The latest run of a catalog is the latest with its lease."""
-    run = troubled(past)
-    past.begin(HERON).end(Outcome.SKIPPED_OVERLAP)
-    assert main.run(["retry", "--plan-only"]) == 0
-    assert run.record.run_id in capsys.readouterr().out
 
 
 def _never(*asked: object) -> int:

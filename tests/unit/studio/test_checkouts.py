@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from studio.errors import Refusal
 from studio.operations.context import Caller
 from studio.pace import ORDER_STEPS, Pace
 from studio.requests import CheckoutLine, CreateCheckout, CreatePattern, CreateProduct, GetJob, GetOrder
@@ -88,55 +86,6 @@ def test_order_goes_through_its_states_by_the_clock(shop: Shop) -> None:
         assert shop.states(checkout) == expected
 
 
-def test_order_is_cancelled_before_production_only(shop: Shop) -> None:
-    first, second = shop.checkout("c-1"), shop.checkout("c-2")
-    order = shop.service.checkouts.pay(first)
-    late = shop.service.checkouts.pay(second)
-    assert shop.service.checkouts.cancel_order(order).cancelled_at == shop.clock.now
-    shop.clock.pass_time(ORDER_STEPS[Pace.REALISTIC][0].total_seconds())
-
-    with pytest.raises(Refusal) as refused:
-        shop.service.checkouts.cancel_order(late)
-
-    assert refused.value.code == "order_in_production"
-    assert shop.states(first) == ["paid", "cancelled"]
-    assert shop.states(second) == ["paid", "in_production"]
-
-
-def test_cancelled_checkout_cannot_be_paid(shop: Shop) -> None:
-    """And a paid one cannot be cancelled; both may be done again."""
-    cancelled, paid = shop.checkout("c-1"), shop.checkout("c-2")
-    shop.service.checkouts.cancel(cancelled)
-    shop.service.checkouts.cancel(cancelled)
-    order = shop.service.checkouts.pay(paid)
-
-    with pytest.raises(Refusal) as refused:
-        shop.service.checkouts.pay(cancelled)
-    assert (refused.value.status, refused.value.code) == (409, "checkout_cancelled")
-    with pytest.raises(Refusal) as refused:
-        shop.service.checkouts.cancel(paid)
-    assert (refused.value.status, refused.value.code) == (409, "checkout_paid")
-    assert shop.service.checkouts.pay(paid) == order
-
-
-def test_paid_by_many_at_once_is_one_order(shop: Shop) -> None:
-    """From several connections to the file."""
-    checkout = shop.checkout()
-
-    def pay(_: int) -> str:
-        store = Store(shop.path)
-        try:
-            return shop.open(store).checkouts.pay(checkout).order_id
-        finally:
-            store.close()
-
-    with ThreadPoolExecutor(8) as payers:
-        orders = set(payers.map(pay, range(24)))
-
-    assert len(orders) == 1
-    assert len(shop.store.checkouts.orders(DEFAULT_ACCOUNT, None, 9)) == 1
-
-
 def test_prices_are_those_of_the_creation(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is sold may become dearer; an open checkout does not."""
     checkout = shop.checkout()
@@ -144,10 +93,3 @@ def test_prices_are_those_of_the_creation(shop: Shop, monkeypatch: pytest.Monkey
 
     assert shop.checkout().total == checkout.total == 2 * 1290
     assert shop.checkout("later").total == 2
-
-
-def test_page_finds_its_checkout(shop: Shop) -> None:
-    checkout = shop.checkout()
-
-    assert shop.service.checkouts.of_page(checkout.page_id) == checkout
-    assert shop.service.checkouts.of_page(checkout.checkout_id) is None

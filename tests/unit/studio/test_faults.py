@@ -45,31 +45,6 @@ def call(operation: str, subject: str = "") -> Call:
     return Call(operation, DEFAULT_ACCOUNT, subject)
 
 
-def test_first_fault_of_the_plan_fires(store: Store) -> None:
-    """All that the call fits count it: the third call is the third for each of them."""
-    plan = faults(
-        store,
-        {"name": "a", "on": "creates", "nth": [2]},
-        {"name": "b", "on": "patterns/create", "nth": [2, 3]},
-    )
-
-    assert fired(plan, *[call("patterns/create")] * 3, call("jobs/get")) == ["", "a", "b", ""]
-    assert plan.report() == [
-        {"name": "a", "calls": 3, "fired": 1, "expected": 1},
-        {"name": "b", "calls": 3, "fired": 1, "expected": 2},
-    ]
-    assert plan.unfired() == ["b"]
-
-
-def test_calls_can_be_counted_by_what_they_are_about(store: Store) -> None:
-    """Each job is unknown to its first poll."""
-    plan = faults(store, {"name": "late", "on": "polls", "first": 1, "per": "object"})
-    polls = [call("jobs/get", subject) for subject in ("j1", "j2", "j1", "j2")]
-
-    assert fired(plan, *polls) == ["late", "late", "", ""]
-    assert plan.report() == [{"name": "late", "calls": 4, "fired": 2, "expected": 1}]
-
-
 def test_rates_depend_on_the_seed_alone(store: Store) -> None:
     """Not on the order in which calls come; another seed draws others."""
     rate = {"name": "some", "on": "creates", "rate": 0.3}
@@ -98,22 +73,6 @@ def test_counting_goes_on_after_a_restart(store: Store) -> None:
     assert fired(restarted, *[call("patterns/create")] * 2) == ["", "third"]
     restarted.use(restarted.plan)
     assert restarted.report() == [{"name": "third", "calls": 0, "fired": 0, "expected": 1}]
-
-
-def test_fates_count_only_what_starts_a_job(store: Store, tmp_path: Path) -> None:
-    """Neither a repeated request nor a fault of the exchange takes a number."""
-    plan = faults(
-        store,
-        {"name": "lost", "on": "patterns/create", "nth": [1]},
-        {"name": "fails", "on": "creates", "nth": [2], "effect": {"kind": "job_fails", "message": "no ink"}},
-    )
-    service = Service(store, home=tmp_path, clock=lambda: NOW, fate_of=plan.fate_of)
-    for request_id in ("1", "1", "2", "3"):
-        service.patterns.create(CreatePattern(requestId=request_id, prompt="ferns"), CALLER)
-
-    jobs = [job for _, job in store.jobs.page(DEFAULT_ACCOUNT, None, 10)]
-    assert [(job.request_id, job.failure) for job in jobs] == [("3", None), ("2", "no ink"), ("1", None)]
-    assert plan.unfired() == ["lost"]
 
 
 def test_calls_are_about_jobs_and_prompts(store: Store, tmp_path: Path) -> None:

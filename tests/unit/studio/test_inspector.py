@@ -87,27 +87,6 @@ def test_request_without_an_answer_is_kept(inspector: Inspector) -> None:
     assert (kept.status, kept.fault, kept.account) == (0, "reset", "")
 
 
-def test_only_the_beginning_of_a_long_body_is_kept(inspector: Inspector) -> None:
-    """Its size is kept; what is cut within a credential is removed as one."""
-    secret = "s" * 9000
-    ask(inspector, "/v1/references/create", json.dumps({"requestId": "r", "password": secret}).encode())
-
-    kept = only(inspector)
-    assert kept.request_size > 9000
-    assert kept.request_id == "r"
-    assert "[removed]" in kept.request and "ssss" not in kept.request
-
-
-def test_oldest_are_dropped(tmp_path: Path) -> None:
-    inspector = Inspector(tmp_path / "inspector.db", kept=3)
-    for number in range(5):
-        ask(inspector, "/v1/jobs/get", json.dumps({"requestId": f"r-{number}"}).encode())
-        inspector.flush()
-
-    assert [one.request_id for one in inspector.page(EVERYONE, None, 10)] == ["r-4", "r-3", "r-2"]
-    inspector.close()
-
-
 def test_filters(inspector: Inspector) -> None:
     for path, fault in (("/v1/jobs/get", ""), ("/v1/jobs/list", "x"), ("/v1/jobs/get", "y")):
         ask(inspector, path, b'{"requestId": "r"}', fault=fault)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from studio.art import motifs, words
+from studio.art import words
 from studio.art.languages import in_english
 from studio.art.reading import read_prompt
 
@@ -60,24 +60,3 @@ def test_prompt_is_read_in_its_language(
 def test_english_stays_english(prompt: str) -> None:
     """Also where another language has the same word: `or` is no gold, `the` no tea."""
     assert in_english(prompt) == prompt.split()
-
-
-def test_sixty_and_more_motifs_are_named_in_every_language() -> None:
-    """Each table reaches that many drawings."""
-    from studio.art import lexicon
-
-    for table in (lexicon.GERMAN, lexicon.FRENCH, lexicon.SPANISH, lexicon.JAPANESE):
-        english = [entry.split("=")[0].strip() for entry in table.replace("\n", " ").split(";")]
-        shown = {mention.subject for word in english for mention in read_prompt(word).mentions}
-
-        assert len(shown & motifs.NAMES) >= 60
-
-
-@pytest.mark.parametrize(
-    ("prompt", "layout"),
-    [("kaleidoscopic stars", "p6m"), ("daisies in p4g", "p4g"), ("lotus flower mandala", "p4m")],
-)
-def test_named_arrangement_is_used(prompt: str, layout: str) -> None:
-    from studio.art.recipe import recipe_for
-
-    assert recipe_for(prompt).layout == layout

@@ -20,26 +20,6 @@ def test_ids_differ_between_environments() -> None:
         assert offer.find_category("production", staging) is None
 
 
-def test_list_and_details_agree() -> None:
-    """What `categories/list` names, `categories/get` describes."""
-    listed = offer.categories_list("staging")["categories"]
-    assert isinstance(listed, list)
-
-    for summary in listed:
-        answer = offer.categories_get("staging", summary["categoryId"])
-        assert answer is not None
-        assert answer.items() >= summary.items()
-
-
-def test_every_default_is_offered() -> None:
-    for category in offer.CATEGORIES:
-        assert all(one.default is None or one.default in one.values for one in category.options)
-
-
-def test_unknown_category_has_no_answer() -> None:
-    assert offer.categories_get("staging", "cat_stg_spaceship") is None
-
-
 @pytest.mark.parametrize(
     ("selections", "messages"),
     [
@@ -66,14 +46,6 @@ def test_unknown_category_has_no_answer() -> None:
 def test_invalid_selections_are_all_named(selections: dict[str, str], messages: list[str]) -> None:
     """At once, with what is offered instead."""
     assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == messages
-
-
-def test_defaults_complete_the_selections() -> None:
-    assert CUSHION.complete({"size": "40x40", "fabric": "linen"}) == {
-        "size": "40x40",
-        "fabric": "linen",
-        "filling": "fibre",
-    }
 
 
 def test_offer_imports_nothing_heavy() -> None:

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from studio.errors import Refusal
-from studio.reference_decoder import SIDE_LIMIT, NotUsable, decode
-from studio.reference_reading import ReferencePicture, read_reference
+from studio.reference_decoder import NotUsable, decode
+from studio.reference_reading import read_reference
 from studio.requests import REFERENCE_LIMIT
 
 
@@ -59,13 +59,6 @@ def test_metadata_is_dropped_and_the_picture_upright(tmp_path: Path) -> None:
     assert Image.open(io.BytesIO(kept)).info == {}
 
 
-def test_transparent_is_white_and_large_is_reduced() -> None:
-    seen = decode(encoded(Image.new("RGBA", (SIDE_LIMIT * 2, 10), (255, 0, 0, 0)), "PNG"))
-
-    assert seen.width == SIDE_LIMIT
-    assert seen.getpixel((0, 0)) == (255, 255, 255)
-
-
 @pytest.mark.parametrize(
     "raw",
     [
@@ -98,16 +91,3 @@ def test_uploads_that_cannot_be_used_are_refused(tmp_path: Path, data: str, stat
 
     assert refused.value.status == status
     assert list(tmp_path.iterdir()) == []
-
-
-def test_same_picture_is_one_file(tmp_path: Path) -> None:
-    """However it was encoded, as long as its pixels are the same."""
-    image = Image.new("RGB", (30, 20), "teal")
-    pictures = [
-        read_reference(base64.b64encode(raw).decode(), tmp_path)
-        for raw in (encoded(image, "PNG"), encoded(image, "WEBP", lossless=True))
-    ]
-
-    assert pictures[0] == pictures[1]
-    assert isinstance(pictures[0], ReferencePicture)
-    assert len(list(tmp_path.iterdir())) == 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from PIL import Image
 
 from studio.art import words
 from studio.art.changes import sheet_of
 from studio.art.colour import distance
-from studio.art.references import Traits, measure
+from studio.art.references import measure
 from studio.design import Design
 
 RED, NAVY, CREAM = (200, 54, 47), (29, 44, 77), (245, 236, 215)
@@ -33,16 +32,6 @@ def test_dominant_colours_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize(("upright", "direction"), [(True, "upright"), (False, "level")])
-def test_direction_is_that_of_the_lines(upright: bool, direction: str) -> None:
-    assert measure(striped(upright=upright)).direction == direction
-
-
-def test_fine_pictures_have_more_detail() -> None:
-    assert measure(striped(upright=True, step=6)).detail > measure(striped(upright=True, step=24)).detail
-    assert measure(Image.new("RGB", (50, 50), RED)) == Traits(("#c8362f",), 0.0, "none")
-
-
 def test_reference_guides_what_the_prompt_leaves_open() -> None:
     """Its commonest colour is the ground; what the prompt names stays."""
     traits = (measure(striped(upright=True)),)
@@ -54,12 +43,3 @@ def test_reference_guides_what_the_prompt_leaves_open() -> None:
     assert distance(open_.palette.ground, "#f5ecd7") < 0.03
     assert open_.layout == "pg"
     assert (named.palette.ground, named.layout) == (words.COLOURS["white"], "toss")
-
-
-def test_reference_of_fine_detail_makes_small_motifs() -> None:
-    fine, coarse = (
-        sheet_of(Design(prompt="swallows"), (Traits(("#ffffff", "#c8362f"), detail, "none"),)).recipe.scale
-        for detail in (0.9, 0.1)
-    )
-
-    assert fine < coarse
