@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import gzip
-import ipaddress
 import logging
 import socket
-import ssl
 import time
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from patternmill.service.client import ANSWER_CAP
 from patternmill.service.outcomes import ExchangeResult, Trouble
@@ -105,17 +98,6 @@ def test_deadline_covers_the_whole_answer(answering) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_host_name_not_found_is_not_sent() -> None:
-    """1: distinct from a lost answer."""
-
-    async def main() -> None:
-        async with client("http://no-such-host.invalid/v1", 5) as made:
-            answer = await made.post("patterns/create", BODY)
-        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
-
-    asyncio.run(main())
-
-
 def test_refused_connection_is_not_sent() -> None:
     """2."""
     with socket.socket() as unused:
@@ -198,13 +180,6 @@ def test_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble:
     assert not answer_read.usable
 
 
-def test_deeply_nested_json_is_unreadable() -> None:
-    """26: also where the parser still accepts it."""
-    nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
-    answer_read = asyncio.run(ask(answers_with(reply(OK, nested))))
-    assert answer_read.exchange is ExchangeResult.ANSWERED
-
-
 def _endless(writer_head: bytes):
     async def answering(writer: asyncio.StreamWriter) -> None:
         writer.write(writer_head)
@@ -242,84 +217,6 @@ def test_unrequested_gzip_is_read() -> None:
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
         answer = asyncio.run(ask(answers_with(reply(OK, body, f"Content-Encoding: {kind}"))))
         assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
-
-
-def _certificate(folder: Path, host: str, days: int) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's context with a certificate of its own, and a client's that trusts it."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    names: list[x509.GeneralName] = [x509.DNSName(host)]
-    if host[0].isdigit():
-        names = [x509.IPAddress(ipaddress.ip_address(host))]
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=30))
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    certificate, private = folder / "c.pem", folder / "k.pem"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificate, private)
-    trusting = ssl.create_default_context(cafile=str(certificate))
-    trusting.verify_flags &= ~ssl.VERIFY_X509_STRICT if hasattr(ssl, "VERIFY_X509_STRICT") else -1
-    return server, trusting
-
-
-@pytest.mark.parametrize(
-    ("host", "days", "trusted", "trouble"),
-    [
-        pytest.param("127.0.0.1", 30, True, Trouble.NONE, id="good"),
-        pytest.param("127.0.0.1", -1, True, Trouble.TLS, id="9 expired"),
-        pytest.param("other.example", 30, True, Trouble.TLS, id="9 wrong host"),
-        pytest.param("127.0.0.1", 30, False, Trouble.TLS, id="9 self-signed"),
-    ],
-)
-def test_certificates_are_verified(
-    tmp_path: Path, host: str, days: int, trusted: bool, trouble: Trouble
-) -> None:
-    """9: nothing is sent to a server that cannot prove its name."""
-    server_tls, trusting = _certificate(tmp_path, host, days)
-
-    async def main() -> None:
-        async with serving(answers_with(reply(OK)), server_tls) as server:
-            url = server.url.replace("http:", "https:")
-            async with client(url, 5, tls=trusting if trusted else None) as made:
-                answer = await made.post("patterns/create", BODY)
-            assert answer.trouble is trouble
-            assert len(server.requests) == (1 if trouble is Trouble.NONE else 0)
-
-    asyncio.run(main())
-
-
-def test_plain_server_behind_https_is_a_failed_handshake() -> None:
-    """9: distinct from a bad certificate, and nothing is sent."""
-
-    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(10)
-        writer.write(reply("400 Bad Request"))
-        writer.close()
-
-    async def main() -> None:
-        server = await asyncio.start_server(plain, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with server, client(f"https://127.0.0.1:{port}/v1") as made:
-            answer = await made.post("patterns/create", BODY)
-        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.HANDSHAKE)
-
-    asyncio.run(main())
 
 
 def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:

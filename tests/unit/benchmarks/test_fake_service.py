@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from benchmarks.fake import Pace, Studio, Wire
+from benchmarks.fake import Pace, Studio
 
 
 class Clock:
@@ -15,16 +14,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Pipe:
-    """What a transport is to the wire: somewhere to write to."""
-
-    def __init__(self) -> None:
-        self.written = b""
-
-    def write(self, data: bytes) -> None:
-        self.written += data
 
 
 def studio(pace: Pace | None = None) -> tuple[Studio, Clock]:
@@ -67,37 +56,3 @@ def test_lower_bound_is_the_longest_row_or_work_over_window() -> None:
         service.answer("/v1/products/create", body)
     assert service.shortest(window=100) == pytest.approx(13.0)
     assert service.shortest(window=2) == pytest.approx(4 * 13.0 / 2)
-
-
-def test_job_times_are_the_same_for_every_contender() -> None:
-    """They depend on the seed and the prompt, not on the order or the names of requests."""
-    one, other = Pace(10.0, seed=4), Pace(10.0, seed=4)
-    assert [one.draw("pattern", p) for p in "abc"] == [other.draw("pattern", p) for p in "abc"]
-    assert one.draw("pattern", "a") != Pace(10.0, seed=5).draw("pattern", "a")
-
-
-def test_requests_in_pieces_and_several_at_once_are_answered() -> None:
-    """A request in pieces is answered once it is whole; two in one piece are both answered."""
-    wire = Wire(studio()[0])
-    pipe = Pipe()
-    wire.transport = pipe  # type: ignore[assignment]
-    body = json.dumps({"requestId": "r1", "prompt": "herons"}).encode()
-    request = b"POST /v1/patterns/create HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    wire.data_received(request[:-5])
-    assert pipe.written == b""
-    wire.data_received(request[-5:] + request)
-    assert pipe.written.count(b"HTTP/1.1 200 OK") == 2
-
-
-def test_stall_is_the_longest_time_with_room_and_no_create() -> None:
-    """A full window is no stall; what follows an end that the client has seen is one."""
-    service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
-    first = pattern(service, "one")["jobId"]
-    clock.now = 102.0
-    pattern(service, "two")
-    clock.now = 115.0
-    poll(service, first)
-    clock.now = 119.0
-    pattern(service, "three")
-    assert service.longest_stall(window=2) == pytest.approx(4.0)
-    assert service.longest_stall(window=3) == pytest.approx(17.0)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from patternmill.catalog.check_report import line_ranges, report_lines
+from patternmill.catalog.check_report import report_lines
 
 from .samples import HEADER, checked
 
@@ -43,15 +41,6 @@ def test_causes_are_counted_by_what_is_wrong() -> None:
     ]
 
 
-def test_long_lists_of_causes_say_how_to_see_all() -> None:
-    """With a limit for every problem they are whole."""
-    rows = "".join(f"S{number},b,Kind {number}x,,,\n" for number in range(40))
-    short = report_lines(checked(f"{HEADER}\n{rows}"))
-    whole = report_lines(checked(f"{HEADER}\n{rows}"), limit=None)
-    assert "  and 10 more causes; `patternmill check --all` lists them" in short
-    assert not any("more causes" in line or "more problems" in line for line in whole)
-
-
 def test_notes_are_reported() -> None:
     """Each once."""
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
@@ -65,12 +54,3 @@ def test_control_characters_of_cells_are_escaped() -> None:
     printed = "\n".join(report_lines(checked(text)))
     assert not set(printed) & set("\x1b\x07\x9b\u202e")
     assert "\\u001b" in printed
-
-
-@pytest.mark.parametrize(
-    ("lines", "shown"),
-    [([2], "2"), ([3, 2, 4, 9], "2-4, 9"), (range(1, 30, 2), "1, 3, 5, 7, 9, 11 and 9 more rows"), ([], "")],
-)
-def test_row_numbers_are_shortened_to_ranges(lines: list[int], shown: str) -> None:
-    """And long lists are cut."""
-    assert line_ranges(lines) == shown

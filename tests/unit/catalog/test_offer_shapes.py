@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patternmill.catalog.offer import Category, Nearest, Option
+from patternmill.catalog.offer import Category, Option
 from patternmill.catalog.offer_shapes import (
     assemble_offer,
     read_category,
@@ -51,14 +51,6 @@ def test_plausible_list_is_read(shape: str) -> None:
     assert found.complete
 
 
-def test_list_of_texts_and_numbers_is_read() -> None:
-    """A text is ID and name at once; a number is an ID as text."""
-    assert read_category_list(["mug"]).categories == (Category("mug", "mug"),)  # type: ignore[union-attr]
-    found = read_category_list([{"id": 7, "name": "Mug"}])
-    assert found is not None
-    assert found.categories[0].id == "7"
-
-
 @pytest.mark.parametrize(
     "hint",
     [
@@ -73,13 +65,6 @@ def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
     found = read_category_list({"items": [MUG, TOTE], **hint})
     assert found is not None
     assert not found.complete
-
-
-def test_list_with_an_unreadable_record_is_incomplete() -> None:
-    """The readable records are used; the other may be any category."""
-    found = read_category_list([MUG, {"what": "ever"}])
-    assert found is not None
-    assert ([category.id for category in found.categories], found.complete) == (["c1"], False)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +129,6 @@ def test_required_options(spec: dict[str, object], required: bool | None) -> Non
     assert options == (Option("size", ("S",), required),)
 
 
-def test_schema_names_its_required_properties() -> None:
-    """The others are not required."""
-    schema = {"properties": {"size": {"enum": ["S"]}, "hem": {"type": "string"}}, "required": ["size"]}
-    options = read_options({"schema": schema})
-    assert options == (Option("size", ("S",), True), Option("hem", None, False))
-
-
 def test_labels_map_to_values() -> None:
     """A cell may have the label that people read on the page; the value is sent."""
     option = read_options({"options": [{"name": "fabric", "values": [{"value": "lin", "label": "Linen"}]}]})
@@ -167,15 +145,6 @@ def test_name_and_id_of_an_option_are_sent_as_written() -> None:
     )
     found = [category.find_option(text) for text in ("Size", "opt_1", "SIZE", "sort")]
     assert [pair and pair[0] for pair in found] == ["Size", "opt_1", "Size", None]
-
-
-@pytest.mark.parametrize(
-    "answer", [None, [], {"options": "many"}, {"options": [7]}, {"options": {"size": 3}}, {}]
-)
-def test_unreadable_options_stay_unknown(answer: object) -> None:
-    """The category keeps what the list has of it."""
-    listed = Category("c1", "Mug", None)
-    assert read_category(answer, listed) is listed
 
 
 def test_offer_reports_what_could_not_be_read() -> None:
@@ -257,11 +226,3 @@ def test_ambiguous_spelling_is_unknown() -> None:
     assert [option.find_value(text) for text in ("s", "S", " s")] == ["s", "S", None]
     category = Category("c", "Mug", (option, Option("Size", ("M",))))
     assert [category.find_option(text) is None for text in ("size", "Size", "SIZE")] == [False, False, True]
-
-
-def test_suggestions_are_bounded() -> None:
-    """Above its budget the search for near spellings stops, so that no file takes for ever."""
-    nearest = Nearest(budget=1)
-    assert nearest.find("Mugg", ("Mug",)) == "Mug"
-    assert nearest.find("Muug", ("Mug",)) is None
-    assert nearest.find("Mugg", ("Mug",)) == "Mug"

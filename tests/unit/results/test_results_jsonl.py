@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patternmill.results.row_files import RowResult, iso_time, lines
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import AttemptState, Stage
 
-from .builders import ALL_COLUMNS, HEADER, attempt, published, row, trace
+from .builders import HEADER, attempt, row, trace
 
 
 def objects(rows: list[RowResult], header: tuple[str, ...] = HEADER) -> list[dict[str, Any]]:
@@ -63,23 +62,6 @@ def test_columns_without_a_name_are_distinguished() -> None:
     """By the letter that a spreadsheet shows."""
     line = objects([row("A", cells=("A", "one", "two", "x"))], ("sku", "", "", "note"))[0]
     assert line["cells"] == {"sku": "A", "[B]": "one", "[C]": "two", "note": "x"}
-
-
-def test_unpaired_surrogate_is_kept() -> None:
-    """Escaped, since UTF-8 cannot encode it."""
-    assert objects([row("A", RowStatus.FAILED, error="\ud83d")])[0]["error"] == "\ud83d"
-
-
-def test_each_row_is_one_line(tmp_path: Path) -> None:
-    """Also when its cells have line breaks, and across batches."""
-    published([row(f"S{n}", cells=(f"S{n}", "a\nb", "", "")) for n in range(1201)], tmp_path)
-    text = (tmp_path / "results.jsonl").read_bytes()
-    assert text.count(b"\n") == 1201
-    assert [json.loads(line)["sku"] for line in text.splitlines()] == [f"S{n}" for n in range(1201)]
-
-
-def test_no_rows_make_an_empty_file() -> None:
-    assert b"".join(lines("run-7", HEADER, ALL_COLUMNS, [])) == b""
 
 
 @pytest.mark.parametrize(

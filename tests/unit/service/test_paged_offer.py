@@ -157,13 +157,6 @@ def test_every_page_is_read(flavour: str, strict: bool, wrapped: bool) -> None:
     assert len(questions) == len(set(questions)) <= 20
 
 
-def test_page_that_fails_for_a_moment_is_read_again() -> None:
-    """A lost answer, a 503 and a 429 hide no page."""
-    service = Paged(*FLAVOURS["nextCursor to cursor"])
-    service.faults = [says(503), Answer(ExchangeResult.LOST, Trouble.RESET)]
-    assert ids(offer_from(service)) == IDS
-
-
 NO_WAY: dict[str, tuple[Find, Tell]] = {
     "more, and no cursor": (lambda body: None, lambda n: {"hasMore": True}),
     "a cursor for nothing": (lambda body: None, lambda n: {"nextCursor": "abc"}),
@@ -211,13 +204,6 @@ def test_empty_last_page_ends_the_list() -> None:
     assert (ids(offer), offer.complete) == (IDS, True)
 
 
-def test_cursor_next_to_has_more_false_is_not_followed() -> None:
-    """Some name the end of the page on the last one too."""
-    service = Paged(lambda body: None, lambda n: {"nextCursor": "abc", "hasMore": False})
-    assert offer_from(service).complete
-    assert service.asked == [{}]
-
-
 def test_id_missing_in_a_partial_list_is_looked_up() -> None:
     """What the service knows is offered, though its list does not show it."""
     service = Paged(*NO_WAY["more, and no cursor"])
@@ -225,21 +211,6 @@ def test_id_missing_in_a_partial_list_is_looked_up() -> None:
     assert ids(offer) == ("c-1", "c-2", "c-4")
     assert [category.id for category in offer.find("Name of c-4")] == ["c-4"]
     assert all(category.checkable for category in offer.categories or ())
-
-
-@pytest.mark.parametrize("answer", [{"error": "no such category"}, record("c-1"), [], None, {"ok": True}])
-def test_answer_about_something_else_makes_no_category(answer: Any) -> None:
-    """A text that is no ID must not become one."""
-    service = Paged(*NO_WAY["more, and no cursor"])
-    service.known_by_id["Lampshade"] = says(200, answer)
-    assert ids(offer_from(service, "Lampshade")) == IDS[:PAGE]
-
-
-def test_id_missing_in_a_whole_list_is_not_looked_up() -> None:
-    """What it does not have is not offered."""
-    service = Paged(lambda body: None, lambda n: {})
-    asked = offer_from(service, "c-4")
-    assert (ids(asked), asked.complete) == (IDS[:PAGE], True)
 
 
 @pytest.mark.parametrize(
