@@ -70,13 +70,13 @@ async def _planned(spec: RunSpec) -> list[str]:
         await work.check()
         preview = await work.preview()
         changes = _change_lines(await work.changes(preview.plan)) if spec.refresh is not None else ()
-        return [*changes, *plan_lines(preview, work.checked, work.proposal(preview.plan).digest())]
+        first, *rest = plan_lines(preview, work.checked, work.proposal(preview.plan).digest())
+        return [first, *changes, *rest]
 
 
 def _change_lines(changes: Changes) -> Iterator[str]:
     yield f"The source: {counts_line(changes.counts())}"
     yield from change_lines(changes, _MOST_CHANGES)
-    yield ""
 
 
 def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) -> int:

@@ -19,7 +19,10 @@ _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterator[str]:
     """The plan: counts by reason, then every item with its reason, up to a screenful."""
     plan, cost = preview.plan, preview.cost
-    yield f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
+    rows = (
+        f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
+    )
+    yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
     for stage in plan.stages:
         yield f"  {f'{stage}s:':9} {counted({one.value: n for one, n in plan.reasons_of(stage).items()})}"
     if plan.refused():

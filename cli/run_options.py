@@ -11,7 +11,7 @@ import click
 from pydantic import BaseModel, ValidationError
 
 from patternmill.errors import ConfigurationError
-from patternmill.parameters import DUPLICATES, PRODUCTION, confirmation
+from patternmill.parameters import DUPLICATES, NEW_LEDGER, confirmation
 from patternmill.runs.request import RunRequest
 
 Command = Callable[..., Any]
@@ -111,8 +111,7 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
     if name == "confirm":
         return click.option(
             flag,
-            type=click.Choice([PRODUCTION, DUPLICATES]),
-            metavar=f"{PRODUCTION}|{DUPLICATES}",
+            metavar=f"ENVIRONMENT|{DUPLICATES}|{NEW_LEDGER}",
             multiple=True,
             callback=lambda context, option, values: confirmation(values),
             help=f"{text} Repeatable.",

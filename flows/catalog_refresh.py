@@ -55,7 +55,7 @@ async def catalog_refresh(
         max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
-        confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
+        confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         edition: Buy everything again, on purpose, under this edition's name.

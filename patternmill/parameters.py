@@ -22,6 +22,8 @@ PRODUCTION = "production"
 #: The environment where none is named or set.
 STAGING = "staging"
 DUPLICATES = "duplicates"
+#: That the ledger lacks runs of which there are results.
+NEW_LEDGER = "new-ledger"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 
 ModelName = Annotated[str, Field(max_length=200)]
@@ -58,21 +60,14 @@ OrderName = Annotated[str, Field(pattern=r"^[\w][\w .-]{0,62}$")]
 WaitTime = Annotated[str, Field(pattern=r"^\d{1,5}[smhd]$")]
 #: What a retry can change.
 RetriableStatus = Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"]
-#: What a person confirms: a large purchase in production, a second purchase of another catalog's products.
-Confirmation = Literal["production", "duplicates", "production,duplicates"]
+#: What a person confirms: a large purchase in an environment, by its name; a second one of another catalog's products.
+Confirmation = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}(,[a-z0-9][a-z0-9_-]{0,62})*$")]
 
 
 def confirmation(names: str | Iterable[str] | None) -> Confirmation | None:
-    """Read `production, duplicates` or a list of these names. Raises ValueError."""
+    """Read `production, duplicates` or a list of these names."""
     parts = re.split(r"[\s,]+", names) if isinstance(names, str) else (names or ())
-    found = {part for part in parts if part}
-    if found - {PRODUCTION, DUPLICATES}:
-        raise ValueError(f"must be one of these, or both with a comma between: {PRODUCTION}, {DUPLICATES}")
-    if len(found) == 2:
-        return "production,duplicates"
-    if not found:
-        return None
-    return "production" if PRODUCTION in found else "duplicates"
+    return ",".join(sorted({part for part in parts if part})) or None
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -35,6 +35,7 @@ from patternmill.planning.recognition import KnownProduct, Memory, RecognizedIte
 from patternmill.planning.run_time import RunTime, run_time
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
+from patternmill.runs.safeguards import new_ledger_note
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -81,6 +82,8 @@ class Preview:
     limited: LimitedPlan | None = None
     #: What would probably be a pity to pay for.
     lint: tuple[Lint, ...] = ()
+    #: Where the ledger is that knows of no run yet.
+    new_ledger: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
         time = time_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
         changed = tuple(_changed(ledger, plan)) if ledger is not None else ()
-        return Preview(plan, cost, time, planned.duplicates, changed, limited, planned.lint)
+        new = new_ledger_note(ledger, spec.settings)
+        return Preview(plan, cost, time, planned.duplicates, changed, limited, planned.lint, new)
 
 
 def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:

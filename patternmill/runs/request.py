@@ -53,7 +53,7 @@ class RunRequest(BaseModel):
     )
     confirm: Confirmation | None = Field(
         None,
-        description="Confirm a large purchase in production, or buying another catalog's products (duplicates) again.",
+        description="Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.",
     )
     attempts: Attempts | None = Field(
         None,

@@ -8,12 +8,14 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
-from patternmill.identifiers import RequestId
-from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.files import LATEST, latest_in
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, service_of
-from patternmill.parameters import PRODUCTION
+from patternmill.parameters import NEW_LEDGER, PRODUCTION
 from patternmill.planning.plan import Plan
+from patternmill.results.summary import ManifestUnreadable, read_manifest
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
@@ -96,6 +98,35 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
             "Nothing was sent or changed.",
         )
     return settings
+
+
+def new_ledger_note(ledger: Ledger | None, settings: Settings) -> str | None:
+    """Where a ledger is that knows of no run yet; None of any other."""
+    is_new = ledger is None or not ledger.has_runs()
+    return f"The ledger is new: {ledger_place(settings)}." if is_new else None
+
+
+def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
+    """Raise ConfigurationError, until it is confirmed, when the last results are of a run that no ledger here has.
+
+    An older backup, or another folder's ledger, knows nothing of what that run has bought.
+    """
+    if settings.confirms(NEW_LEDGER):
+        return
+    for name in (LATEST, latest_in(settings.environment)):
+        latest = catalog_folder / name
+        try:
+            run_id = RunId(read_manifest(latest).run_id)
+        except ManifestUnreadable:
+            continue
+        if not any(ledger.run(run_id) for ledger in every_ledger(settings)):
+            raise ConfigurationError(
+                f"{latest} has results of run {run_id}, which this ledger lacks ({ledger_place(settings)}): what "
+                "exists already would be bought once more.",
+                code="new_ledger",
+                remedy="Use the ledger of that run (PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL), or its newest backup; "
+                f"or add `--confirm {NEW_LEDGER}` if all of it is to be bought from here. Nothing was bought.",
+            )
 
 
 def require_confirmation(settings: Settings, plan: Plan) -> None:

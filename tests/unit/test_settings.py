@@ -63,7 +63,7 @@ MALFORMED = {
     "source_folders": f"not JSON {CANARY}",
     "ledger_url": f"host=db password={CANARY}",
     "environment_urls": f"not JSON {CANARY}",
-    "confirm": f"{CANARY}",
+    "confirm": f"{CANARY} !",
     "retire_at_most": f"20,{CANARY}",
     "same_service": f'["ftp://{CANARY}"]',
 }
@@ -88,7 +88,6 @@ FAIL_LATER = [
     ("ledger_url", "sqlite://canary-7f3a"),
     ("ledger_url", "canary-7f3a"),
     ("ledger_url", "postgresql://u:canary-7f3a@[bad/ledger"),
-    ("confirm", "production canary-7f3a"),
     ("retire_at_most", "10 %, canary-7f3a"),
     ("retire_at_most", "110%"),
     ("sources", '{"shop": "", "other": "canary-7f3a"}'),

@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from cli.plan_text import plan_lines
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.errors import ConfigurationError, InputRefused
@@ -216,6 +218,51 @@ def test_results_of_another_ledger_are_refused(production: Desk, monkeypatch: py
     with pytest.raises(InputRefused, match=f"{production.first}, which this ledger lacks") as caught:
         production.run(file)
     assert caught.value.code == "unknown_run"
+
+
+def test_new_ledger_beside_results_is_confirmed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another folder, or an older backup: what the last run bought is not known there, and would be bought again."""
+    desk.run(desk.file())
+    backup = desk.folder / "backup"
+    shutil.copytree(load_settings().home, backup)
+    desk.run(desk.file("more.csv", FOUR + "X-1,foxes,Tote,X-1\n"), catalog="spring")
+    for home in (desk.folder / "new", backup):
+        monkeypatch.setenv("PATTERNMILL_HOME", str(home))
+        before = len(desk.service.creates)
+        with pytest.raises(ConfigurationError, match=f"lacks .{home}.*--confirm new-ledger") as caught:
+            desk.run(desk.file())
+        assert caught.value.code == "new_ledger"
+        assert len(desk.service.creates) == before
+    assert desk.run(desk.file(), confirm="new-ledger").ended.outcome is Outcome.COMPLETED
+    monkeypatch.setenv("PATTERNMILL_HOME", str(desk.folder / "unattended"))
+    monkeypatch.setenv("PATTERNMILL_CONFIRM", "new-ledger")
+    assert desk.run(desk.file()).ended.outcome is Outcome.COMPLETED
+
+
+def test_ledgers_of_one_home_know_of_each_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A try at the embedded studio, which has a ledger of its own, before the first real import: nothing is missing."""
+    with monkeypatch.context() as embedded:
+        embedded.setenv("PATTERNMILL_EMBEDDED", "true")
+        desk.run(desk.file())
+    assert desk.run(desk.file()).ended.outcome is Outcome.COMPLETED
+    file = desk.saved("results.csv", "x.csv", as_it_is)
+    with pytest.raises(InputRefused, match="which this ledger lacks"):
+        desk.run(file)
+
+
+def test_plan_begins_with_a_new_ledger(desk: Desk) -> None:
+    """And with the place where it lies."""
+
+    async def planned() -> str:
+        async with Pipeline(import_spec(ImportRequest(file=desk.file()))) as work:
+            await work.read()
+            await work.check()
+            return next(plan_lines(await work.preview(), work.checked, ""))
+
+    place = load_settings().home / "ledger.sqlite3"
+    assert asyncio.run(planned()) == f"Plan for catalog spring (staging): 4 rows. The ledger is new: {place}."
+    desk.run(desk.file())
+    assert asyncio.run(planned()) == "Plan for catalog spring (staging): 4 rows"
 
 
 def test_production_is_confirmed_as_ever(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
