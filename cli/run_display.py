@@ -135,7 +135,7 @@ def progress_line(run: Run) -> str:
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{progress.done_before:,} more needed nothing"] if progress.done_before else []),
         *([f"{progress.refused:,} refused"] if progress.refused else []),
-        *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
+        *(plural(count, stage) for stage, count in worth_naming(progress.made)),
         f"{progress.failed:,} not made",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         run.in_flight,
@@ -172,7 +172,7 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
         yield f"The source: {counts_line(changes)}"
     if corrections := corrections_line(record):
         yield f"Corrections: {corrections}"
-    yield f"Made in this run: {goods(run.progress.made_items)} in {duration(took)}"
+    yield f"Made in this run: {goods(run.progress.made)} in {duration(took)}"
     yield from _money_lines(run, ending)
     if results is not None:
         yield from _cause_lines(results)

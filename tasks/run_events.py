@@ -118,7 +118,7 @@ class RunEvents:
             "reason": line(record.reason) if record.reason else None,
             "rows": {status.value: count for status, count in ending.rows.items() if count},
             "changes": dict(counts_of(record) or {}),
-            "made": by_kind(progress.made_items),
+            "made": by_kind(progress.made),
             "bought": by_kind(ending.spent.items),
             "amount": ending.spent.amount,
             "expected_amount": self._run.cost.expected,

@@ -131,7 +131,7 @@ def progress_text(run: Run) -> str:
     left = run.time_left if progress.ended < progress.to_do and not halted else None
     parts = [
         *([f"{duration_range(*left)} left"] if left else []),
-        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
+        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made)} "
         f"made, {plural(progress.failed, 'row')} not made, {run.in_flight}",
     ]
     if progress.refused:
@@ -170,7 +170,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     took = (record.ended_at or record.started_at) - record.started_at
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source
-    yield "made", f"{goods(run.progress.made_items)} in {duration(took)}"
+    yield "made", f"{goods(run.progress.made)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.cost, has_prices=any(run.spec.options.prices.values()))
     if LINT in record.options:
         yield "lint", record.options[LINT]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from patternmill.engine.item_attempts import Attempts, BegunAttempt, failure_of, too_many_failures
+from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.shards import Depth, Group, Shard, cut_into_shards
@@ -28,6 +28,7 @@ from patternmill.service.jobs import Job
 from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.text import plural
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Engine:
         self.progress = Progress.of(plan)
         self.shards = cut_into_shards(plan, options.shard_rows)
         self._api, self._writer = api, writer
-        self._attempts = Attempts(record, writer, options, self.halt, self.progress)
+        self._attempts = Attempts(record, writer, options, self.halt)
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
@@ -210,34 +211,43 @@ class Engine:
         if item.key in self._results:
             return self._results[item.key]
         self._began.setdefault(item.key, time.time())
+        retried = item.key in self._retried
         async with self._attempts.turn(item):
-            begun = await self._attempts.begin(item, self._results, retried=item.key in self._retried)
-            attempt, job = await self._create(item, begun)
+            attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
+            last_number = self.options.attempts + (attempt.attempt - 1 if retried else 0)
+            attempt, job = await self._create(item, attempt, sent_ago)
         attempt = await self._follow(item, attempt, job)
         while attempt.state is AttemptState.FAILED:
             async with self._attempts.turn(item):
-                another = await self._attempts.begin_another(item, self._results, attempt, begun.last_number)
+                another = await self._attempts.begin_another(item, self._results, attempt, last_number)
                 if another is None:
                     break
-                attempt, job = await self._create(item, another)
+                self.progress.tried_again += 1
+                attempt, job = await self._create(item, *another)
             attempt = await self._follow(item, attempt, job)
         return self._result(item, attempt)
 
-    async def _create(self, item: Item, begun: BegunAttempt) -> tuple[Attempt, Job | None]:
-        """The attempt as its answer leaves it, with the job that this answer showed."""
-        if not self._may_be_sent(begun):
-            return begun.attempt, None
+    async def _create(
+        self, item: Item, attempt: Attempt, sent_ago: timedelta | None
+    ) -> tuple[Attempt, Job | None]:
+        """The attempt as its answer leaves it, with the job that this answer showed.
+
+        Past the in-doubt limit the service may have forgotten the request ID: a person decides.
+        """
+        is_old = sent_ago is not None and sent_ago > self.options.in_doubt_limit
+        if attempt.state is not AttemptState.INTENDED or is_old:
+            return attempt, None
         created = await self._api.create(
             item.stage,
-            begun.attempt.body,
+            attempt.body,
             operation=item.operation,
-            known_job_id=begun.attempt.job_id,
-            age=begun.sent_ago,
+            known_job_id=attempt.job_id,
+            age=sent_ago,
             repeatable=item.is_repeatable,
             stopping=lambda: self.halt.forbids_sending(item.stage),
             permitted=self._writer.confirm_lease,
         )
-        attempt = await self._attempts.record_create(item, begun.attempt, created)
+        attempt = await self._attempts.record_create(item, attempt, created)
         return attempt, created.job if isinstance(created, Accepted) else None
 
     async def _follow(self, item: Item, attempt: Attempt, job: Job | None) -> Attempt:
@@ -257,16 +267,11 @@ class Engine:
         """End the drain: jobs that have not ended are for the next run."""
         self._api.abandon()
 
-    def _may_be_sent(self, begun: BegunAttempt) -> bool:
-        """Past the in-doubt limit the service may have forgotten the request ID: a person decides."""
-        sent_ago = begun.sent_ago or timedelta(0)
-        return begun.attempt.state is AttemptState.INTENDED and sent_ago <= self.options.in_doubt_limit
-
     def _result(self, item: Item, attempt: Attempt) -> str:
         if attempt.state is AttemptState.SUCCEEDED:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id
-            self.progress.made(item.stage)
+            self.progress.made[item.stage] += 1
             ended = EndedItem(item, self._began[item.key], time.time(), picture_url=attempt.picture_url)
             self._ended[item.key] = ended
             return attempt.result_id
@@ -279,10 +284,14 @@ class Engine:
         raise failure
 
     def _count_failure(self) -> None:
-        self.progress.item_failed()
-        failed, ended = self.progress.items_failed, self.progress.items_ended
+        self.progress.items_failed += 1
+        failed = self.progress.items_failed
+        ended = self.progress.made.total() + failed
         if self.options.failure_limit.passed(failed, ended):
-            self.halt.begin(too_many_failures(failed, ended))
+            message = (
+                f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows."
+            )
+            self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", message))
 
     def _leave_queue(self, row: PlannedRow) -> None:
         self._queued.discard(row.position)

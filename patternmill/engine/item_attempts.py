@@ -6,20 +6,20 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Halt, HaltReason, Progress
+from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.identifiers import ItemKey, RequestId
+from patternmill.identifiers import RequestId
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.planning.items import Made
+from patternmill.planning.checkout_items import CheckoutItem
+from patternmill.planning.items import Item, Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import (
@@ -33,7 +33,6 @@ from patternmill.states import (
     Outcome,
     Stage,
 )
-from patternmill.text import plural
 
 _UNPROMISED = "Nothing promises that the same request may be sent again."
 #: The error code of a failed job whose reason a setting marks as final.
@@ -42,42 +41,18 @@ FINAL_FAILURE = "failed_for_good"
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
 
 
-class AttemptedItem(Protocol):
-    """What there are attempts at: an item of a run, or a checkout."""
-
-    @property
-    def key(self) -> ItemKey: ...
-    @property
-    def stage(self) -> Stage: ...
-    @property
-    def is_repeatable(self) -> bool: ...
-    def request_id(self, attempt: int) -> RequestId: ...
-    def body(self, request_id: RequestId, made: Made) -> bytes: ...
-    def describe(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BegunAttempt:
-    """An attempt to resume or to send."""
-
-    attempt: Attempt
-    #: The number of the last attempt at its item that this run may make.
-    last_number: int
-    #: How long ago another run or process may have sent its request; None: it was never sent.
-    sent_ago: timedelta | None
+#: What there are attempts at.
+AttemptedItem = Item | CheckoutItem
 
 
 class Attempts:
     """Writes the attempts of one run; safe for many tasks of one event loop."""
 
-    def __init__(
-        self, record: RunRecord, writer: LedgerWriter, options: RunOptions, halt: Halt, progress: Progress
-    ) -> None:
+    def __init__(self, record: RunRecord, writer: LedgerWriter, options: RunOptions, halt: Halt) -> None:
         self._run_id, self._environment = record.run_id, record.environment
         self._writer = writer
         self._options = options
         self._halt = halt
-        self._progress = progress
         self._turns = defaultdict[Stage, asyncio.Lock](asyncio.Lock)
 
     @asynccontextmanager
@@ -94,8 +69,9 @@ class Attempts:
 
     async def begin(
         self, item: AttemptedItem, made: Made, *, retried: bool = False, after: int = 0
-    ) -> BegunAttempt:
-        """The last attempt where it is open, else the intent of the next one, in one transaction.
+    ) -> tuple[Attempt, timedelta | None]:
+        """The last attempt where it is open, else the intent of the next one, in one transaction; and how long ago
+        another run or process may have sent its request, None where it was never sent.
 
         `made`: what the item is built on, at least. `retried`: by a person. `after`: the number of an attempt that has
         just failed. Raises BudgetReached, and NotStarted where its kind was halted meanwhile.
@@ -103,7 +79,7 @@ class Attempts:
         #: Written by this very call, also when its transaction is done once more after a lost connection.
         written: set[RequestId] = set()
 
-        def begin(ledger: Ledger) -> BegunAttempt:
+        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
             attempts = ledger.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
@@ -117,18 +93,16 @@ class Attempts:
                         error_code=NOT_REPEATABLE,
                         error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
                     )
-                sent_ago = None if last.request_id in written else _sent_ago(ledger, last)
-                return self._begun(last, retried, sent_ago)
+                return last, None if last.request_id in written else _sent_ago(ledger, last)
             if not item.is_repeatable and self._halt.halts(item.stage):
                 raise _not_begun(item)
-            intent = self._intent(item, made, number)
-            written.add(intent.request_id)
+            request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
+            body = item.body(request_id, made)
+            intent = Intent(request_id, item.key, item.stage, number, body, price)
+            written.add(request_id)
             attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
-            redirected = any(
-                before.request_id == intent.request_id and before.error_code == REDIRECTED
-                for before in attempts
-            )
-            return self._begun(attempt, retried, timedelta(0) if redirected else None)
+            redirected = any(before.error_code == REDIRECTED for before in attempts[-1:])
+            return attempt, timedelta(0) if redirected else None
 
         try:
             return await self._writer.write(begin)
@@ -141,18 +115,15 @@ class Attempts:
 
     async def begin_another(
         self, item: AttemptedItem, made: Made, last: Attempt, last_number: int
-    ) -> BegunAttempt | None:
-        """The attempt after one whose job failed; None where none follows."""
-        if last.state is not AttemptState.FAILED or last.error_code in FINAL_CODES:
-            return None
-        if last.attempt >= last_number or self._halt.halts(item.stage):
+    ) -> tuple[Attempt, timedelta | None] | None:
+        """The attempt after one whose job failed; None where none follows. `last_number`: of the last that may."""
+        is_final = last.error_code in FINAL_CODES or last.attempt >= last_number
+        if is_final or self._halt.halts(item.stage):
             return None
         try:
-            begun = await self.begin(item, made, after=last.attempt)
+            return await self.begin(item, made, after=last.attempt)
         except (BudgetReached, NotStarted):
             return None
-        self._progress.tried_again += 1
-        return begun
 
     async def record_create(self, item: AttemptedItem, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
         """What may have been executed stays in doubt, or is held where it may not be sent again.
@@ -227,15 +198,6 @@ class Attempts:
         if last.state in REOPENED and (last.state is AttemptState.WITHDRAWN or retried or is_passing(last)):
             return last.attempt
         return None
-
-    def _begun(self, attempt: Attempt, retried: bool, sent_ago: timedelta | None) -> BegunAttempt:
-        number, allowed = attempt.attempt, self._options.attempts
-        return BegunAttempt(attempt, number + allowed - 1 if retried else max(number, allowed), sent_ago)
-
-    def _intent(self, item: AttemptedItem, made: Made, number: int) -> Intent:
-        request_id = item.request_id(number)
-        body, price = item.body(request_id, made), self._options.prices.get(item.stage, 0)
-        return Intent(request_id, item.key, item.stage, number, body, price)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
         """Write the job ID before anything builds on it; a job of another request is a contradiction.
@@ -333,14 +295,6 @@ def _not_begun(item: AttemptedItem) -> NotStarted:
 def is_passing(attempt: Attempt) -> bool:
     """Whether the refusal was not about the item itself."""
     return attempt.state is AttemptState.REJECTED and attempt.error_code in PASSING_REFUSALS
-
-
-def too_many_failures(failed: int, ended: int) -> HaltReason:
-    return HaltReason(
-        Outcome.FAILED,
-        "too_many_failures",
-        f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows.",
-    )
 
 
 def _sent_ago(ledger: Ledger, attempt: Attempt) -> timedelta:

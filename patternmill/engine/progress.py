@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -22,15 +23,12 @@ class Progress:
     ended: int = 0
     #: Those that a stop or a limit leaves for the next run.
     left_out: int = 0
-    products: int = 0
-    refinements: int = 0
-    patterns: int = 0
-    references: int = 0
     failed: int = 0
     in_flight: int = 0
     #: Failed attempts that were followed by another.
     tried_again: int = 0
-    items_ended: int = 0
+    #: Items: what this run made, and those that it could not.
+    made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
     #: From how many seconds to how many its plan says that it takes.
@@ -47,20 +45,6 @@ class Progress:
             done_before=products[Reason.DONE],
             to_do=sum(count for reason, count in products.items() if reason in TO_DO),
         )
-
-    def made(self, stage: Stage) -> None:
-        self.items_ended += 1
-        count = f"{stage}s"
-        setattr(self, count, getattr(self, count) + 1)
-
-    @property
-    def made_items(self) -> dict[Stage, int]:
-        """What this run made, by stage."""
-        return {stage: getattr(self, f"{stage}s") for stage in ROW_STAGES}
-
-    def item_failed(self) -> None:
-        self.items_ended += 1
-        self.items_failed += 1
 
     @property
     def seconds(self) -> float:

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 
 from patternmill.engine.item_attempts import Attempts
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Halt, HaltReason, Progress
+from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import (
     BudgetReached,
     ConfigurationError,
@@ -289,7 +289,7 @@ class _Opening:
     ) -> None:
         self.halt = Halt()
         self._spec, self._writer, self._api, self._addresses = spec, writer, api, addresses
-        self._attempts = Attempts(record, writer, options, self.halt, Progress())
+        self._attempts = Attempts(record, writer, options, self.halt)
         self._heartbeat = LeaseHeartbeat(writer, self._lost)
         self._heartbeat.start()
         self._is_closed = False
@@ -319,18 +319,16 @@ class _Opening:
     async def open(self, checkout: PlannedCheckout) -> CheckoutRecord:
         item = checkout.item
         with suppress(BudgetReached):  # the halt has the reason
-            begun = await self._attempts.begin(item, NOTHING_MADE, retried=True)
-            if begun.attempt.state is AttemptState.INTENDED:
+            attempt, sent_ago = await self._attempts.begin(item, NOTHING_MADE, retried=True)
+            if attempt.state is AttemptState.INTENDED:
                 end = await self._api.create(
                     Stage.CHECKOUT,
-                    begun.attempt.body,
-                    age=begun.sent_ago,
+                    attempt.body,
+                    age=sent_ago,
                     stopping=lambda: self.halt.forbids_sending(Stage.CHECKOUT),
                     permitted=self._writer.confirm_lease,
                 )
-                await self._attempts.record_create(
-                    item, begun.attempt, await self._private(begun.attempt, end)
-                )
+                await self._attempts.record_create(item, attempt, await self._private(attempt, end))
         found = await self._writer.run(lambda ledger: checkouts_of(ledger, self._spec))
         return next(record for record in found if record.key == item.key)
 

@@ -180,7 +180,7 @@ def _may_be_executed(answer: Answer, stage: Stage) -> bool:
     """Whether a request of which no job or result is known may have made something all the same."""
     status = answer.status
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
-        return answer.exchange is ExchangeResult.LOST
+        return answer.exchange is not ExchangeResult.NOT_SENT
     if status < 400:
         return status not in ELSEWHERE and not (answer.usable and read_created(answer.body, stage))
     return status >= 500 or status in PASSING

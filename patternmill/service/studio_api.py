@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -16,12 +16,12 @@ import orjson
 
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.offer_shapes import read_models
+from patternmill.errors import ServiceStopped
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.job_limits import Claim, JobLimits
-from patternmill.service.job_lookup import look_up
-from patternmill.service.jobs import ON_WIRE, Job
+from patternmill.service.jobs import ON_WIRE, Job, read_job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.operation_probe import missing_operations
 from patternmill.service.orders import ShownOrder, read_order
@@ -40,9 +40,10 @@ from patternmill.service.outcomes import (
     failed_exchange,
 )
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
-from patternmill.service.polling import POLL, Poller, PollPolicy
+from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import (
+    STOPPING,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -57,6 +58,9 @@ from patternmill.text import duration
 #: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
 _SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 
+#: How often one job is asked for, and the possible answers for one that is unknown: the interface states none.
+_LOOK_UP_TRIES, _UNKNOWN_JOB = 4, frozenset({400, 404, 410, 422})
+
 MODELS = "models/list"
 ORDER = "orders/get"
 
@@ -67,16 +71,6 @@ class Client(Protocol):
     async def post(self, operation: str, body: bytes) -> Answer: ...
 
     async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the service may be asked. Rates are requests a second."""
-
-    max_in_flight: int = 200
-    create_rate: float = 200.0
-    poll_rate: float = 100.0
-    polls: PollPolicy = field(default_factory=PollPolicy)
 
 
 @dataclass(slots=True)
@@ -117,25 +111,27 @@ class StudioApi:
         self,
         client: Client,
         *,
-        pace: Pace | None = None,
+        max_in_flight: int = 200,
+        create_rate: float = 200.0,
+        poll_rate: float = 100.0,
         policy: ResendPolicy | None = None,
         clock: Clock = time.monotonic,
         uptime: Clock = uptime,
     ) -> None:
+        """Rates are requests a second."""
         self._client = client
         self._policy = policy or ResendPolicy()
         self._clock, self._uptime = clock, uptime
-        pace = pace or Pace()
         #: The engine acquires it for each item, from before a create until its job ended.
-        self.window = Window(pace.max_in_flight, clock=clock)
+        self.window = Window(max_in_flight, clock=clock)
         #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
-        self._creates = RateLimiter(pace.create_rate, clock=clock)
-        self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, pace.create_rate, clock=clock))
+        self._creates = RateLimiter(create_rate, clock=clock)
+        self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, create_rate, clock=clock))
         self._jobs = JobLimits(clock=clock)
-        self._polls = RateLimiter(pace.poll_rate, clock=clock)
+        self._polls = RateLimiter(poll_rate, clock=clock)
         self._questions = Questions(self._post, self._polls, self._policy)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
-        self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
+        self._poller = Poller(self._ask, self._polls, resend=self._policy, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
         self._creating = 0
         #: Which request each job belongs to, by a hash of its body; so with checkouts, which have IDs of their own.
@@ -153,7 +149,9 @@ class StudioApi:
         """Needs `studio_url` and `api_key`; raises ConfigurationError without them."""
         return cls(
             StudioClient.from_settings(settings, max_connections=min(settings.max_in_flight + 64, 512)),
-            pace=Pace(settings.max_in_flight, settings.create_rate, settings.poll_rate),
+            max_in_flight=settings.max_in_flight,
+            create_rate=settings.create_rate,
+            poll_rate=settings.poll_rate,
             policy=ResendPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
         )
 
@@ -222,7 +220,17 @@ class StudioApi:
 
         Raises ServiceStopped without a readable answer.
         """
-        return await look_up(self._ask, job_id, self._policy)
+        policy = replace(self._policy, longest_pause=timedelta(seconds=2))
+        for number in range(1, _LOOK_UP_TRIES + 1):
+            answer = await self._ask(job_id)
+            job = read_job(answer.body) if answer.usable else None
+            if job is not None or answer.status in _UNKNOWN_JOB:
+                return job
+            if answer.status in STOPPING or number == _LOOK_UP_TRIES:
+                break
+            await asyncio.sleep(policy.pause(number).total_seconds())
+        unreadable = " No job can be read from that." if answer.usable else ""
+        raise ServiceStopped(f"{sentence(answer)}{unreadable}", code="job_not_shown")
 
     async def order(self, checkout_id: str) -> ShownOrder | None:
         """The order of a checkout, asked for once; None as long as there is none, which may be all that is unpaid.

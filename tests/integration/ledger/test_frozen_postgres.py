@@ -16,7 +16,7 @@ from patternmill.ledger import ledger as ledger_module
 from patternmill.ledger import postgres
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
-from patternmill.states import Outcome
+from patternmill.states import Outcome, Stage
 from tests.unit.runs.fake_studio import FakeStudioApi, Service
 from tests.unit.runs.workshop import Workshop, many
 
@@ -138,7 +138,7 @@ class Freezing:
         api, run = await self._shop.begin(many(30), max_in_flight=4)
         beating = asyncio.create_task(self._beat(run))
         driving = asyncio.create_task(self._drive(run, api))
-        while run.progress.products < 3:
+        while run.progress.made[Stage.PRODUCT] < 3:
             await asyncio.sleep(0.005)
         self._frost.is_frozen.set()
         began = time.monotonic()

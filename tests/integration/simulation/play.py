@@ -24,7 +24,7 @@ from patternmill.results.row_files import RowResult
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
 from patternmill.service.resend import ResendPolicy
-from patternmill.service.studio_api import Pace, StudioApi
+from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
 from tests.integration.simulation.loop import SimulationLoop
@@ -220,7 +220,7 @@ class _Player:
         life, setup = len(self.story.began), self.setup
         api = StudioApi(
             SimulatedClient(self.service, life),
-            pace=Pace(setup.window),
+            max_in_flight=setup.window,
             policy=ResendPolicy(jitter=random.Random(f"{setup.seed}/jitter/{life}").random),
             clock=self.loop.time,
             uptime=self.loop.time,

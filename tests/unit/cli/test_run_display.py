@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
@@ -30,7 +31,7 @@ class ShownRun(SimpleNamespace):
     in_flight, time_left = Run.in_flight, Run.time_left
 
 
-def run_with(writer: object, queued: int = 0, **counts: int) -> Run:
+def run_with(writer: object, queued: int = 0, **counts: Any) -> Run:
     studio = SimpleNamespace(queued=queued)
     shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), time=None, _studio=studio)
     return cast(Run, shown)
@@ -53,7 +54,9 @@ def test_items_that_wait_to_be_sent_are_not_in_flight() -> None:
 
 def test_counts_are_formatted() -> None:
     """Singular for one, and thousands are grouped."""
-    run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2, refused=3)
+    run = run_with(
+        SimpleNamespace(waiting=""), to_do=1234, made=Counter({Stage.PATTERN: 1}), done_before=2, refused=3
+    )
     line = progress_line(run)
     assert line.startswith(
         "0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 not made, 0 in flight, "
@@ -106,9 +109,8 @@ def test_progress_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch)
     console = Console(file=screen, force_terminal=True, width=width)
     monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
     display = Display()
-    run = run_with(
-        SimpleNamespace(waiting=""), to_do=1840, ended=1000, patterns=300, products=1000, started=0
-    )
+    made = Counter({Stage.PATTERN: 300, Stage.PRODUCT: 1000})
+    run = run_with(SimpleNamespace(waiting=""), to_do=1840, ended=1000, made=made, started=0)
     display.watch(run)
     with display.showing():
         pass

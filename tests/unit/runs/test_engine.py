@@ -52,7 +52,7 @@ def test_every_row_gets_its_product(shop: Workshop, service: Service) -> None:
 def test_progress_adds_up(shop: Workshop) -> None:
     progress = shop.run(THREE).run.progress
     assert (progress.rows, progress.to_do, progress.ended) == (3, 3, 3)
-    assert (progress.patterns, progress.products, progress.failed, progress.in_flight) == (2, 3, 0, 0)
+    assert (dict(progress.made), progress.failed, progress.in_flight) == ({"pattern": 2, "product": 3}, 0, 0)
 
 
 def test_second_run_sends_nothing(shop: Workshop, service: Service) -> None:

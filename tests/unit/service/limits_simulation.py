@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from patternmill.service.outcomes import Accepted, Answer, ExchangeResult
 from patternmill.service.resend import ResendPolicy
-from patternmill.service.studio_api import Pace, StudioApi
+from patternmill.service.studio_api import StudioApi
 from patternmill.states import Stage
 from tests.unit.service import virtual
 
@@ -352,8 +352,14 @@ class _Process:
 
     def __init__(self, case: Case, service: Service, seed: int) -> None:
         policy = ResendPolicy(jitter=random.Random(seed).random)
-        pace = Pace(case.window, create_rate=500.0, poll_rate=300.0)
-        self.api = StudioApi(service, pace=pace, policy=policy, clock=virtual.clock)
+        self.api = StudioApi(
+            service,
+            max_in_flight=case.window,
+            create_rate=500.0,
+            poll_rate=300.0,
+            policy=policy,
+            clock=virtual.clock,
+        )
         self.smallest_window = case.window
         self._begun = asyncio.Semaphore(case.window)
 
