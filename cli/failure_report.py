@@ -82,7 +82,7 @@ def _refuse_empty(text: str | None) -> None:
 
 def _reported(settings: Settings, report: FeedbackReport, send: Send, yes: bool) -> int:
     """Show the report exactly as it is sent, and send it when that is confirmed."""
-    from cli.launcher import ask_service
+    from cli.available_service import ask_service
     from patternmill.service.feedback_report import DeliveryState
 
     echo(f"To the operators of {settings.studio_url or 'the embedded studio'}:")

@@ -6,11 +6,12 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cli.available_service import available_service
 from cli.mapping_prompt import confirmed_input
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from prefect import Flow, State
 
     from patternmill.runs.run import Run
-    from patternmill.service.studio_api import StudioApi
     from prefect_host.record import KnownEnds
 
 T = TypeVar("T")
@@ -218,31 +218,6 @@ def _parameters(request: RunRequest) -> dict[str, Any]:
         values["source"] = shown_address(request.source)
         values["out"] = request.out and shown_address(request.out)
     return values
-
-
-@contextmanager
-def available_service(settings: Settings) -> Iterator[Settings]:
-    """The settings with a service: the one they name, or an embedded studio while the context lasts."""
-    if settings.studio_url is not None:
-        yield settings
-        return
-    from cli.embedded_studio import embedded_studio
-
-    steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
-    with embedded_studio(settings.home, environment=settings.environment) as studio:
-        yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
-
-
-def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:
-    """The answer of the service, or of an embedded studio that lives as long as the question."""
-    from patternmill.service.studio_api import StudioApi
-
-    async def asked(settings: Settings) -> T:
-        async with StudioApi.from_settings(settings) as api:
-            return await ask(api)
-
-    with available_service(settings) as available:
-        return asyncio.run(asked(available))
 
 
 def _made_pictures(run: Run) -> Iterator[str]:

@@ -22,7 +22,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     place = reference_place(str(file), settings)
     if settings.studio_url is None:
         return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
-    from cli.launcher import ask_service
+    from cli.available_service import ask_service
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.capabilities import extras_of
     from patternmill.runs.preview import current_offer
@@ -45,7 +45,7 @@ def offer_of(settings: Settings) -> Offer:
     """
     if settings.studio_url is None:
         return embedded_offer(settings.environment)
-    from cli.launcher import ask_service
+    from cli.available_service import ask_service
     from patternmill.runs.preview import current_offer
     from patternmill.runs.safeguards import refuse_known_other_service
 

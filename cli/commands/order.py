@@ -60,7 +60,7 @@ def command(
         return _show_address(request, address)
     if refresh:
         return _refresh(request)
-    from cli.launcher import available_service
+    from cli.available_service import available_service
     from patternmill.orders.order_plan import order_spec
 
     if request.until is not None and request.wait is None:
@@ -179,7 +179,7 @@ def _refresh_all(records: list[CheckoutRecord]) -> int:
 
 def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
     """Do something at the service that a checkout is at."""
-    from cli.launcher import available_service
+    from cli.available_service import available_service
     from patternmill.orders.order_plan import spec_of_checkout
     from patternmill.orders.ordering import Ordering
 

@@ -199,7 +199,7 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     settlement = Settlement(request, decision, options.why, options.who, options.job or options.made)
 
     async def look_up(job_id: str) -> Job | None:
-        from cli.launcher import available_service
+        from cli.available_service import available_service
         from patternmill.service.studio_api import StudioApi
 
         with available_service(settings_for_request(ledger, request)) as service:

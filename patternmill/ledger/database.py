@@ -47,27 +47,6 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-def open_database(url: str | None, home: Path) -> Database:
-    """Open the ledger's database, with its tables.
-
-    `url` None means SQLite in `home`. Raises LedgerError, or ConfigurationError for one with other tables.
-    """
-    from patternmill.ledger.postgres import PostgresDatabase
-    from patternmill.ledger.sqlite import SqliteDatabase
-
-    if url is None:
-        return SqliteDatabase(home / LEDGER_FILE)
-    if url.startswith(("postgresql://", "postgres://")):
-        return PostgresDatabase(url)
-    if url.startswith("sqlite:///"):
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
-    # Without any part of it: in another form, each may be a password.
-    raise ConfigurationError(
-        "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
-        remedy="Use postgresql://... or leave it unset for SQLite.",
-    )
-
-
 def schema(serial: str) -> list[str]:
     """The statements that make the tables, and put the schema's digest into them."""
     script = re.sub("--.*", "", _SCHEMA).replace("{serial}", serial)

@@ -25,7 +25,7 @@ from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
 from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
-from patternmill.ledger.database import LEDGER_FILE, open_database
+from patternmill.ledger.database import LEDGER_FILE, Database
 from patternmill.ledger.leases import LeaseTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
@@ -70,6 +70,27 @@ class Ledger(
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def open_database(url: str | None, home: Path) -> Database:
+    """Open the ledger's database, with its tables.
+
+    `url` None means SQLite in `home`. Raises LedgerError, or ConfigurationError for one with other tables.
+    """
+    from patternmill.ledger.postgres import PostgresDatabase
+    from patternmill.ledger.sqlite import SqliteDatabase
+
+    if url is None:
+        return SqliteDatabase(home / LEDGER_FILE)
+    if url.startswith(("postgresql://", "postgres://")):
+        return PostgresDatabase(url)
+    if url.startswith("sqlite:///"):
+        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+    # Without any part of it: in another form, each may be a password.
+    raise ConfigurationError(
+        "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
+        remedy="Use postgresql://... or leave it unset for SQLite.",
+    )
 
 
 def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:

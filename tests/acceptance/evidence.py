@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from patternmill.ledger.database import open_database
 from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent
+from patternmill.ledger.ledger import open_database
 from patternmill.runs.settlement import SETTLED
 from patternmill.states import ATTEMPT_CHANGES, AttemptState
 from tests.acceptance.harness import Room

@@ -10,7 +10,7 @@ import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.files import keep_private, private_folder
-from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import open_database
 from tests.other_user import without_root
 
 

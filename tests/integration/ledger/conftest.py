@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 from patternmill.errors import LedgerError
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 
 SERVER = "postgresql://postgres@127.0.0.1:5432"
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -19,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 WRITING = """
 import asyncio, sys
 from pathlib import Path
-from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.ledger import LedgerWriter
 from tests.integration.ledger.samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item

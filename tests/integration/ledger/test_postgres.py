@@ -11,8 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import AttemptState
 

@@ -17,8 +17,7 @@ import pytest
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import Overlap
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.reports.integrity import problems
 from patternmill.results.row_files import RowResult
 from patternmill.runs import run as run_module

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli.embedded_studio import embedded_studio
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
 from patternmill.runs import approval
 from patternmill.runs.pipeline import Pipeline

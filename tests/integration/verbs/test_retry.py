@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.embedded_studio import embedded_studio
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.reports.integrity import problems
 from prefect_host.own_server import OwnServer
 from tests.acceptance.prefect_servers import run_process, settle_at

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from tests.unit.cli.ledgers import Clock, Past
 
 

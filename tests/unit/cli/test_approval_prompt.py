@@ -11,8 +11,7 @@ import pytest
 
 from cli.approval_prompt import approved
 from patternmill.errors import ApprovalNeeded, ConfigurationError
-from patternmill.ledger.database import open_database
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
