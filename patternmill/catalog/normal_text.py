@@ -42,20 +42,3 @@ def normalised(text: str) -> str:
 def visible_text(text: str) -> str:
     """What a person can see of a text: normalised, without joiners, and with line breaks as spaces."""
     return " ".join(_JOINERS.sub("", normalised(text)).split())
-
-
-#: In which programs save text, some without asking.
-_NARROW = ("ascii", "cp1252", "cp1250", "mac-roman", "cp850", "cp932")
-#: Excel writes a question mark for each half of what is beyond the first 65,536 characters.
-_WIDE = re.compile("[\U00010000-\U0010ffff]")
-
-
-def has_lost_characters(text: str, original: str) -> bool:
-    """Whether a text is what is left of another one where a program saved it in an encoding without its characters."""
-    if "?" not in text or original.isascii() or text == original:
-        return False
-    halves = _WIDE.sub("\ufffd\ufffd", original)
-    written = (
-        one.encode(narrow, "replace").decode(narrow) for one in (original, halves) for narrow in _NARROW
-    )
-    return text in written

@@ -173,7 +173,6 @@ class _RowChecker:
             selections=chosen.selections,
             cells=cells,
             written=chosen.written,
-            is_resolved=category.category is not None and category.category.checkable,
             model=extras.model,
             written_model=extras.written_model,
             reference=extras.reference,

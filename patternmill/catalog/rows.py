@@ -342,8 +342,6 @@ class Row:
     cells: Annotated[tuple[str, ...], SkipValidation]
     #: The same options as the row spells them.
     written: Annotated[dict[str, str], SkipValidation] = field(default_factory=dict)
-    #: Whether the selections were checked against an offer that could be read whole.
-    is_resolved: bool = True
     #: As the service lists it; as written where it lists none. None: the service's own choice.
     model: str | None = None
     #: None where the row names none: then it is the run's default.

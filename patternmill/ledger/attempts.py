@@ -30,13 +30,13 @@ class ItemTable(Tables):
     """What is to be made, and the attempts at each item."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
-        """Items that are known stay as they are, but for the spelling of their rows where that was not known."""
+        """Items that are known stay as they are, but for the spelling of their rows: it is that of the last plan."""
         now = self.now()
         self.database.execute_many(
             "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, written, created_at) "
             "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :written, :now) "
             "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
-            "WHERE items.written IS NULL AND excluded.written IS NOT NULL",
+            "WHERE items.written <> excluded.written",
             (
                 vars(item)
                 | {"environment": environment, "catalog": catalog, "stage": item.stage.value, "now": now}
@@ -69,7 +69,7 @@ class ItemTable(Tables):
                 ItemKey(key),
                 json.loads(content),
                 (*self._patterns_before(stage, before), json.loads(pattern_content)),
-                json.loads(written) if written else None,
+                json.loads(written or "{}"),
             )
             for key, content, stage, before, pattern_content, written in self.database.rows(
                 "SELECT i.key, i.content, p.stage, p.pattern_key, p.content, i.written FROM items i "  # noqa: S608
@@ -77,17 +77,6 @@ class ItemTable(Tables):
                 params,
             )
         ]
-
-    def pattern_texts(
-        self, environment: str, catalog: str, stage: Stage
-    ) -> Iterator[tuple[ItemKey, ItemKey | None, str]]:
-        """Of all patterns, or all refinements, the oldest first: key, what each is built on, content as JSON."""
-        for key, parent, content in self.database.stream(
-            "SELECT key, pattern_key, content FROM items WHERE environment = :environment AND catalog = :catalog "
-            "AND stage = :stage ORDER BY created_at, key",
-            {"environment": environment, "catalog": catalog, "stage": stage.value},
-        ):
-            yield ItemKey(key), ItemKey(parent) if parent else None, content
 
     def pattern_contents(self, key: ItemKey) -> tuple[Mapping[str, Any], ...]:
         """Of the pattern, then of its refinements up to this one."""

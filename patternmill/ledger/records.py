@@ -116,7 +116,7 @@ class KnownItem:
     content: Mapping[str, Any]
     #: Of the pattern, then of its refinements.
     pattern_contents: tuple[Mapping[str, Any], ...]
-    written: Mapping[str, Any] | None
+    written: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypedDict
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import Content, old_and_new
@@ -16,10 +15,8 @@ from patternmill.catalog.row_checks import CheckedCatalog, categories_written
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ServiceStopped
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
-from patternmill.planning.items import ContentItems, PictureOf, Scope
 from patternmill.planning.plan import (
     TO_BUY,
     Cost,
@@ -31,9 +28,8 @@ from patternmill.planning.plan import (
     limit_plan,
     make_plan,
 )
-from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems
+from patternmill.planning.recognition import Memory, RecognizedItems
 from patternmill.planning.run_time import RunTime, run_time
-from patternmill.planning.unstated import Unstated
 from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
 from patternmill.runs.safeguards import new_ledger_note
 from patternmill.runs.spec import RunSpec
@@ -152,39 +148,17 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
             yield row.sku, tuple(f"{field}: {text}" for field, text in texts.items())
 
 
-class _ItemTerms(TypedDict):
-    edition: str | None
-    picture_of: PictureOf
-    unstated: Unstated
-
-
-@dataclass(frozen=True)
-class _EarlierItems:
-    """The items of one catalog in its ledger."""
-
-    ledger: Ledger
-    scope: Scope
-
-    def products_of(self, sku: str) -> Sequence[KnownProduct]:
-        return self.ledger.products_of(self.scope.environment, self.scope.catalog, sku)
-
-    def pattern_texts(self, stage: Stage) -> Iterator[tuple[ItemKey, ItemKey | None, str]]:
-        return self.ledger.pattern_texts(self.scope.environment, self.scope.catalog, stage)
-
-    def pattern_contents(self, key: ItemKey) -> Sequence[Mapping[str, Any]]:
-        return self.ledger.pattern_contents(key)
-
-
 def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     scope = spec.scope
     memory = remembered(ledger, spec) if ledger is not None else Memory()
-
-    pictures = checked.extras.bytes_of
-    terms = _ItemTerms(edition=spec.edition, picture_of=pictures.__getitem__, unstated=spec.unstated)
-    items = ContentItems(scope, **terms)
-    # Where nothing was requested yet, nothing can be recognized.
-    if ledger is not None and (memory.last_attempts or memory.products_by_sku):
-        items = RecognizedItems(scope, memory, _EarlierItems(ledger, scope), checked.offer, **terms)
+    items = RecognizedItems(
+        scope,
+        memory,
+        lambda sku: ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else (),
+        edition=spec.edition,
+        picture_of=checked.extras.bytes_of.__getitem__,
+        unstated=spec.unstated,
+    )
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 

@@ -333,24 +333,6 @@ def test_damaged_file_is_found(tmp_path: Path) -> None:
     assert found
 
 
-def test_texts_of_patterns_are_read_with_what_they_are_built_on(ledger: Ledger, clock: Clock) -> None:
-    """The oldest first, and of the catalog alone: what older versions bought raw is looked for in them."""
-    raw = '{"prompt":"blue\u00a0herons"}'
-    with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("second", content=raw)])
-        ledger.add_items(STAGING, "autumn", [item("other")])
-        clock.now += 1
-        ledger.add_items(STAGING, CATALOG, [item("first", content='{"prompt":"kites"}')])
-        edit = item("edit", Stage.REFINEMENT, pattern_key="second", content='{"operation":"edit"}')
-        ledger.add_items(STAGING, CATALOG, [edit])
-    patterns = list(ledger.pattern_texts(STAGING, CATALOG, Stage.PATTERN))
-    assert patterns == [("second", None, raw), ("first", None, '{"prompt":"kites"}')]
-    refinements = list(ledger.pattern_texts(STAGING, CATALOG, Stage.REFINEMENT))
-    assert refinements == [("edit", "second", '{"operation":"edit"}')]
-    assert ledger.pattern_contents(ItemKey("edit")) == ({"prompt": "blue\u00a0herons"}, {"operation": "edit"})
-    assert ledger.pattern_contents(ItemKey("second")) == ({"prompt": "blue\u00a0herons"},)
-
-
 def test_times_are_of_jobs_that_their_own_run_saw_end(ledger: Ledger, clock: Clock) -> None:
     """Also of failed ones; not of those that another run went on with, nor of another environment."""
     for name, ended_by, state in (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.normal_text import has_lost_characters, normalised, visible_text
+from patternmill.catalog.normal_text import normalised, visible_text
 
 from .samples import HEADER, checked_row, codes
 
@@ -104,33 +104,3 @@ def test_offered_spellings_are_found_whatever_their_quotes() -> None:
 def test_prompt_of_nothing_visible_is_empty() -> None:
     assert codes(checked_row("A,\u200d\u00ad\u2028,Mug,,,")) == {2: ["empty_prompt"]}
     assert HEADER.startswith("sku,prompt")
-
-
-@pytest.mark.parametrize(
-    ("text", "original"),
-    [
-        ("?? cranes", "日本 cranes"),
-        ("?? over the sea", "🦢 over the sea"),
-        ("? over the sea", "🦢 over the sea"),
-        ("caf? ??", "café 日本"),
-        ("café ??", "café 日本"),
-    ],
-)
-def test_what_an_encoding_could_not_save_is_lost(text: str, original: str) -> None:
-    """Each character is one question mark, or two; some encodings keep accents."""
-    assert has_lost_characters(text, original)
-
-
-@pytest.mark.parametrize(
-    ("text", "original"),
-    [
-        ("cranes?", "cranes"),
-        ("?? cranes", "cranes"),
-        ("? cranes", "日本 cranes"),
-        ("?? herons", "日本 cranes"),
-        ("日本 cranes", "日本 cranes"),
-        ("Japan cranes", "日本 cranes"),
-    ],
-)
-def test_other_texts_have_lost_nothing(text: str, original: str) -> None:
-    assert not has_lost_characters(text, original)
