@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
-_NOT_SHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill ui` shows this run too."
+_NOT_SHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill status --open` shows this run too."
 
 
 def show_plan(spec: RunSpec) -> int:
@@ -135,7 +135,7 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
             # They are being drawn meanwhile.
             watched.keep_pictures()
         address = connection.run_address(flow_run_id) if complete and flow_run_id else None
-        hint = "" if connection.outlives_run else "  (open it with `patternmill ui`)"
+        hint = "" if connection.outlives_run else "  (open it with `patternmill status --open`)"
         _print_ending(watched, f"In the Prefect UI: {address}{hint}" if address else None)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.

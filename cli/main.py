@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -50,13 +50,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),
     "ledger": ("cli.commands.ledger", "Check or export the ledger, and verify results files."),
-    "ui": ("cli.commands.ui", "Show past runs in the Prefect UI."),
     "up": ("cli.commands.up", "Start everything in one terminal: UI, worker, deployments, studio."),
-    "worker": ("cli.commands.worker", "Run what is scheduled or started from the Prefect UI."),
-    "automations": (
-        "cli.commands.automations",
-        "Set up notifications about runs, and the resumption of those that crash.",
-    ),
     "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }
 
@@ -94,7 +88,7 @@ def patternmill() -> None:
     Try it, without an account or a setting (the embedded studio makes the patterns):
       patternmill check  inputs/spring_catalog.csv
       patternmill import inputs/spring_catalog.csv
-      patternmill ui
+      patternmill status --open
 
     \b
     Settings come from the environment, or from .env in the working directory:
@@ -104,7 +98,7 @@ def patternmill() -> None:
       PATTERNMILL_CURRENCY     EUR, USD, ...: how amounts are shown; they are set in minor units (1000 is €10.00)
       PATTERNMILL_HOME         ledger, history and logs (default .patternmill)
       PATTERNMILL_LEDGER_URL   postgresql://... when several machines share a ledger
-      PATTERNMILL_NOTIFY_URL   a webhook for messages about runs (patternmill automations)
+      PATTERNMILL_NOTIFY_URL   a webhook for messages about runs (up --automations)
       PREFECT_API_URL          a Prefect server of yours; none: one is started for the run
       PATTERNMILL_DEBUG        1: unexpected errors show their traceback
 
@@ -135,9 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code; every error becomes a message on stderr."""
+    return guarded(lambda: patternmill.main(arguments, prog_name="patternmill", standalone_mode=False))
+
+
+def guarded(work: Callable[[], object]) -> int:
+    """The exit code of what a process does; every error becomes a message on stderr."""
     try:
         _refuse_prefect_password()
-        return _exit_code(patternmill.main(arguments, prog_name="patternmill", standalone_mode=False))
+        return _exit_code(work())
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -186,6 +186,13 @@ def confirmed(question: str, refusal: str) -> bool:
     return click.confirm(question, default=False)
 
 
+def login_hint(address: str) -> str:
+    """The address that logs a browser in; a log does not get it, but where to find it."""
+    if sys.stdout.isatty():
+        return f"{address}  (in each browser, after each start; for nobody else)"
+    return "`patternmill status --open` on a terminal shows the address"
+
+
 def report_error(message: str, remedy: str) -> None:
     """On the error output, as the end of the command."""
     steps.clear()

@@ -41,7 +41,7 @@ fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}})
   localStorage.setItem('prefect-password', password);
   location.replace('/' + path.filter(Boolean).join('/'));
 }}).catch(() => {{
-  document.body.textContent = 'This address does not log in. On a terminal, `patternmill ui` shows the one that does.';
+  document.body.textContent = 'This address does not log in. `patternmill status --open`, on a terminal, shows one.';
 }});
 """
 _PAGE = f'<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Logging in …<script>{_SCRIPT}</script>'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.terminal import echo_json, echo_lines, terminal_width
+from cli.terminal import echo, echo_json, echo_lines, login_hint, terminal_width
 from patternmill.states import Stage, Verdict
 from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
@@ -44,22 +44,33 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option(
     "--json", "as_json", is_flag=True, help="As JSON, for programs: amounts in minor units, times UTC."
 )
-def command(catalog: str | None, environment: str | None, everything: bool, as_json: bool) -> int:
+@click.option(
+    "--open", "is_open", is_flag=True, help="Then serve the Prefect UI of these runs, until Ctrl-C."
+)
+def command(
+    catalog: str | None, environment: str | None, everything: bool, as_json: bool, is_open: bool
+) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
     PATTERNMILL_CURRENCY, or else in minor units; times are UTC.
 
+    With --open the record that commands keep under PATTERNMILL_HOME (runs, task runs, logs, artifacts) is served, and
+    its address shown. Runs on a Prefect server of yours (PREFECT_API_URL) are in that server's UI instead.
+
     \b
     Examples:
       patternmill status
       patternmill status --catalog spring --all
+      patternmill status --open
 
-    Exit codes: 0 shown; 2 there is no ledger here, or a setting is wrong.
+    Exit codes: 0 shown; 1 the Prefect server did not start or ended; 2 there is no ledger here, or a setting is wrong.
     """
     from patternmill.ledger.ledger import open_ledger
     from patternmill.settings import load_settings
 
+    if as_json and is_open:
+        raise click.UsageError("--json is for programs, --open for a browser: one of them.")
     settings = load_settings(environment=environment)
     most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
@@ -68,7 +79,23 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
             return 0
         width = terminal_width()
         echo_lines(status_lines(ledger, settings, catalog, environment, most, width))
+    if is_open:
+        _serve_history(settings)
     return 0
+
+
+def _serve_history(settings: Settings) -> None:
+    """Returns at Ctrl-C. Raises PatternmillError when the server does not start, or ends."""
+    from cli.launcher import repair_records
+    from prefect_host.own_server import OwnServer
+    from prefect_host.stop_signals import until_interrupted
+
+    with OwnServer(settings.home).for_this_process() as server:
+        echo(f"The history of {settings.home}: {server.ui_url}")
+        echo(f"To log in: {login_hint(server.login_url())}")
+        echo("Ctrl-C stops.")
+        repair_records(settings, echo)
+        server.wait_end(until_interrupted())
 
 
 def status_facts(

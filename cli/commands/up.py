@@ -1,4 +1,4 @@
-"""The verb `up`: the Prefect UI, a worker, the deployments and the embedded studio, in one terminal."""
+"""The verb `up`: the Prefect UI, a worker, the deployments, the embedded studio in one terminal; or a worker alone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.commands.automations import apply_automations
-from cli.commands.ui import login_hint
-from cli.commands.worker import STOP_SECONDS, folders_of_runs
-from cli.terminal import echo, echo_lines
-from patternmill.errors import PatternmillError
+from cli.automations import apply_automations
+from cli.terminal import echo, echo_lines, login_hint
+from cli.worker import STOP_SECONDS, folders_of_runs, serve_worker
+from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import keep_private
 from prefect_host.own_server import OwnServer
 from prefect_host.shared_process import open_log
@@ -52,32 +51,48 @@ class LastingServer(OwnServer):
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the Prefect UI (default: as last time).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
 @click.option("--automations", is_flag=True, help="Apply deployments/automations.yaml as well.")
-def command(port: int | None, limit: int | None, automations: bool) -> int:
+@click.option("--worker", is_flag=True, help="A worker alone, for the Prefect server at PREFECT_API_URL.")
+def command(port: int | None, limit: int | None, automations: bool, worker: bool) -> int:
     """Serve all that runs need in one terminal: Prefect's server and UI, a worker, the deployments.
 
     Serves the embedded studio too if PATTERNMILL_STUDIO_URL is not set. Everything is kept under PATTERNMILL_HOME;
     runs of `patternmill import` appear in the same UI. Ctrl-C lets the runs drain and write their results, and then
     stops everything; a second Ctrl-C stops at once.
 
-    \b
-    Example, and then Run -> Custom run of `bulk-import` in the UI:
-      patternmill up --port 4200
+    With --worker: only what runs there. A run chooses its parameters alone: one that sets a command, environment
+    variables or a folder is refused. Service and key are in this worker's environment, or else in the Prefect
+    Variable `patternmill_studio_url_ENVIRONMENT` and the Secret block `patternmill-api-key-ENVIRONMENT`.
 
-    Exit codes: 0 stopped by Ctrl-C, 1 something did not start or ended, 2 a setting is wrong.
+    \b
+    With --automations, messages about runs go to
+      PATTERNMILL_NOTIFY_URL    a webhook, which receives {"subject": ..., "body": ...}, or a Slack webhook
+      PATTERNMILL_NOTIFY_BLOCK  your notification block, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
+    Without either, lost runs are only found, and crashed ones resumed.
+
+    \b
+    Examples, and then Run -> Custom run of `bulk-import` in the UI:
+      patternmill up --port 4200
+      PREFECT_API_URL=http://prefect.example:4200/api patternmill up --worker
+
+    Exit codes: 0 stopped by a signal, 1 something did not start or ended by itself (a supervisor should start a worker
+    again), 2 a setting is wrong.
     """
     from cli.launcher import repair_records
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
+    settings = load_settings()
+    if worker:
+        _serve_worker_alone(settings, port, limit, automations=automations)
+        return 0
     stop = until_interrupted()
     if os.environ.get("PREFECT_API_URL"):
-        echo("PREFECT_API_URL is set; this serves another server. Use `patternmill worker` for that one.")
-    settings = load_settings()
+        echo("PREFECT_API_URL is set; this serves another server. With --worker it serves that one.")
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
         environment = stack.enter_context(_environment(settings))
         asyncio.run(_make_pool())
-        worker = stack.enter_context(_worker(settings, environment, limit, stop))
+        process = stack.enter_context(_worker(settings, environment, limit, stop))
         repair_records(settings, echo)
         if not stop.is_set():
             _deploy(environment)
@@ -87,8 +102,23 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
             _show_addresses(
                 server, settings.studio_url or environment["PATTERNMILL_STUDIO_URL"], settings.home
             )
-        _wait(worker, stop)
+        _wait(process, stop)
     return 0
+
+
+def _serve_worker_alone(
+    settings: Settings, port: int | None, limit: int | None, *, automations: bool
+) -> None:
+    if port is not None:
+        raise click.UsageError("A worker alone (--worker) has no --port.")
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ConfigurationError(
+            "PREFECT_API_URL is not set.",
+            remedy="Set it, or leave --worker out: `up` has a server of its own.",
+        )
+    if automations:
+        echo_lines(apply_automations())
+    serve_worker(settings, limit)
 
 
 @contextmanager
@@ -146,8 +176,7 @@ def _worker(
 
     It inherits the locks of the users of server and studio, so that both outlast its runs.
     """
-    limited = ("--limit", str(limit)) if limit else ()
-    command = [sys.executable, "-m", "cli.commands.worker", "--lifeline", *limited]
+    command = [sys.executable, "-m", "cli.worker", *([str(limit)] if limit else [])]
     locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
     echo("Starting a worker …")
@@ -228,7 +257,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
 def _show_addresses(server: OwnServer, service: str, home: Path) -> None:
     echo(f"Prefect UI:   {server.ui_url}")
     echo(f"Deployments:  {server.ui_url}/deployments")
-    echo(f"To log in:    {login_hint(server)}")
+    echo(f"To log in:    {login_hint(server.login_url())}")
     echo(f"Service:      {service}")
     echo(f"Paths of files are relative to {CHECKOUT}; the worker's log is in {home.resolve()}.")
     echo("Ctrl-C stops.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.commands.worker import children
+from cli.worker import children
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from cli.commands.up import LastingServer
-from cli.commands.worker import children
+from cli.worker import children
 from prefect_host.own_server import client_environment
 from prefect_host.work_pool import POOL
 from studio.testing import Studio

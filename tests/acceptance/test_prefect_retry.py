@@ -101,7 +101,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
         in_checkout(environment, "prefect", "--no-prompt", "deploy", *deployment)
         with (home / "worker.log").open("wb") as log:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "cli.commands.worker", "--pool", POOL],
+                [sys.executable, "-m", "cli.main", "up", "--worker"],
                 cwd=CHECKOUT,
                 env=environment,
                 stdout=log,

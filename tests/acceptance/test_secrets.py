@@ -184,7 +184,7 @@ def test_no_secret_of_a_bad_setting_is_shown(
     assert ended.code == code, ended.output
 
 
-@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("worker",), ("automations",), ("status",)])
+@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("up", "--worker"), ("status",)])
 @pytest.mark.parametrize("address", ["http://ann:{}@127.0.0.1:9/api", "http://ann:x/{}@127.0.0.1:9/api"])
 def test_no_password_of_the_prefect_server_is_shown(
     verb: tuple[str, ...], address: str, tmp_path: Path

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from cli.commands.up import LastingServer
-from cli.commands.worker import children
+from cli.worker import children
 from prefect_host.own_server import client_environment
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
@@ -39,7 +39,9 @@ WINDOW = 8
 JOB_SECONDS = 5.0
 TEMPLATE = "deployments/process-pool.json"
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
-OUR_WORKER = ("cli.commands.worker", "--pool", POOL)
+#: What `up --automations` does.
+APPLY = "from cli.automations import apply_automations; list(apply_automations())"
+OUR_WORKER = ("cli.main", "up", "--worker")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
         ):
             run("prefect", *arguments, environment=environment)
-        run("cli.main", "automations", environment=environment)
+        subprocess.run(
+            [sys.executable, "-c", APPLY], cwd=CHECKOUT, env=environment, check=True, capture_output=True
+        )
         yield Prefect(api_of(server), environment)
 
 
@@ -218,7 +222,7 @@ def test_cancelled_when_all_was_sent(
 def test_stopped_worker_drains(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """`patternmill worker` lets its runs end in order before it ends itself."""
+    """Ours lets its runs end in order before it ends itself."""
     process = worker(OUR_WORKER)
     begun = begin_import(prefect, service, tmp_path, "stopped")
     process.send_signal(signal.SIGTERM)

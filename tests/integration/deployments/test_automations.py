@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from prefect_host.work_pool import POOL
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
@@ -36,6 +37,13 @@ def stand_in():
     return State(type=type_, name=sys.argv[1], message="3 rows: 2 succeeded, 1 failed")
 with tags(*sys.argv[2:]):
     stand_in(return_state=True)
+"""
+
+APPLY = """
+import sys
+from pathlib import Path
+from cli.automations import apply_automations
+print(*apply_automations(Path(sys.argv[1])), sep="\\n")
 """
 
 pytestmark = pytest.mark.soak
@@ -91,7 +99,7 @@ def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.
         assert text.count(written) == 1, written
         text = text.replace(written, shorter)
     file.write_text(text)
-    command = [str(PATTERNMILL), "automations", "--file", str(file)]
+    command = [sys.executable, "-c", APPLY, str(file)]
     printed = ""
     for _ in range(2):
         done = subprocess.run(
@@ -250,7 +258,6 @@ def test_second_crash_sends_one_message(applied: str, inbox: Inbox, ask: Ask) ->
     assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
 
 
-POOL = "deaths"
 HEALTHY = """
 import asyncio, pathlib
 from prefect import flow
@@ -276,7 +283,7 @@ def worker(environment: dict[str, str], ask: Ask, tmp_path: Path) -> Iterator[su
     """Ours, which asks for runs each second; its pool is ready."""
     with (tmp_path / "worker.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(PATTERNMILL), "worker", "--pool", POOL],
+            [str(PATTERNMILL), "up", "--worker"],
             cwd=tmp_path,
             env={**environment, "PREFECT_WORKER_QUERY_SECONDS": "1"},
             stdout=log,

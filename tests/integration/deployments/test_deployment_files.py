@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.commands import worker
+from cli import worker
+from cli.commands import up
 from cli.main import EXIT_REFUSED, VERBS
 from tests.integration.deployments.conftest import CHECKOUT
 
@@ -124,8 +125,8 @@ def test_worker_unit_of_systemd_fits_the_worker() -> None:
     service = unit["Service"]
     program, verb, *options = service["ExecStart"].split()
     assert Path(program) == Path(service["WorkingDirectory"]) / ".venv" / "bin" / "patternmill"
-    known = {option for parameter in worker.command.params for option in parameter.opts}
-    assert verb in VERBS and set(options[::2]) <= known
+    known = {option for parameter in up.command.params for option in parameter.opts}
+    assert verb in VERBS and set(options[:1] + options[1::2]) <= known
     assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", str(EXIT_REFUSED))
     assert service["KillMode"] == "mixed" and float(service["TimeoutStopSec"]) > worker.STOP_SECONDS
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.commands.worker import children
+from cli.worker import children
 from tests.acceptance.prefect_servers import (
     clean_environment,
     eventually,
@@ -32,7 +32,7 @@ from tests.prefect_api import PrefectApi, api_with_password
 PAGE = CHECKOUT / "deployments" / "README.md"
 PASSWORD = "user:password"
 #: What serves until it is stopped.
-SERVING = (["prefect", "server", "start"], ["patternmill", "worker"])
+SERVING = (["prefect", "server", "start"], ["patternmill", "up", "--worker", "--automations"])
 
 
 def lines_of(heading: str) -> list[str]:
@@ -59,6 +59,10 @@ class Follower:
     @property
     def api(self) -> PrefectApi:
         return api_with_password(f"http://127.0.0.1:{self.port}/api", PASSWORD)
+
+    @property
+    def automations(self) -> set[str]:
+        return {found["name"] for found in self.api.post("automations/filter", {})}
 
     def type(self, line: str) -> None:
         here = line.replace("prefect.example", "127.0.0.1").replace("0.0.0.0", "127.0.0.1")
@@ -133,8 +137,7 @@ def test_page_leads_to_a_server_with_deployments_and_a_worker(
             deployment["name"]
             for deployment in yaml.safe_load((PAGE.parent / "prefect.yaml").read_text("utf-8"))["deployments"]
         }
-        automations = {found["name"] for found in follower.api.post("automations/filter", {})}
-        assert "patternmill takes up a crashed run" in automations
+        eventually(lambda: "patternmill takes up a crashed run" in follower.automations, 60)
         workers = "work_pools/patternmill/workers/filter"
         eventually(
             lambda: [one["status"] for one in follower.api.post(workers, {})] == ["ONLINE"],

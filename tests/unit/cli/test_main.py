@@ -87,7 +87,7 @@ def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["ui", "--help"], ["studio", "--help"], ["check", "--help"]]
+    "arguments", [["--help"], ["up", "--help"], ["studio", "--help"], ["check", "--help"]]
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     """No help text waits for Prefect or pandas."""

@@ -95,7 +95,7 @@ def test_steps_are_lines_without_repetition_where_there_is_no_terminal(
 
 @pytest.mark.parametrize(
     "command",
-    ["patternmill import 'my big.csv' --environment production --budget 500", "`patternmill ui --port 4200`"],
+    ["patternmill import 'my big.csv' --environment production --budget 500", "`patternmill up --port 4200`"],
 )
 def test_commands_stay_whole(command: str) -> None:
     """Pasted in two pieces, the first would run without what limits it."""

@@ -1,4 +1,4 @@
-"""How `patternmill worker` ends: a supervisor sees by its exit code whether to start it again."""
+"""How `patternmill up --worker` ends: a supervisor sees by its exit code whether to start it again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from prefect.client import orchestration
 
-from cli.commands import worker
-from cli.commands.worker import ended_by_itself
+from cli import worker
 from cli.main import run
+from cli.worker import ended_by_itself
 from patternmill.errors import ConfigurationError
 from prefect_host import record
 from prefect_host.process_worker import DrainingWorker
@@ -36,7 +36,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def serve(monkeypatch: pytest.MonkeyPatch, start: Any) -> int:
     monkeypatch.setattr(DrainingWorker, "start", start)
-    return run(["worker"])
+    return run(["up", "--worker"])
 
 
 def test_worker_that_fails_ends_with_1(
@@ -68,7 +68,7 @@ def test_worker_that_is_stopped_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_wrong_setting_of_the_worker_ends_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL")
-    assert run(["worker"]) == 2
+    assert run(["up", "--worker"]) == 2
 
 
 def test_refusal_keeps_its_own_kind() -> None:

@@ -1,4 +1,4 @@
-"""The verb `automations`: the Prefect server notifies about runs, and resumes those that crashed."""
+"""`up --automations`: the Prefect server notifies about runs, and resumes those that crashed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import click
-
-from cli.terminal import echo, echo_lines
 from patternmill.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,38 +19,6 @@ NOTIFY_URL = "PATTERNMILL_NOTIFY_URL"
 NOTIFY_BLOCK = "PATTERNMILL_NOTIFY_BLOCK"
 BLOCK_NAME = "patternmill-notify"
 _SLACK = "hooks.slack.com"
-
-
-@click.command("automations")
-@click.option(
-    "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=FILE, hidden=True
-)
-def command(file: Path) -> int:
-    """Apply deployments/automations.yaml to the Prefect server at PREFECT_API_URL: messages about runs, and resumption
-    of crashed ones. Repeat it after each change of the file.
-
-    \b
-    Where the messages go:
-      PATTERNMILL_NOTIFY_URL    a webhook, which receives {"subject": ..., "body": ...}, or a Slack webhook
-      PATTERNMILL_NOTIFY_BLOCK  your notification block, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
-    Without either, no messages are sent: lost runs are only found, and crashed ones resumed.
-
-    \b
-    Example:
-      PREFECT_API_URL=http://prefect.example:4200/api PATTERNMILL_NOTIFY_URL=https://... patternmill automations
-
-    Exit codes: 0 applied, 1 the server does not answer, 2 a setting is wrong.
-    """
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigurationError(
-            "PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up --automations`."
-        )
-    from cli.launcher import repair_records
-    from patternmill.settings import load_settings
-
-    echo_lines(apply_automations(file))
-    repair_records(load_settings(), echo)
-    return 0
 
 
 def apply_automations(file: Path = FILE) -> Iterator[str]:

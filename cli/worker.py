@@ -1,4 +1,4 @@
-"""The verb `worker`: runs what is scheduled or started from the Prefect UI.
+"""The worker of `up`: runs what is scheduled or started from the Prefect UI.
 
 Prefect's own `prefect worker start` kills its flow runs when it is stopped, and leaves them shown as running. This is
 the same worker, which first lets each run drain, write its results, and report its state.
@@ -6,6 +6,7 @@ the same worker, which first lets each run drain, write its results, and report 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -16,17 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import psutil
 
+from cli.crash_report import masked
+from cli.terminal import echo
+from patternmill.errors import PatternmillError
+from patternmill.files import keep_private
+from patternmill.settings import Settings, load_settings
 from prefect_host.work_pool import POOL
 
 if TYPE_CHECKING:
-    import asyncio
     from uuid import UUID
-
-    from patternmill.errors import PatternmillError
-    from patternmill.settings import Settings
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
@@ -37,43 +38,17 @@ _CLOSING_SECONDS = 45.0
 logger = logging.getLogger(__name__)
 
 
-@click.command("worker")
-@click.option("--pool", default=POOL, show_default=True, help="The work pool; made if it does not exist.")
-@click.option("--name", help="This worker's name in the UI (default: a random name).")
-@click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
-@click.option("--lifeline", is_flag=True, hidden=True, help="End when standard input ends.")
-def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> int:
-    """Run what is scheduled, or started from the Prefect UI.
+def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = False) -> None:
+    """Run what the server of PREFECT_API_URL has for our pool, until a signal; `limit`: the most runs at once.
 
-    Needs PREFECT_API_URL, and PREFECT_API_AUTH_STRING if the server has a password. A run chooses only its
-    parameters: one that sets a command, environment variables or a folder is refused. Service and key are in this
-    worker's environment, or else in the Prefect Variable `patternmill_studio_url_ENVIRONMENT` and the Secret block
-    `patternmill-api-key-ENVIRONMENT`.
-    SIGTERM or Ctrl-C lets the runs drain and write their results, and then ends; a second one ends at once.
-
-    \b
-    Example:
-      PREFECT_API_URL=http://prefect.example:4200/api patternmill worker --pool patternmill
-
-    Exit codes: 0 stopped by a signal, 1 it ended by itself (the server does not answer, refuses the password, ...)
-    or was stopped by a second signal, 2 a setting is wrong. A supervisor should start it again after 1.
+    `with_parent`: until standard input ends, too. Raises PatternmillError when it ends by itself.
     """
-    import asyncio
-
-    from patternmill.errors import ConfigurationError
-    from patternmill.files import keep_private
-    from patternmill.settings import load_settings
-
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
-    settings = load_settings()
     with suppress(OSError):
         keep_private(settings.home)
     os.environ.update(folders_of_runs(settings))
     # The lowest that Prefect allows, so that a lost run is noticed soon.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
-    asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
-    return 0
+    asyncio.run(_serve(limit, with_parent=with_parent))
 
 
 def folders_of_runs(settings: Settings) -> dict[str, str]:
@@ -83,20 +58,17 @@ def folders_of_runs(settings: Settings) -> dict[str, str]:
     return {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([".", str(Path.cwd())])}
 
 
-async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bool) -> None:
-    """Serve until a signal. Raises PatternmillError when the worker ends by itself."""
-    import asyncio
-
-    from cli.terminal import echo
+async def _serve(limit: int | None, *, with_parent: bool) -> None:
+    # Not before the server is known: Prefect reads its address as it is imported.
     from prefect_host.process_worker import DrainingWorker
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _request_stop, stop)
-    if lifeline:
+    if with_parent:
         loop.add_reader(sys.stdin.fileno(), _read_lifeline, loop, stop)
-    worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
+    worker = DrainingWorker(stop, work_pool_name=POOL, limit=limit)
     working = asyncio.create_task(worker.start(printer=echo))
     stopped = asyncio.create_task(stop.wait())
     closing = asyncio.create_task(_close_ended_runs())
@@ -113,8 +85,6 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
 
 async def _close_ended_runs() -> None:
     """Close, from time to time, what runs left open whose process was lost. The page alone depends on it."""
-    import asyncio
-
     from prefect.client.orchestration import get_client
 
     from prefect_host.record import close_ended_runs
@@ -131,9 +101,6 @@ async def _close_ended_runs() -> None:
 
 def ended_by_itself(end: BaseException | None) -> PatternmillError:
     """The error of a worker that nobody stopped. `end`: what it raised, if anything; of a group the first error."""
-    from cli.crash_report import masked
-    from patternmill.errors import PatternmillError
-
     while isinstance(end, BaseExceptionGroup):
         end = end.exceptions[0]
     if isinstance(end, PatternmillError):
@@ -164,8 +131,6 @@ def _read_lifeline(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None
 
 async def _end_runs() -> None:
     """Send each run SIGTERM, and wait for their ends."""
-    import asyncio
-
     signalled: set[psutil.Process] = set()
     deadline = time.monotonic() + STOP_SECONDS
     while (running := set(children())) and time.monotonic() < deadline:
@@ -193,6 +158,8 @@ def _runs(process: psutil.Process) -> bool:
 
 
 if __name__ == "__main__":
-    from cli.main import main
+    from cli.main import guarded
 
-    main(["worker", *sys.argv[1:]])
+    # Started by `up`, which keeps its standard input open.
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    sys.exit(guarded(lambda: serve_worker(load_settings(), most, with_parent=True)))
