@@ -14,7 +14,7 @@ from patternmill.errors import ConfigurationError
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
 
-FILE = Path(__file__).resolve().parent.parent.parent / "deployments" / "automations.yaml"
+FILE = Path(__file__).resolve().parent.parent / "deployments" / "automations.yaml"
 NOTIFY_URL = "PATTERNMILL_NOTIFY_URL"
 NOTIFY_BLOCK = "PATTERNMILL_NOTIFY_BLOCK"
 BLOCK_NAME = "patternmill-notify"
