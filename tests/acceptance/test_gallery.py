@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.identifiers import RunId
+from patternmill.ledger.records import RunRecord
 from patternmill.results.results_files import write_results
-from patternmill.results.row_files import ItemTrace, RowResult
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.results.row_files import RowResult
+from patternmill.states import Outcome, RowStatus
 from tests.acceptance.browser import QUIET, installed
 
 ONCE = (*QUIET, "--enable-logging=stderr", "--virtual-time-budget=5000")
@@ -125,16 +125,6 @@ def test_every_row_has_its_card_and_failures_come_first(browser: str, tmp_path: 
     assert page.count("tile") == 24
 
 
-def test_missing_picture_becomes_a_tile(browser: str, tmp_path: Path) -> None:
-    """As when the service has stopped: no broken image is left."""
-    last = Attempt(
-        RequestId("r"), ItemKey("k"), 1, AttemptState.SUCCEEDED, picture_url="http://127.0.0.1:9/p.png"
-    )
-    rows = [replace(row(0), product=ItemTrace(Stage.PRODUCT, ItemKey("k"), (last,)))]
-    page = opened(browser, gallery(rows, tmp_path / "out"), tmp_path / "profile")
-    assert (page.count("tile"), [tag for tag, _ in page.tags].count("img")) == (1, 0)
-
-
 def test_hostile_texts_stay_text(browser: str, tmp_path: Path) -> None:
     """No prompt, sku, selection or reason becomes an element, and none runs."""
     rows = [
@@ -165,13 +155,3 @@ def test_two_thousand_rows_are_searched_and_filtered(browser: str, tmp_path: Pat
     choose = "document.querySelector('.chip[data-status=failed]').click();"
     tried = opened(browser, then(path, find + choose), tmp_path / "profile")
     assert tried.skus == ["SKU-0007"]
-
-
-def test_card_opens_large_with_next_and_previous(browser: str, tmp_path: Path) -> None:
-    """By mouse, then by the arrow keys."""
-    click = "document.querySelector('.open').click();"
-    press = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));"
-    path = gallery([row(n) for n in range(3)], tmp_path / "out")
-    page = opened(browser, then(path, click + press), tmp_path / "profile")
-    assert ("dialog", True) in [(tag, "open" in attributes) for tag, attributes in page.tags]
-    assert page.titles == ["SKU-0001"]

@@ -8,18 +8,11 @@ import pytest
 from babel.numbers import list_currencies
 
 from patternmill.parameters import MOST_AMOUNT
-from patternmill.states import Stage
 from patternmill.text import (
-    counted,
     duration,
     duration_range,
-    goods,
-    in_columns,
     moment,
     money,
-    more,
-    plural,
-    shortened,
     visible,
 )
 
@@ -90,25 +83,3 @@ def test_moments_are_in_utc() -> None:
     assert moment(0) == "1970-01-01 00:00:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)) == "2026-03-01 09:30:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))) == "2026-03-01 07:30:00"
-
-
-def test_counts() -> None:
-    """Singular for one, thousands are grouped, and zero is left out of a list."""
-    assert [plural(count, "row") for count in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
-    assert goods({Stage.PATTERN: 1, Stage.PRODUCT: 2000}) == "1 pattern and 2,000 products"
-    refined = {Stage.PATTERN: 24, Stage.REFINEMENT: 8, Stage.PRODUCT: 24}
-    assert goods(refined) == "24 patterns, 8 refinements and 24 products"
-    assert counted({"succeeded": 1200, "failed": 0, "not_started": 1}) == "1,200 succeeded, 1 not started"
-    assert counted({"failed": 0}) == "none"
-
-
-def test_lists_end_with_the_number_left_out() -> None:
-    assert list(more(60, 60)) == []
-    assert list(more(1261, 60)) == ["  … and 1,201 more"]
-    assert list(more(2, 1, indent="")) == ["… and 1 more"]
-
-
-def test_lines_and_columns() -> None:
-    """One line however long a text is, and cells under one another."""
-    assert shortened("a  b\nc" + "d" * 200, 10) == "a b cdddd…"
-    assert in_columns([["a", "bb", "c"], ["aaa", "b", ""]]) == ["a    bb  c", "aaa  b"]

@@ -14,7 +14,7 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
-from .conftest import Clock, OpenLedger
+from .conftest import Clock
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, intent, item, learned
 
 ALL_CHANGES = [(before, to) for before in AttemptState for to in AttemptState]
@@ -199,16 +199,6 @@ def test_many_last_attempts_are_streamed(ledger: Ledger) -> None:
     assert begin(ledger, "after").state is AttemptState.INTENDED
 
 
-def test_abandoned_stream_blocks_nothing(ledger: Ledger) -> None:
-    for name in ("a", "b", "c"):
-        begin(ledger, name)
-    stream = ledger.last_attempts(STAGING, CATALOG)
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    begin(ledger, "d")
-    assert len(list(ledger.last_attempts(STAGING, CATALOG))) == 4
-
-
 def test_last_product_requested_for_a_sku(ledger: Ledger, clock: Clock) -> None:
     """By sku, in this scope alone, products alone."""
     begin(ledger, "first", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
@@ -218,15 +208,6 @@ def test_last_product_requested_for_a_sku(ledger: Ledger, clock: Clock) -> None:
     begin(ledger, "elsewhere", stage=Stage.PRODUCT, sku="H-1", environment="production")
     begin(ledger, "pattern")
     assert ledger.latest_products(STAGING, CATALOG) == {"H-1": "second", "F-1": "ferns"}
-
-
-def test_known_items_stay_unchanged(ledger: Ledger) -> None:
-    """A second plan adds what is new and touches nothing else."""
-    with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("herons", content='{"first":1}')])
-        ledger.add_items(STAGING, CATALOG, [item("herons", content='{"second":2}'), item("ferns")])
-    contents = ledger.database.rows("SELECT key, content FROM items ORDER BY key")
-    assert contents == [("ferns", "{}"), ("herons", '{"first":1}')]
 
 
 def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> None:
@@ -260,15 +241,6 @@ def test_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
     assert ledger.database.rows("SELECT count(*) FROM spending") == [(0,)]
 
 
-def test_readers_see_committed_writes_only(open_ledger: OpenLedger) -> None:
-    writer, reader = open_ledger(), open_ledger()
-    with writer.transaction():
-        writer.add_items(STAGING, CATALOG, [item("herons")])
-        writer.intend(RUN, STAGING, intent("herons"), UNLIMITED)
-        assert reader.attempt(RequestId("herons/1")) is None
-    assert reader.attempt(RequestId("herons/1")) is not None
-
-
 def test_time_never_runs_backward(ledger: Ledger, clock: Clock) -> None:
     """A clock set back by an hour dates nothing earlier."""
     first = ledger.now()
@@ -298,16 +270,6 @@ def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     assert (found.categories, found.note, found.complete) == (OFFER.categories, OFFER.note, True)
     assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
     assert ledger.last_offer("production") is None
-
-
-def test_opening_twice_keeps_the_content(open_ledger: OpenLedger) -> None:
-    begin(open_ledger(), "herons")
-    assert open_ledger().attempt(RequestId("herons/1")) is not None
-
-
-def test_check_of_a_sound_ledger_finds_nothing(ledger: Ledger) -> None:
-    begin(ledger, "herons")
-    assert ledger.database.check() == []
 
 
 def test_damaged_file_is_found(tmp_path: Path) -> None:

@@ -95,23 +95,6 @@ def test_slow_answer_is_no_measurement() -> None:
     assert clock() == pytest.approx(1039.2)
 
 
-def test_ledger_time_never_runs_backwards(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even when the server's clock is set back."""
-    ledger = Ledger(PostgresDatabase(postgres_url))
-    before = ledger.now()
-    clock = ledger.database.clock()
-    assert isinstance(clock, ServerClock)
-    clock.measure(lambda: before - HOUR)
-    assert clock() < before <= ledger.now()
-    ledger.close()
-
-
-def test_clock_of_the_caller_wins(postgres_url: str) -> None:
-    ledger = Ledger(PostgresDatabase(postgres_url), clock=lambda: 7.0)
-    assert ledger.now() == 7.0
-    ledger.close()
-
-
 def test_run_is_dated_by_its_ledger(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,22 +130,6 @@ def test_latest_run_is_the_one_with_the_latest_lease(
         assert latest_run(ledger).run_id == latest_run(ledger, catalog="spring").run_id == ids[-1]
         numbers = ledger.database.rows("SELECT number FROM runs ORDER BY number")
         assert numbers == [(1,), (2,), (3,)]
-
-
-def test_runs_without_a_number_are_sorted_last(ledger: Ledger) -> None:
-    """By their times; between catalogs times decide."""
-    for hours, number in ((5, None), (6, None), (1, 1), (0, 2)):
-        started = RECORD.started_at + timedelta(hours=hours)
-        with ledger.transaction():
-            ledger.add_run(
-                replace(RECORD, run_id=RunId(f"run-{hours}"), started_at=started), RAW, number=number
-            )
-    listed = [run.run_id for run in ledger.runs(environment=STAGING, catalog=CATALOG)]
-    assert listed == ["run-0", "run-1", "run-6", "run-5"]
-    with ledger.transaction():
-        between = RECORD.started_at + timedelta(hours=5.5)
-        ledger.add_run(replace(RECORD, run_id=RunId("other"), catalog="other", started_at=between), RAW)
-    assert [run.run_id for run in ledger.runs()] == ["run-0", "other", "run-1", "run-6", "run-5"]
 
 
 @pytest.mark.parametrize("hours", [-100, 100])

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import psycopg
 import pytest
-from pydantic import SecretStr
 
 from patternmill.errors import LedgerUnavailable
 from patternmill.ledger import ledger as ledger_module
 from patternmill.ledger import postgres
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
-from patternmill.states import Outcome, Stage
-from tests.unit.runs.fake_studio import FakeStudioApi, Service
-from tests.unit.runs.workshop import Workshop, many
 
 from .frozen import Frost
 from .samples import CATALOG, STAGING, begin, item
@@ -103,92 +96,3 @@ def test_connecting_to_a_frozen_server_ends(frost: Frost) -> None:
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
         PostgresDatabase(frost.url)
     assert time.monotonic() - began < 6
-
-
-def test_many_quick_statements_are_not_a_freeze(frost: Frost) -> None:
-    ledger = Ledger(PostgresDatabase(frost.url))
-    with ledger.transaction():
-        for _ in range(4):
-            ledger.database.rows("SELECT pg_sleep(0.6)")
-    ledger.close()
-
-
-def test_keepalive_settings_of_the_address_count(frost: Frost) -> None:
-    ledger = PostgresDatabase(f"{frost.url}?keepalives_idle=77")
-    parameters = ledger._connection.info.get_parameters()
-    assert parameters["keepalives_idle"] == "77"
-    assert parameters["keepalives_count"] == "3"
-    ledger.close()
-
-
-class Freezing:
-    """A run whose database freezes in the middle, watched from its own event loop."""
-
-    def __init__(self, frost: Frost, shop: Workshop, *, stopped: bool = False) -> None:
-        self._frost, self._shop, self._stopped = frost, shop, stopped
-        self.longest_pause = 0.0
-        self.reported: set[str] = set()
-        self.reason = ""
-
-    def run(self) -> float:
-        """Returns for how long the run went on after the freeze. Raises what ends it."""
-        return asyncio.run(asyncio.wait_for(self._main(), 40))
-
-    async def _main(self) -> float:
-        api, run = await self._shop.begin(many(30), max_in_flight=4)
-        beating = asyncio.create_task(self._beat(run))
-        driving = asyncio.create_task(self._drive(run, api))
-        while run.progress.made[Stage.PRODUCT] < 3:
-            await asyncio.sleep(0.005)
-        self._frost.is_frozen.set()
-        began = time.monotonic()
-        if self._stopped:
-            await asyncio.sleep(0.5)
-            run.stop("Stopped by SIGINT.")
-        try:
-            await driving
-            with pytest.raises(LedgerUnavailable) as caught:
-                await run.end()
-        finally:
-            beating.cancel()
-        self.reason = f"{run.halt.reason.message if run.halt.reason else ''} {caught.value}"
-        assert run.halt.reason is not None
-        assert run.halt.reason.outcome is (Outcome.CANCELLED if self._stopped else Outcome.FAILED)
-        return time.monotonic() - began
-
-    async def _drive(self, run: object, api: FakeStudioApi) -> None:
-        from tests.unit.runs.workshop import drive
-
-        await drive(run)  # type: ignore[arg-type, attr-defined]
-
-    async def _beat(self, run: object) -> None:
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.05)
-            self.longest_pause = max(self.longest_pause, time.monotonic() - before)
-            self.reported.add(run.writer.waiting.partition(" since")[0])  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("stopped", [False, True], ids=["alone", "stopped by a person"])
-def test_run_over_a_frozen_database_ends_and_can_be_resumed(
-    frost: Frost, postgres_url: str, tmp_path: Path, stopped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It ends in time, its loop is never blocked, it names what it waits for, and nothing is bought twice."""
-    monkeypatch.setattr(ledger_module, "_SHOWN_AFTER", 0.5)
-    service = Service()
-    shop = Workshop(tmp_path / "home", service, SecretStr(frost.url))
-    freezing = Freezing(frost, shop, stopped=stopped)
-    assert freezing.run() < (8 if stopped else 12)
-    assert freezing.longest_pause < 1
-    assert any(reported.startswith("waiting for the ledger's PostgreSQL") for reported in freezing.reported)
-    assert "PostgreSQL" in freezing.reason
-    frost.is_frozen.clear()
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        # As the server does once it thaws: the connection is closed.
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-    shop.bury()
-    assert shop.run(many(30)).outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 60

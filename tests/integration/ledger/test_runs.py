@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -56,16 +56,6 @@ def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
     assert [run.run_id for run in ledger.runs(environment="staging", catalog="spring")] == ["run-0"]
 
 
-def test_last_activity_of_a_run(ledger: Ledger) -> None:
-    """Of its own events alone."""
-    add_run(ledger)
-    assert ledger.last_activity(RUN) is None
-    for run, at in ((RUN, 1000.5), (RUN, 1300.25), (RunId("another"), 2000.0)):
-        with ledger.transaction():
-            ledger.record_event(run, "intended", at=at)
-    assert ledger.last_activity(RUN) == datetime.fromtimestamp(1300.25, UTC)
-
-
 def test_input_is_kept_byte_for_byte_and_once(ledger: Ledger) -> None:
     """Two runs of one file share its bytes."""
     add_run(ledger)
@@ -90,14 +80,6 @@ def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
     assert ledger.rows_of(RUN, 5, 7) == rows[5:8]
     assert ledger.rows_of(RUN, 25, 99) == []
     assert ledger.row_count(RunId("unknown")) == 0
-
-
-def test_writing_no_rows(ledger: Ledger) -> None:
-    add_run(ledger)
-    with ledger.transaction():
-        ledger.add_rows(RUN, iter(()))
-        ledger.set_row_outcomes(RUN, iter(()))
-    assert ledger.row_count(RUN) == 0
 
 
 def test_row_outcomes_are_fixed_by_position(ledger: Ledger) -> None:
@@ -129,8 +111,3 @@ def test_attempts_of_some_rows(ledger: Ledger) -> None:
         "mug": [AttemptState.ACCEPTED],
     }
     assert found[ItemKey("herons")] == ledger.attempts_of(ItemKey("herons"))
-
-
-def test_rows_need_their_run(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError), ledger.transaction():
-        ledger.add_rows(RunId("unknown"), [run_row(0)])

@@ -234,21 +234,6 @@ def test_write_of_a_cancelled_caller_is_made(ledger: Ledger, open_ledger: OpenLe
     assert asked_for(open_ledger()) == {"a"}
 
 
-def test_refusal_for_a_cancelled_caller_is_dropped(ledger: Ledger, open_ledger: OpenLedger) -> None:
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        asking = asyncio.create_task(writer.write(buying("a", SpendingLimits(patterns=0))))
-        await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.wait([asking])
-        await writer.write(buying("b"))
-        await writer.close()
-
-    run(main())
-    assert asked_for(open_ledger()) == {"b"}
-
-
 def test_closing_writes_pending_changes(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """And nothing can be written after it."""
 
@@ -263,14 +248,6 @@ def test_closing_writes_pending_changes(ledger: Ledger, open_ledger: OpenLedger)
 
     run(main())
     assert asked_for(open_ledger()) == {f"p{number}" for number in range(5)}
-
-
-def test_unused_writer_closes(ledger: Ledger) -> None:
-
-    async def main() -> None:
-        await LedgerWriter(ledger).close()
-
-    run(main())
 
 
 def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
@@ -341,22 +318,6 @@ def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: O
 
     run(main())
     assert len(asked_for(open_ledger())) == 7
-
-
-def test_failing_separate_work_breaks_nothing(ledger: Ledger) -> None:
-    """Its error is raised to its caller."""
-
-    def slip(ledger: Ledger) -> None:
-        raise LedgerError("no")
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        with pytest.raises(LedgerError, match="no"):
-            await writer.run(slip)
-        await writer.write(buying("a"))
-        await writer.close()
-
-    run(main())
 
 
 class LeavingLedger(Ledger):

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.results.results_files import rebuild
 from patternmill.results.summary import verify
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.request import RefreshRequest, RetryRequest
 from patternmill.runs.retry import select_rows
-from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
+from patternmill.runs.spec import refresh_spec, retry_spec
 from patternmill.settings import load_settings, read_settings
 from patternmill.states import Outcome
 from tests.integration.refresh.conftest import Desk
@@ -89,15 +88,6 @@ def test_failed_change_keeps_the_old_product(desk: Desk) -> None:
     assert (desk.creates(), desk.products()) == (before, old)
 
 
-def test_refused_row_keeps_what_it_has(desk: Desk) -> None:
-    """A typo in the source neither retires nor replaces a product."""
-    desk.night(A1, A3)
-    old = desk.products()
-    night = desk.night(A1.replace("Cushion", "Cushions and more"), A3)
-    assert night.counts == {"unchanged": 1, "refused": 1}
-    assert desk.products() == old
-
-
 @pytest.mark.parametrize("left", [0, 1, 9])
 def test_suddenly_smaller_source_retires_nothing(desk: Desk, left: int) -> None:
     """Additions are made; retirements wait, and are reported until a person agrees."""
@@ -117,17 +107,6 @@ def test_suddenly_smaller_source_retires_nothing(desk: Desk, left: int) -> None:
     assert len(desk.products()) == left + len(new)
 
 
-def test_returning_row_keeps_its_product(desk: Desk) -> None:
-    """Retired is a mark: a sku that returns costs nothing."""
-    desk.night(A1, A2, A3)
-    old = desk.products()
-    desk.night(A1, A2)
-    assert "A-3" not in desk.products()
-    before = desk.creates()
-    assert desk.night(A1, A2, A3).counts == {"added": 1, "unchanged": 2}
-    assert (desk.creates(), desk.products()) == (before, old)
-
-
 def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None:
     """changes.csv too has the same bytes, whatever has happened since."""
     desk.night(A1, A2)
@@ -142,20 +121,6 @@ def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None
     for file in night.out.iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
     assert night.manifest()["options"]["changes"]["changed"] == 1
-
-
-def test_imports_feed_the_same_catalog(desk: Desk) -> None:
-    """A bulk import makes what a catalog has as well, and retires nothing."""
-    desk.night(A1)
-    desk.write(A2)
-
-    async def bulk() -> None:
-        async with Pipeline(import_spec(ImportRequest(file=desk.source, catalog=desk.catalog))) as work:
-            await work.run_through()
-
-    asyncio.run(bulk())
-    assert desk.products().keys() == {"A-1", "A-2"}
-    assert desk.night(A1, A2).counts == {"unchanged": 2}
 
 
 def test_retry_of_an_older_run_restores_no_old_content(desk: Desk) -> None:
@@ -232,10 +197,3 @@ def test_refreshes_on_postgres(desk: Desk, postgres_url: str, monkeypatch: pytes
     assert night.counts == {"changed": 1, "unchanged": 1, "retired": 1}
     assert night.changes()["A-1"]["old_product_id"] == old["A-1"]
     assert desk.products().keys() == {"A-1", "A-3"}
-
-
-def test_unreadable_limit_is_refused(desk: Desk) -> None:
-    """Before the source is read."""
-    desk.write(A1)
-    with pytest.raises(ConfigurationError):
-        desk.refresh(retire_at_most="some")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -48,17 +47,6 @@ def site() -> Iterator[tuple[str, dict[str, Answer]]]:
         yield f"http://127.0.0.1:{server.server_port}", pages
         server.shutdown()
         thread.join()
-
-
-def test_http_address_is_a_source(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
-    """Compressed or not."""
-    url, pages = site
-    pages["/spring.csv.gz"] = lambda _: (200, gzip.compress(CSV, mtime=0))
-    pages["/spring.csv"] = lambda _: (200, CSV)
-    night = desk.refresh(f"{url}/spring.csv.gz")
-    assert night.counts == {"added": 1}
-    assert night.ending.record.source == f"{url}/spring.csv.gz"
-    assert desk.refresh(f"{url}/spring.csv").counts == {"unchanged": 1}
 
 
 def test_secrets_of_an_address_are_kept_nowhere(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,9 +10,8 @@ from patternmill.catalog.fixes import NOTHING, Fixed, Question, fixed, questions
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 
-from .samples import HEADER, MUG, OFFER, TOTE, checked
+from .samples import HEADER, OFFER, checked
 
-WITHOUT_SIZES = replace(OFFER, categories=(MUG, replace(TOTE, options=())))
 check = partial(check_rows, offer=OFFER, prompt_limit=100)
 
 
@@ -92,12 +90,6 @@ def test_options_that_an_unknown_category_hid_are_asked_for_next() -> None:
     assert cells(result)[0] == ("A", "b", "Cushion", "S", "linen", "")
 
 
-def test_options_are_not_asked_for_while_the_category_is_unknown() -> None:
-    """What is wrong with them depends on it."""
-    (question,) = questions(found("A,b,Cusion,S,Linnen,\n"))
-    assert question.code is RowCode.UNKNOWN_CATEGORY
-
-
 def test_an_answer_holds_for_rows_that_another_mistake_hid() -> None:
     """The same word is not asked about twice."""
     rows = "A,b,Cushion,S,Linnen,\nB,b,Cusion,S,Linnen,\n"
@@ -110,20 +102,6 @@ def test_an_answer_holds_for_rows_that_another_mistake_hid() -> None:
     result = fixed(found(rows), check, answer)
     assert sorted(asked) == ["Cusion", "Linnen"]
     assert result.checked.refused_count == 0
-
-
-def test_selections_that_cannot_be_read_are_left_alone() -> None:
-    """Whatever else is wrong with the row."""
-    for cell in ('"{""fabric"": 5, ""size"": ""XS""}"', "fabric=linen"):
-        result = fixed_by(f"A,b,Cushion,{cell}\n", "linen", "S", header="sku,prompt,category,selections")
-        assert not result.edits
-
-
-def test_row_keeps_what_was_not_answered() -> None:
-    """And is not asked about again."""
-    result = fixed_by("A,b,Cusion,,linen,\n", None)
-    assert not result.edits
-    assert cells(result) == [("A", "b", "Cusion", "", "linen", "")]
 
 
 def test_missing_option_is_filled_in() -> None:
@@ -142,45 +120,12 @@ def test_column_is_renamed_where_all_its_rows_mean_another_option() -> None:
     assert result.checked.refused_count == 0
 
 
-def test_cell_of_an_option_that_a_category_lacks_is_emptied() -> None:
-    """Only in the rows of that category, and never as a certain correction."""
-    rows = "A,b,Mug,11oz,linen,\nB,b,Cushion,S,linen,\n"
-    (question,) = questions(found(rows))
-    assert (question.choices, question.is_certain) == ((NOTHING,), False)
-    assert [row[4] for row in cells(fixed_by(rows, NOTHING))] == ["", "linen"]
-
-
 def test_column_that_looks_like_an_option_is_renamed() -> None:
     """To the option or to a remark."""
     header, row = "sku,prompt,category,Size", "A,b,Mug,11oz\n"
     for name in ("option:size", "note:Size"):
         result = fixed_by(row, name, header=header)
         assert (result.checked.file.header[3], result.checked.refused_count) == (name, 0)
-
-
-def test_selections_in_json_keep_what_is_right_in_them() -> None:
-    header = "sku,prompt,category,selections"
-    row = 'A,b,Cushion,"{""fabric"": ""Linnen"", ""size"": ""S""}"\n'
-    assert cells(fixed_by(row, "linen", header=header))[0][3] == '{"fabric": "linen", "size": "S"}'
-    assert cells(fixed_by("A,b,Cushion,\n", "linen", header=header))[0][3] == '{"fabric": "linen"}'
-
-
-def test_garbled_cells_are_one_question() -> None:
-    """Each gets its own text back."""
-    rows = "A,caf\u00c3\u00a9 scene,Mug,,,\nB,L\u00c3\u00bcneburg heath,Mug,,,\n"
-    (question,) = questions(found(rows))
-    assert question.code is RowCode.MOJIBAKE
-    assert [row[1] for row in cells(fixed_by(rows, question.suggestion))] == [
-        "caf\u00e9 scene",
-        "L\u00fcneburg heath",
-    ]
-
-
-@pytest.mark.parametrize("text", ["2", "tote bag", "TOTE-BAG"])
-def test_choices_are_found_by_number_and_name(text: str) -> None:
-    (question,) = questions(found("A,b,Pillow,,,\n"))
-    assert question.find_choice({"2": "3"}.get(text, text)) == "Tote bag"
-    assert question.find_choice("9") is None
 
 
 def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
@@ -201,11 +146,3 @@ def test_rows_that_are_none_are_left_out() -> None:
 
 def sure_row(question: Question) -> bool:
     return question.is_certain and question.choices == (NOTHING,)
-
-
-@pytest.mark.parametrize(("more", "certain"), [(0, True), (1, True), (3, False)])
-def test_a_column_is_renamed_for_most_of_its_rows_alone(more: int, certain: bool) -> None:
-    """A shop's `Sizes` in rows of a category without sizes would be an unknown option in each of them."""
-    rows = "A,b,Mug,11oz\n" + "".join(f"T{number},b,Tote bag,x\n" for number in range(more))
-    asked = questions(checked(f"sku,prompt,category,sizes\n{rows}", offer=WITHOUT_SIZES))
-    assert [one.is_certain for one in asked if one.code is RowCode.OPTION_COLUMN] == [certain]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cli.offered import embedded_offer
 from patternmill.catalog.column_mapping import ColumnMapping, checked_columns
 from patternmill.catalog.mapping_file import mapping_text
-from patternmill.catalog.mapping_proposal import Certainty, MappingProposal, propose
+from patternmill.catalog.mapping_proposal import MappingProposal, propose
 from patternmill.catalog.rows import header_key, read_columns
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.errors import ConfigurationError, InputRefused
@@ -146,46 +146,6 @@ def test_two_columns_for_one_are_a_question(header: str, rows: tuple[str, ...], 
         assert [one.target for one in answered.columns].count(named[0].target) == 1
 
 
-def test_what_only_looks_right_by_its_cells_is_a_question() -> None:
-    """Such a column is never confirmed without a look."""
-    found = proposal(
-        "A|B|C|D", "X1|Mug|blue herons among the reeds|navy", "X2|Mug|red roses on a white wall|red"
-    )
-    assert targets(found) == {"A": "sku", "B": "category", "C": "prompt", "D": "option:colour"}
-    assert [one.header for one in found.questions] == ["A", "C", "D"]
-
-
-def test_numbers_are_no_skus() -> None:
-    """Prices, dates and counts differ in each row too."""
-    header = "Price|Date|Count|Prompt|Type"
-    found = proposal(header, "3.90|2026-11-22|1|herons|Mug", "4.90|2026-11-23|2|roses|Mug")
-    assert found.missing == ("sku",)
-
-
-def test_option_by_name_with_values_of_another_kind_is_not_certain() -> None:
-    found = proposal("sku|prompt|category|Size", "A|herons|Mug|huge")
-    (size,) = [one for one in found.columns if one.header == "Size"]
-    assert (size.target, size.certainty) == ("option:size", Certainty.LIKELY)
-    assert size.why == "0 of 1 values are offered"
-
-
-def test_column_called_like_an_option_that_is_not_offered_is_pointed_out() -> None:
-    found = proposal("sku|prompt|category|Shape", "A|herons|Mug|round")
-    shape = found.columns[3]
-    assert (shape.target, shape.certainty) == ("carried", Certainty.LIKELY)
-
-
-def test_without_an_offer_names_alone_count() -> None:
-    found = proposal("Artikelnummer|Prompt|Kategorie|Farbe", "A1|herons|Mug|navy", offered=False)
-    assert targets(found) == {
-        "Artikelnummer": "sku",
-        "Prompt": "prompt",
-        "Kategorie": "category",
-        "Farbe": "option:color",
-    }
-    assert found.columns[3].certainty is Certainty.LIKELY
-
-
 def test_what_was_confirmed_comes_first() -> None:
     """Before names and cells; a remark stays one."""
     remembered = {"Nr": "sku", "Text": "prompt", "Was": "category", "Farbe": "note:Farbe"}
@@ -204,13 +164,6 @@ def test_answer_that_is_no_column_is_refused() -> None:
     found = proposal("Nr|Prompt|Type", "A1|herons|Mug")
     with pytest.raises(ConfigurationError, match="`colour`, for the column `Nr`, is no column"):
         found.with_target(0, "colour")
-
-
-def test_empty_and_odd_tables_are_proposed_for() -> None:
-    """No rows, columns without names, names twice."""
-    assert propose([], []).missing == ("sku", "prompt", "category")
-    assert proposal("||", "1|2|3").missing == ("sku", "prompt", "category")
-    assert targets(proposal("Prompt text|Prompt text|SKU", "a|b|c"))["SKU"] == "sku"
 
 
 HEADERS = st.lists(
@@ -246,21 +199,3 @@ def test_any_sheet_gets_a_proposal_that_can_be_kept(header: list[str], data: st.
         columns = read_columns(mapping.applied(header), "spring.csv")
         assert found.missing == ()
         assert found.columns[columns.prompt].target == "prompt"
-
-
-def test_key_of_a_shop_is_no_option_and_misspelt_categories_hide_none() -> None:
-    """`Handle` is no `handles` of a bag; `finish` is an option of the mugs that are called `Mugs`."""
-    found = proposal(
-        "Handle|Prompt|Type|SKU|Size|Finish",
-        "heron-cushion|blue herons|Cushion|HC-1|50x50|",
-        "fox-mug|red foxes|Mugs|FM-1|11oz|glossy",
-        "poppy-tote|poppies|Tote bag|PT-1|small|",
-    )
-    assert targets(found) == {
-        "Handle": "note:Handle",
-        "Prompt": "prompt",
-        "Type": "category",
-        "SKU": "sku",
-        "Size": "option:size",
-        "Finish": "option:finish",
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from patternmill.catalog.offer import Category, Offer
 
-from .samples import CUSHION, HEADER, MUG, checked, checked_row, codes
+from .samples import CUSHION, HEADER, MUG, checked, codes
 
 WHOLE = Offer((CUSHION, MUG), note=None)
 
@@ -34,15 +34,6 @@ def test_mixed_mistakes_of_eight_rows_are_named_in_one_round() -> None:
     }
 
 
-def test_rest_of_a_row_is_judged_by_the_category_that_was_probably_meant() -> None:
-    """And the message says so."""
-    problems = checked_row("A,b,Cusion,S,linnen,", WHOLE).problems
-    assert [str(problem) for problem in problems[1:]] == [
-        "unknown value `linnen` for option `fabric`; offered: cotton, linen, velvet (if `Cushion` is meant); "
-        "did you mean `linen`?"
-    ]
-
-
 def test_without_a_near_category_only_what_none_offers_is_wrong() -> None:
     """A value of any category is passed over, and so is everything where a part of the offer is unknown."""
     text = f"{HEADER}\nA,b,Pillow,11oz,velvet,\nB,b,Pillow,11 oz!,,\n"
@@ -56,11 +47,6 @@ def test_without_a_near_category_only_what_none_offers_is_wrong() -> None:
         assert [one.code for one in checked(text, partial).problems].count("unknown_value") == 0  # type: ignore[comparison-overlap]
 
 
-def test_unknown_option_of_every_category_is_found() -> None:
-    found = checked("sku,prompt,category,option:colour\nA,b,Pillow,red\n", WHOLE)
-    assert codes(found) == {2: ["unknown_category", "unknown_option"]}
-
-
 def test_missing_option_says_what_becomes_of_the_column_that_looks_like_it() -> None:
     """One that has its name; none at all; the one that is there."""
     remedies = {
@@ -71,15 +57,3 @@ def test_missing_option_says_what_becomes_of_the_column_that_looks_like_it() -> 
     for column, remedy in remedies.items():
         (problem,) = checked(f"sku,prompt,category,option:size,{column}\nA,b,Cushion,S,\n", WHOLE).problems
         assert problem.remedy == remedy
-
-
-def test_value_in_a_wrong_column_is_checked_as_well() -> None:
-    """So that renaming the column is all that is left to do."""
-    (problem,) = checked("sku,prompt,category,Fabric\nA,b,Cushion,linnen\n", WHOLE).problems
-    assert "is none of its values; offered: cotton, linen, velvet; did you mean `linen`?" in problem.message
-
-
-def test_row_that_ends_too_early_is_checked_as_far_as_it_goes() -> None:
-    """Its cells are in their places."""
-    found = checked(f"{HEADER}\nA,,Mugg,12oz\n", WHOLE)
-    assert codes(found) == {2: ["missing_cells", "empty_prompt", "unknown_category", "unknown_value"]}

@@ -85,28 +85,6 @@ def test_other_columns_are_carried(header: str, cells: list[str]) -> None:
     assert codes(mugs(*cells, columns=header)) == {}
 
 
-def test_option_of_another_category_is_carried() -> None:
-    """And values are compared with the options of the row's category."""
-    text = "sku,prompt,category,option:size,extra\nA,b,Mug,11oz,\nB,b,Tote,small,black\nC,b,Mug,15oz,herons\n"
-    assert codes(checked(text, OFFER)) == {3: REFUSED}
-
-
-def test_common_value_is_no_sign_of_an_option() -> None:
-    """`none` is a value of many things."""
-    text = "sku,prompt,category,option:size,discount\nA,b,Tote,small,none\nB,b,Tote,large,None\n"
-    assert codes(checked(text, OFFER)) == {}
-
-
-def test_row_may_repeat_its_selection_in_another_column() -> None:
-    """The option column counts; an empty one leaves the row without a selection, and the remedy names the column."""
-    text = (
-        "sku,prompt,category,option:size,option:colour,Colour\nA,b,Mug,11oz,navy,Navy!\nB,b,Mug,11oz,,navy\n"
-    )
-    found = checked(text, OFFER)
-    assert codes(found) == {3: REFUSED}
-    assert "the column `option:colour`" in found.problems[0].remedy
-
-
 def test_required_option_in_another_column_is_one_problem() -> None:
     """Not missing as well."""
     assert codes(checked("sku,prompt,category,Size\nA,b,Mug,11oz\nB,b,Mug,\n", OFFER)) == {

@@ -6,8 +6,6 @@ import pytest
 
 from patternmill.text import contrasted, shown, visible
 
-from .samples import checked_row
-
 
 @pytest.mark.parametrize(
     ("text", "seen"),
@@ -43,16 +41,3 @@ def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
 def test_texts_that_look_alike_are_shown_apart(old: str, new: str, seen: tuple[str, str]) -> None:
     """Escapes where nothing else helps; what differs for every eye stays legible."""
     assert contrasted(old, new) == seen
-
-
-def test_differing_part_of_long_texts_is_shown() -> None:
-    """With a little before it, so that it can be found."""
-    old, new = contrasted("herons " * 300 + "blue", "herons " * 300 + "red")
-    assert "blue" in old and "red" in new
-    assert len(old) < 80
-
-
-def test_problem_shows_an_unusual_space() -> None:
-    """The value looks right; its fault is made visible."""
-    problem = checked_row("A1,b,Mug,11\u00a0oz,,").problems[0]
-    assert r"`11\u00a0oz`" in problem.message

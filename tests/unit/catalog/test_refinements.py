@@ -108,32 +108,13 @@ def test_unknown_refinement_is_refused_by_name(header: str, remedy: str) -> None
     assert remedy in refused.value.remedy
 
 
-def test_refined_is_a_word_of_its_own() -> None:
-    assert not catalog(f"{PLAIN},refined by\nS-1,a heron,Tote,x\n").columns.refinements
-
-
 def test_operations_are_applied_in_the_order_of_the_columns() -> None:
     file = catalog(f"{PLAIN},Refine : Crop ,refine:recolor\nS-1,a heron,Tote,0 0 1 1,#abcdef\n")
     (row,) = check_rows(file, None, prompt_limit=100).rows
     assert [one.operation for one in row.refinements] == ["crop", "recolor"]
 
 
-def test_empty_cells_ask_for_nothing() -> None:
-    file = catalog(f"{PLAIN},refine:recolor,reference,model\nS-1,a heron,Tote,,  ,\n")
-    (row,) = check_rows(file, None, prompt_limit=100).rows
-    assert (row.refinements, row.reference, row.model) == ((), None, None)
-
-
 MODELS = read_models({"models": [{"modelId": "m-1", "name": "Linocut"}, {"modelId": "m-2", "name": "Silk"}]})
-
-
-@pytest.mark.parametrize(
-    ("cell", "model"), [("Linocut", "m-1"), ("m-2", "m-2"), ("LINOCUT", "m-1"), ("", "m-2")]
-)
-def test_model_is_sent_by_its_id(cell: str, model: str) -> None:
-    file = catalog(f"{PLAIN},model\nS-1,a heron,Tote,{cell}\n")
-    (row,) = check_rows(file, None, prompt_limit=100, extras=Extras(MODELS, "m-2")).rows
-    assert row.model == model
 
 
 def test_unknown_model_is_refused_with_the_nearest() -> None:
@@ -156,14 +137,6 @@ def test_models_are_read_in_any_plausible_shape(answer: object) -> None:
     found = read_models(answer)
     assert found is not None
     assert [one.id for one in found.find("m-1")] == ["m-1"]
-
-
-@pytest.mark.parametrize("answer", [None, {"ok": True}, "models", {"models": []}, 7])
-def test_unknown_shape_of_models_is_not_checked(answer: object) -> None:
-    assert read_models(answer) is None
-    file = catalog(f"{PLAIN},model\nS-1,a heron,Tote,whatever\n")
-    (row,) = check_rows(file, None, prompt_limit=100, extras=Extras(read_models(answer))).rows
-    assert row.model == "whatever"
 
 
 def test_reference_is_known_by_its_bytes() -> None:

@@ -12,7 +12,6 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from patternmill.catalog import remote
-from patternmill.catalog.read_limits import ReadLimits
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.sheets import sheet_reader
 
@@ -38,14 +37,6 @@ def test_address_is_read_as_a_file_is(bucket: str, tmp_path: Path) -> None:
     here = sheet_reader.read_source(str(tmp_path / "spring.csv"))
     assert (there.sha256, there.name, there.records) == (here.sha256, here.name, here.records)
     assert there.raw == CSV
-
-
-def test_empty_source_is_accepted_where_allowed(bucket: str) -> None:
-    address = put(f"{bucket}/spring.csv", b"sku,prompt,category\n")
-    assert sheet_reader.read_source(address, empty=True).records == ()
-    with pytest.raises(InputRefused) as refused:
-        sheet_reader.read_source(address)
-    assert refused.value.code == "header_only"
 
 
 class Restless(MemoryFileSystem):  # type: ignore[misc]
@@ -74,13 +65,6 @@ def test_source_that_changes_while_it_is_read_is_refused(name: str, monkeypatch:
         remote.source_bytes(f"restless://{name}/spring.csv")
     assert refused.value.code == "file_changed"
     assert remote.source_bytes("restless://steady/spring.csv") == CSV + b"\n"
-
-
-def test_size_of_an_address_is_bounded(bucket: str) -> None:
-    large = put(f"{bucket}/spring.csv", b"x" * 20_000)
-    with pytest.raises(InputRefused) as refused:
-        sheet_reader.read_source(large, limits=ReadLimits(size=10_000))
-    assert refused.value.code == "file_too_large"
 
 
 @pytest.mark.parametrize(
@@ -122,22 +106,6 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
     """User, password, query and fragment stay out of what is shown; a path is shown as it is."""
     assert remote.shown_address(address) == shown
     assert remote.source_name(address) == name
-
-
-def test_place_that_is_not_reached_says_why() -> None:
-    """In the system's words, which quote no address."""
-    with pytest.raises(InputRefused, match=r"cannot be read: Connection refused\."):
-        remote.source_bytes("http://user:secret@127.0.0.1:9/spring.csv")
-
-
-def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
-    """In the order of the list."""
-    for name in ("results.csv", "manifest.json"):
-        (tmp_path / name).write_text(name)
-    remote.write_files({name: tmp_path / name for name in ("results.csv", "manifest.json")}, f"{bucket}/run/")
-    memory = fsspec.filesystem("memory")
-    assert memory.cat_file(f"{bucket}/run/results.csv") == b"results.csv"
-    assert memory.cat_file(f"{bucket}/run/manifest.json") == b"manifest.json"
 
 
 def test_unwritable_destination_is_refused() -> None:

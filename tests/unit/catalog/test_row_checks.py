@@ -9,11 +9,11 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.catalog.row_checks import UNCHECKED, categories_written
+from patternmill.catalog.offer import Category, Offer
+from patternmill.catalog.row_checks import UNCHECKED
 from patternmill.catalog.rows import Row
 
-from .samples import CUSHION, HEADER, OFFER, catalog, checked, checked_row, codes
+from .samples import CUSHION, HEADER, OFFER, checked, checked_row, codes
 
 
 def test_valid_row_is_accepted() -> None:
@@ -84,12 +84,6 @@ def test_unreadable_offer_refuses_nothing() -> None:
     assert (found.accepted_count, found.notes) == (1, ("The list cannot be read.",))
 
 
-def test_unreadable_options_are_not_checked() -> None:
-    """A category without known options, and an option without known values, accept anything."""
-    offer = Offer((Category("1", "Mug"), Category("2", "Cup", (Option("size"),))), None)
-    assert codes(checked(f"{HEADER}\nA,b,Mug,any,thing,\nB,b,Cup,any,,\n", offer)) == {}
-
-
 def test_category_outside_a_partial_offer_is_refused_as_unchecked() -> None:
     """Whether it is offered is unknown, so nothing is bought for it; and it is not called unknown."""
     offer = Offer((CUSHION,), note=None, complete=False)
@@ -112,12 +106,6 @@ def test_prompt_length_is_counted_as_it_is_bought() -> None:
     text = f"{HEADER}\nA,  {decomposed}  ,Mug,,,\nB,123456,Mug,,,\n"
     found = checked(text, OFFER, prompt_limit=5)
     assert [problem.message for problem in found.problems] == ["the prompt has 6 characters; 5 are allowed"]
-
-
-def test_categories_are_reported_as_written() -> None:
-    """Also those of rows that do not fit."""
-    file = catalog(f"{HEADER}\nA,b, mug,,,\nB,b,cat_2,,,\nC,b,mug\nD\n")
-    assert categories_written(file) == {"mug", "cat_2"}
 
 
 @pytest.mark.parametrize(

@@ -87,38 +87,6 @@ def test_the_source_wins(cell: str, end: CorrectionEnd) -> None:
     assert overlay.ended == ((one, end),)
 
 
-def test_columns_that_the_source_lacks_are_added() -> None:
-    """Also where its columns have other names."""
-    source = catalog(
-        "A,herons,Mug",
-        "B,foxes,Mug,too many",
-        "C,ferns",
-        header="sku,Motif,category",
-        mapping={"Motif": "prompt"},
-    )
-    now = catalog("A,herons,Mug,11oz", header="sku,prompt,category,option:size")
-    merged, _ = merge(source, found(source, now))
-    assert merged.header == ("sku", "Motif", "category", "option:size")
-    assert cells(merged) == [
-        ("A", "herons", "Mug", "11oz"),
-        ("B", "foxes", "Mug", "too many", ""),
-        ("C", "ferns"),
-    ]
-
-
-def test_surplus_cells_are_corrected() -> None:
-    """With any other cell of the row: its shape alone is not in results.
-
-    A column that is only carried has the source's text, which a comma too many has moved into it.
-    """
-    before = catalog("A,ferns, in rain,Mug,S,x")
-    header = f"{HEADER},run"
-    now = catalog('A,"ferns, in rain",Mug,S,x,run-1', header=header)
-    merged, _ = merge(before, found(before, now))
-    assert cells(merged) == [("A", "ferns, in rain", "Mug", "S", "S")]
-    assert found(before, catalog("A,ferns, in rain,Mug,S,run-1", header=header)) == []
-
-
 def test_correction_of_a_correction_leads_from_the_source() -> None:
     """Back to the source's text it is none; and one that another file's old text led to begins there."""
     (first,) = found(BEFORE, catalog("A,blue herons,Cushin,S,x"))

@@ -130,14 +130,6 @@ def test_endless_answer_is_bounded(sites: Callable[[], Site]) -> None:
     assert slow.value.code == "file_too_slow"
 
 
-def test_truncated_answer_is_refused(sites: Callable[[], Site]) -> None:
-    site = sites()
-    site.answers("/spring.csv", 200, CSV, Content_Length=str(len(CSV) + 5))
-    with pytest.raises(InputRefused) as refused:
-        read_source(f"{site.url}/spring.csv")
-    assert refused.value.code == "file_unreadable"
-
-
 def test_invalid_address_is_refused() -> None:
     """An invalid port or host: refused, without the password."""
     for address in (

@@ -84,14 +84,6 @@ def test_certain_corrections_need_no_answer(file: Path) -> None:
     assert "Mug,12oz" in text
 
 
-def test_skip_leaves_the_rest(file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a single correction there is no copy."""
-    answers += ["skip", "y", "y"]
-    assert main.run(["check", str(file), "--fix"]) == 3
-    assert "no copy was written" in capsys.readouterr().out
-    assert not list(Path().glob("*corrected*"))
-
-
 def test_copy_that_is_right_can_be_imported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The next command is named; the copy belongs to the catalog of its source."""
     file.write_text(
@@ -111,28 +103,6 @@ def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
     assert main.run(["check", "herbst.corrected.csv"]) == 0
 
 
-@pytest.mark.parametrize(("typed", "left"), [("y", ""), ("", "linen"), ("1", "linen")])
-def test_cells_are_emptied_by_yes_alone(home: Path, answers: list[str], typed: str, left: str) -> None:
-    """Of an option that the category does not have."""
-    Path("spring.csv").write_text(
-        "sku,prompt,category,option:size,option:finish,option:fabric\n"
-        "A,herons,Mugg,11oz,matte,linen\nB,herons,Cushion,50x50,,linen\n"
-    )
-    answers += ["y", typed]
-    main.run(["check", "spring.csv", "--fix"])
-    lines = Path("spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
-    assert lines[1].rpartition(",")[2] == left
-
-
-@pytest.mark.parametrize("options", [["--fix"], ["--fix", "--json"], ["--yes"]])
-def test_options_that_cannot_be_followed_are_refused(
-    file: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a terminal there is nobody to ask."""
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    assert main.run(["check", str(file), *options]) == 2
-
-
 NAMES = "sku;Prompt text;category;option:size;option:paper"
 TOTALS = f"{NAMES}\nA;herons;Poster;A3;matte\n{NAMES}\nB;ferns;Poster;A3;matte\nSumme;;2\n"
 
@@ -147,19 +117,6 @@ def test_headers_and_totals_are_left_out(
     shown = capsys.readouterr().out
     assert "herbst.corrected.csv: 2 rows, all accepted" in shown
     assert main.run(["check", "herbst.corrected.csv"]) == 0
-
-
-def test_certain_answers_name_the_rows_that_are_left_out(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("herbst.csv").write_text(
-        TOTALS.replace("Prompt text", "prompt").replace(";2", ";2;;"), encoding="utf-8"
-    )
-    assert main.run(["check", "herbst.csv", "--fix", "--yes"]) == 0
-    shown = capsys.readouterr().out
-    assert "  1 row (3): the header once more, left out\n" in shown
-    assert "  1 row (5): totals (`Summe`), not a product, left out\n" in shown
-    assert "\n2 rows left out in a copy, herbst.corrected.csv\n" in shown
 
 
 def test_interrupted_questions_keep_what_was_answered(

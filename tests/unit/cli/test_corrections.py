@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from patternmill.catalog.row_corrections import SHAPE, Correction
+from patternmill.catalog.row_corrections import Correction
 from tests.unit.cli.ledgers import HERON, Past
 
 CATEGORY = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
@@ -37,18 +37,6 @@ def test_corrections_are_listed(corrected: Past, capsys: pytest.CaptureFixture[s
     assert json.loads(shown(capsys, "--json"))[1]["value"] == "blue herons"
 
 
-def test_undone_corrections_are_listed_on_demand(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Case and spaces of the sku do not matter; what is not there is refused, and nothing undone."""
-    assert main.run(["corrections", "spring", "--undo", "H-2", "--undo", "H-9"]) == 2
-    assert "'H-9'" in capsys.readouterr().err
-    assert len(corrected.ledger.corrections("staging", "spring")) == 2
-    assert "Undone: H-1, category `Cusion` -> `Cushion`" in shown(capsys, "--undo", "h-1")
-    assert "H-1" not in shown(capsys)
-    assert "H-1  category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00; undone" in shown(
-        capsys, "--all"
-    )
-
-
 def test_corrections_are_written_into_a_copy(
     corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -67,17 +55,6 @@ def test_corrections_are_written_into_a_copy(
     assert sheet.read_bytes() == before
     again = shown(capsys, "--write", str(tmp_path / "spring.corrected.csv"))
     assert "spring.corrected.csv has none of the texts that were corrected: no copy was written." in again
-
-
-def test_status_counts_the_corrections(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["status"]) == 0
-    line = "Corrected in spring (staging): 2 cells of its source (patternmill corrections spring)."
-    assert line in capsys.readouterr().out
-
-
-def test_unknown_catalog_is_refused(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["corrections", "sping"]) == 2
-    assert "Known: spring (staging)." in capsys.readouterr().err
 
 
 def checked_file(tmp_path: Path, *lines: str) -> Path:
@@ -119,23 +96,3 @@ def test_fix_asks_for_what_is_not_corrected_yet(
     assert "2 corrections applied to the source's rows" in shown
     lines = (tmp_path / "spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
     assert lines[1:] == ["H-1,blue herons,Cusion,50x50,linen", "H-2,TBD,Cushion,50x50,linen"]
-
-
-def test_fix_of_rows_whose_shape_is_corrected(
-    past: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """A row that ends too early, with an option that a correction added and an answer that adds another."""
-    run, row = past.begin(HERON), "sku:h-1"
-    corrections = [
-        Correction(row, row, "H-1", SHAPE, "2 cells", ""),
-        Correction(row, row, "H-1", "category", "", "Cushion"),
-        Correction(row, row, "H-1", "option:size", "", "50x50"),
-        Correction(row, row, "H-1", "option:fabric", "", "Linnen"),
-    ]
-    with past.ledger.transaction():
-        past.ledger.add_corrections(run.record, corrections)
-    sheet = checked_file(tmp_path, "sku,prompt,category", "H-1,blue herons")
-    assert main.run(["check", str(sheet), "--fix", "--yes"]) == 0
-    assert "spring.corrected.csv: 1 row, all accepted." in capsys.readouterr().out
-    lines = (tmp_path / "spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
-    assert lines == ["sku,prompt,category,option:fabric,option:size", "H-1,blue herons,,linen,"]

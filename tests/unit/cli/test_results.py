@@ -117,9 +117,3 @@ def test_skipped_run_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]
     assert "made nothing" in capsys.readouterr().err
     assert main.run(["results", "latest"]) == 0
     assert held.record.run_id in capsys.readouterr().out
-
-
-def test_missing_ledger_is_reported_and_not_created(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["results", "latest"]) == 2
-    assert "no ledger" in capsys.readouterr().err
-    assert not home.exists()

@@ -59,16 +59,6 @@ def test_fifty_attempts_are_one_decision(past: Past, capsys: pytest.CaptureFixtu
     assert "Nothing that fits" in capsys.readouterr().out
 
 
-def test_resend_of_many(past: Past) -> None:
-    """Each is open again under its own ID, from now."""
-    attempts = held(past, rows=MANY[:3])
-    past.clock.now += LATER
-    assert len(decided(past, Decision.RESEND).decided) == 3
-    after = [past.ledger.attempt(attempt.request_id) for attempt in attempts]
-    assert {(a.state, a.intended_at) for a in after if a} == {(AttemptState.INTENDED, past.clock.now)}
-    assert list(problems(past.ledger)) == []
-
-
 @pytest.mark.parametrize(
     ("options", "meant"),
     [

@@ -11,14 +11,13 @@ import pytest
 from cli import main
 from cli.commands.status import status_lines
 from cli.terminal import fitted
-from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.planning.checkout_items import order_scope
 from patternmill.runs.lease import LeaseHolder
 from patternmill.settings import load_settings
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.unit.cli import ledgers
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, NOON, REFUSED, BegunRun, Past, holder_json
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
 
 
 def shown(past: Past, *, catalog: str | None = None, most: int | None = None) -> str:
@@ -94,31 +93,6 @@ def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.Mon
     assert "minor" not in text
 
 
-def test_costs_that_are_not_counted_are_no_amounts(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without prices nothing is "0 of at most 0"."""
-    monkeypatch.setattr(ledgers, "PRICES", {Stage.PATTERN: 0, Stage.PRODUCT: 0})
-    run = past.begin(HERON)
-    run.make("H-1")
-    run.end(Outcome.COMPLETED)
-    asked = Approval(
-        "approval-1",
-        "staging",
-        "spring",
-        "0" * 64,
-        items=2,
-        expected=0,
-        worst=0,
-        most_purchases=4,
-        asked_at=NOON,
-    )
-    past.ledger.add_approval(asked, [])
-    past.ledger.decide_approval("approval-1", Verdict.APPROVED, who="anna")
-    text = shown(past)
-    assert "Today in staging: 1 pattern and 1 product, costs not counted." in text
-    assert "2 items, 0 requests under it; costs not counted." in text
-    assert "minor unit" not in text
-
-
 def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:
     run = past.begin(HERON)
     run.make("H-1")
@@ -126,14 +100,6 @@ def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:
     past.clock.now += 24 * 3600
     assert "Today" not in shown(past)
     assert "250" in shown(past)
-
-
-def test_newest_runs_are_first_and_few(past: Past) -> None:
-    """The rest is a number."""
-    runs = [past.begin(HERON).end() for _ in range(3)]
-    lines = shown(past, most=2).splitlines()
-    assert [line.split()[0] for line in lines[1:3]] == [runs[2].run_id, runs[1].run_id]
-    assert "… and 1 earlier run (--all)" in lines
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -176,10 +142,6 @@ def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> 
     (of_run,) = found["runs"]
     assert (of_run["outcome"], of_run["amount"], of_run["rows"]["held"]) == ("CompletedWithFailures", 600, 1)
     assert {(one["stage"], one["state"]) for one in found["open"]} >= {("pattern", "held")}
-
-
-def test_empty_ledger_has_no_runs(past: Past) -> None:
-    assert shown(past) == "No runs."
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,15 +87,6 @@ def test_unsuccessful_row_has_a_code_a_reason_and_a_remedy(state: AttemptState) 
         return
     found = row_outcome(attempt(state, error_code="its_code", error="Its words."), None, None)
     assert (found.error_code, found.error) == ("its_code", "Its words.")
-
-
-def test_refusal_and_failure_have_different_remedies() -> None:
-    """One needs an edit, the other only another try."""
-    remedies = {
-        row_outcome(attempt(state), None, None).remedy
-        for state in (AttemptState.FAILED, AttemptState.REJECTED)
-    }
-    assert len(remedies) == 2
 
 
 # -- rows of a run, from a ledger
@@ -187,14 +177,6 @@ def test_row_has_all_attempts_and_results(ledger: Ledger, catalog: CheckedCatalo
     assert row.pattern is not None and [one.attempt for one in row.pattern.attempts] == [1, 2]
 
 
-def test_made_pattern_is_named_though_its_product_failed(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """It is paid for."""
-    at_state(ledger, "herons", AttemptState.SUCCEEDED)
-    at_state(ledger, "cushion", AttemptState.FAILED, stage=Stage.PRODUCT)
-    row = results(ledger, recorded(ledger, catalog))[0]
-    assert (row.status, row.pattern_id, row.product_id) == (RowStatus.FAILED, "made-herons/1", None)
-
-
 def test_closing_counts_the_rows(ledger: Ledger, catalog: CheckedCatalog) -> None:
     """By status, every row once."""
     at_state(ledger, "herons", AttemptState.SUCCEEDED)
@@ -272,14 +254,3 @@ def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
         counts = ledger.close_rows(replace(record, outcome=Outcome.CANCELLED))
     assert counts == {RowStatus.IN_DOUBT: 1203}
     assert [row.position for row in results(ledger, record)] == list(range(1203))
-
-
-def test_stored_row_is_plain_json(catalog: CheckedCatalog) -> None:
-    """Its checked content, or its problems."""
-    good, refused, _ = (json.loads(entry_text(entry)) for entry in catalog.entries)
-    assert good == {
-        "prompt": "blue herons",
-        "category": "cat_1",
-        "selections": {"fabric": "linen", "size": "S"},
-    }
-    assert {"code", "message", "remedy"} == set(refused["problems"][0])

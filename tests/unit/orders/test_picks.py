@@ -37,11 +37,6 @@ def test_marks_of_picked_rows(tmp_path: Path, mark: str) -> None:
     assert pick.sku == "A"
 
 
-@pytest.mark.parametrize("mark", ["no", "N", "0", "false", "-", "", "  "])
-def test_marks_of_other_rows(tmp_path: Path, mark: str) -> None:
-    assert read_picks(file(tmp_path, f"sku,picked\nA,{mark}\n"), 1) == Picks(())
-
-
 def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     """In any order and case; a row without a quantity has the one that was named."""
     text = "\ufeffNote,SKU,colour,Picked,Quantity\nfor Anna,A,red,x,2\n,B,blue,x,\n"
@@ -50,13 +45,6 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
         Pick("A", 2, "picks.csv, row 2, column sku", "for Anna"),
         Pick("B", 5, "picks.csv, row 3, column sku"),
     )
-
-
-def test_results_file_with_a_further_column(tmp_path: Path) -> None:
-    """Its cells are restored, as an import restores them."""
-    text = "sku,prompt,status,run,picked\n'-12,blue herons,succeeded,r,x\n"
-    (pick,) = read_picks(file(tmp_path, text), 1).picks
-    assert pick.sku == "-12"
 
 
 @pytest.mark.parametrize(

@@ -140,16 +140,6 @@ def test_reason_of_a_product_follows_its_last_attempt(state: AttemptState) -> No
     assert reasons(plan(HERON, past=past)) == (Reason.DONE, _OF_STATE[state])
 
 
-def test_made_items_cost_nothing() -> None:
-    """A second import of the same file has nothing to do."""
-    past = Past()
-    for line in (HERON, HERON_MUG, FERN):
-        past.left(line, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    planned = plan(HERON, HERON_MUG, FERN, past=past)
-    assert planned.purchases() == {}
-    assert list(planned.to_do()) == []
-
-
 def test_begun_items_are_no_new_purchase() -> None:
     """They are resumed under their request IDs."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
@@ -222,22 +212,6 @@ def test_retry_covers_the_chosen_rows_only() -> None:
     assert reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
 
 
-@pytest.mark.parametrize("retried", ["H-1", "H-2"])
-def test_retried_pattern_serves_all_of_its_rows(retried: str) -> None:
-    """The rows that share it wait for it, wherever the retried one is in the file."""
-    past = Past().left(HERON, AttemptState.FAILED).left(HERON_MUG, None)
-    planned = plan(HERON, HERON_MUG, past=past, retry=lambda row: row.sku == retried)
-    assert reasons(planned, 0) == reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
-    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 2}
-
-
-def test_pattern_counts_the_rows_that_wait_for_it() -> None:
-    """A finished row does not wait."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    planned = plan(HERON, "H-3,blue herons,Sofa,,,", past=past)
-    assert [found.rows for found in planned.of_stage(Stage.PATTERN).values()] == [0]
-
-
 def test_shared_pattern_has_the_reason_that_needs_work() -> None:
     """One row is failed for good, another is new: what the pattern needs is decided once."""
     past = Past().left(HERON, AttemptState.WITHDRAWN, AttemptState.REJECTED)
@@ -271,13 +245,6 @@ def test_json_selections_equal_option_columns() -> None:
         header="sku,prompt,category_id,selections",
     )
     assert set(as_json.of_stage(Stage.PRODUCT)) == set(plan(HERON).of_stage(Stage.PRODUCT))
-
-
-def test_unknown_columns_are_not_content() -> None:
-    """A person's own note buys nothing."""
-    assert set(plan(HERON + "remember me").of_stage(Stage.PRODUCT)) == set(
-        plan(HERON).of_stage(Stage.PRODUCT)
-    )
 
 
 states = st.none() | st.sampled_from(AttemptState)
