@@ -25,12 +25,12 @@ from typing import Any
 from benchmarks import ours
 from benchmarks.measure import BATCHED, FakeService, PrefectServer, run
 from benchmarks.scenarios import write_rows
-from patternmill.settings import Settings
+from patternmill.engine import options
 from tests.acceptance.browser import BROWSERS, Browser
 
 TIMEOUT = 3600.0
-SHARD_ROWS = Settings.model_fields["shard_rows"].default
-ITEM_TASK_RUNS_UP_TO = Settings.model_fields["item_task_runs_up_to"].default
+SHARD_ROWS = options.SHARD_ROWS
+ITEM_TASK_RUNS_UP_TO = options.ITEM_TASK_RUNS_UP_TO
 POSTGRES = "127.0.0.1:5432"
 REDIS_PORT = "6379"
 #: How the ledger's state of an item reads in the Prefect UI.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.terminal import steps
+from patternmill.profiles import EmbeddedProfile
 from patternmill.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
 
     steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
-        yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
+        yield settings.at(EmbeddedProfile(url=studio.url, key=studio.key))
 
 
 def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:

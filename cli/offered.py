@@ -21,7 +21,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
 
     place = reference_place(str(file), settings)
     if settings.studio_url is None:
-        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
+        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=None)
     from cli.available_service import ask_service
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.capabilities import extras_of
@@ -32,8 +32,8 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     unstated = read_unstated(settings.operations_file, settings.environment)
 
     async def ask(api: StudioApi) -> tuple[Offer, Extras]:
-        _, offer = await current_offer(api, settings, catalog)
-        return offer, await extras_of(api, settings, catalog, place, model=settings.model, unstated=unstated)
+        offer = (await current_offer(api, settings, catalog)).known
+        return offer, await extras_of(api, settings, catalog, place, model=None, unstated=unstated)
 
     return ask_service(settings, ask)
 
@@ -50,8 +50,7 @@ def offer_of(settings: Settings) -> Offer:
     from patternmill.runs.safeguards import refuse_known_other_service
 
     refuse_known_other_service(settings)
-    _, offer = ask_service(settings, lambda api: current_offer(api, settings, None))
-    return offer
+    return ask_service(settings, lambda api: current_offer(api, settings, None)).known
 
 
 def embedded_offer(environment: str) -> Offer:

@@ -7,7 +7,6 @@ the same worker, which first lets each run drain, write its results, and report 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -23,6 +22,7 @@ from cli.crash_report import masked
 from cli.terminal import echo
 from patternmill.errors import PatternmillError
 from patternmill.files import keep_private
+from patternmill.runs.safeguards import WORKER_FOLDER
 from patternmill.settings import Settings, load_settings
 from prefect_host.work_pool import POOL
 
@@ -45,17 +45,12 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     """
     with suppress(OSError):
         keep_private(settings.home)
-    os.environ.update(folders_of_runs(settings))
+    os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
+    # Not from the folder that a run begins in.
+    os.environ["PYTHONSAFEPATH"] = "1"
     # The lowest that Prefect allows, so that a lost run is noticed soon.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(limit, with_parent=with_parent))
-
-
-def folders_of_runs(settings: Settings) -> dict[str, str]:
-    """Where runs may read and write by default: their folder, and the one that the worker was started in."""
-    if settings.source_folders is not None:
-        return {}
-    return {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([".", str(Path.cwd())])}
 
 
 async def _serve(limit: int | None, *, with_parent: bool) -> None:

@@ -80,7 +80,7 @@ async def bulk_import(
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go. Default: results/CATALOG/RUN.
-        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
+        model: The model for rows that name none. Default: the service's own choice.
     """
     return await import_rows(requested(ImportRequest(**locals())))
 
@@ -90,8 +90,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
     retry_soon()
     await close_earlier_attempts()
     with stop_on_signals() as stopping:
-        if not spec.settings.is_addressed:
-            spec = replace(spec, settings=await addressed_settings(spec.settings))
+        spec = replace(spec, settings=await addressed_settings(spec.settings))
         async with Pipeline(spec, announce) as work:
             await read_file(work)
             await check_rows(work)

@@ -63,6 +63,6 @@ async def catalog_refresh(
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go: a folder or an address. Default: results/CATALOG/RUN.
-        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
+        model: The model for rows that name none. Default: the service's own choice.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

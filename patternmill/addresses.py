@@ -38,8 +38,12 @@ def service_identity(url: str) -> str:
 
 def is_unencrypted(url: str) -> bool:
     """Whether a key sent to this address can be read on the network."""
-    parts = urlsplit(url)
-    return parts.scheme == "http" and _host(parts.hostname or "") != _LOOPBACK
+    return urlsplit(url).scheme == "http" and not is_loopback(url)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether it is on this machine: `localhost` itself, or a loopback address; other names ask a name server."""
+    return _host(urlsplit(url).hostname or "") == _LOOPBACK
 
 
 def is_web_address(url: str) -> bool:
@@ -59,7 +63,7 @@ def _parts(url: str) -> SplitResult | None:
 
 def _host(name: str) -> str:
     name = name.lower().rstrip(".")
-    if name == _LOOPBACK or name.endswith(f".{_LOOPBACK}"):
+    if name == _LOOPBACK:
         return _LOOPBACK
     try:
         address = ip_address(name)
@@ -69,4 +73,4 @@ def _host(name: str) -> str:
         return name
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     address = mapped or address
-    return _LOOPBACK if address.is_loopback or address.is_unspecified else address.compressed
+    return _LOOPBACK if address.is_loopback else address.compressed

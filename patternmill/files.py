@@ -146,7 +146,7 @@ _OURS = (
 
 
 def keep_private(home: Path) -> None:
-    """Make the home; in one that exists, take all rights of group and others.
+    """Make the home; of what Patternmill keeps in it, take all rights of group and others.
 
     Raises ConfigurationError when this user cannot write there.
     """
@@ -160,7 +160,6 @@ def keep_private(home: Path) -> None:
             f"The home folder {home.resolve()}, where the ledger is kept, cannot be written: {reason}.",
             remedy="Set PATTERNMILL_HOME to a folder that you may write, or go to one that has it.",
         )
-    _restrict(home)
     for pattern in _OURS:
         for path in home.glob(pattern):
             _restrict_all(path)
@@ -176,6 +175,38 @@ def private_folder(folder: Path) -> Path:
 def fresh_secret(path: Path, prefix: str) -> None:
     """Put a new random secret into a file that only its owner may read, in place of an earlier one."""
     replace_private(path, f"{prefix}{secrets.token_urlsafe(32)}\n")
+
+
+def own_text(path: Path) -> str | None:
+    """The text of a file that is this user's and for them alone; None: there is none. Raises ConfigurationError."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
+            refuse_foreign(path, status := os.fstat(file.fileno()))
+            if not status.st_mode & UMASK:
+                return file.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path} cannot be read ({type(error).__name__}).", remedy="Correct or remove it."
+        ) from None
+    raise ConfigurationError(
+        f"{path} can be read by others than its owner.", code="not_private", remedy=f"Run chmod 600 {path}."
+    )
+
+
+def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
+    """Raise ConfigurationError when a file or folder exists and is another user's, who decides what is in it."""
+    try:
+        owner = (status or path.stat()).st_uid
+    except OSError:
+        return
+    if owner != os.geteuid():
+        raise ConfigurationError(
+            f"{path} belongs to another user (UID {owner}).",
+            code="foreign",
+            remedy="Name one of your own: PATTERNMILL_HOME, or another working folder. Nothing was sent.",
+        )
 
 
 def replace_private(path: Path, text: str) -> None:
@@ -203,7 +234,7 @@ def _restrict(path: Path) -> None:
     """Take all rights of group and others, unless it is gone, or another user's."""
     with suppress(FileNotFoundError, PermissionError):
         found = path.lstat()
-        # What has a second name is a picture that earlier versions linked into results, where others may see it.
+        # What has a second name may be seen by others by that.
         is_linked = stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
         if found.st_mode & UMASK and not is_linked:
             path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)

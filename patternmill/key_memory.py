@@ -1,46 +1,53 @@
-"""The services that each key was sent to: a key is not sent to a new address until a person confirms it."""
+"""The services that answered to each key: a key that has one is not sent to another until a person confirms it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import private_folder, write_private
+from patternmill.files import private_folder, refuse_foreign, write_private
+from patternmill.profiles import Profile
 from patternmill.settings import Settings
 
 KEY_MEMORY = "key-addresses.json"
 
 
-def refuse_new_address(settings: Settings) -> None:
-    """Raise ConfigurationError when this key was used before, and never with this service.
+def answered_before(settings: Settings, profile: Profile) -> bool:
+    """Whether the profile's service answered to its key; False for a key that none answered to yet.
 
-    A key's first service is remembered, with a digest of the key; an address and a key that are configured together,
-    by environment, need no memory.
+    Raises ConfigurationError for a key that another service answered to, unless that has a profile with it too.
     """
-    if settings.embedded or settings.pair_is_explicit:
-        return
-    if settings.studio_url is None or settings.api_key is None:
-        return
-    path = settings.home / KEY_MEMORY
-    known = _read(path)
-    key, service = _digest(settings.api_key), settings.service_at(settings.studio_url)
-    services = known.get(key, [])
-    if service in {settings.service_at(f"http://{other}") for other in services}:
-        return
-    if services:
+    services = _read(settings.home / KEY_MEMORY).get(_digest(profile.key), [])
+    with_key = [other.services for other in settings.profiles.values() if other.key == profile.key]
+    if (
+        services
+        and profile.services.isdisjoint(services)
+        and frozenset().union(*with_key).isdisjoint(services)
+    ):
         raise ConfigurationError(
-            f"This key was used with {services[0]} before, and never with {settings.studio_url}.",
+            f"This key was used with {services[0]} before, and never with {profile.url}.",
             code="key_at_new_address",
-            remedy="If it belongs to it, configure both together: PATTERNMILL_ENVIRONMENT_URLS and "
-            "PATTERNMILL_API_KEYS; if the service has only moved, name both addresses in PATTERNMILL_SAME_SERVICE. "
-            "Nothing was sent.",
+            remedy=f"Correct the address. If the service has moved, give its profile in the home or in "
+            f'PATTERNMILL_PROFILES its old one: "formerly": ["https://{services[0]}"]. Nothing was sent.',
         )
-    _write(path, known | {key: [service]})
+    return not profile.services.isdisjoint(services)
+
+
+def remember(settings: Settings, profile: Profile) -> Callable[[], None]:
+    """What is to be done at the first answer that the service gives to the key."""
+
+    def bind() -> None:
+        path, key = settings.home / KEY_MEMORY, _digest(profile.key)
+        known = _read(path)
+        _write(path, known | {key: sorted({*known.get(key, []), settings.service_at(profile.url)})})
+
+    return bind
 
 
 def _digest(key: SecretStr) -> str:
@@ -49,15 +56,16 @@ def _digest(key: SecretStr) -> str:
 
 def _read(path: Path) -> dict[str, list[str]]:
     try:
+        refuse_foreign(path)
         known = json.loads(path.read_text("utf-8"))
+        return {str(key): [str(service) for service in services] for key, services in known.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError, TypeError) as error:
         raise ConfigurationError(
             f"{path} cannot be read ({type(error).__name__}).",
             remedy="It has the service of each key; remove it if you know that the address is right.",
         ) from None
-    return {str(key): [str(service) for service in services] for key, services in known.items()}
 
 
 def _write(path: Path, known: dict[str, list[str]]) -> None:

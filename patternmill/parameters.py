@@ -18,7 +18,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from patternmill.addresses import checked_url
 from patternmill.errors import ConfigurationError
 
-PRODUCTION = "production"
 #: The environment where none is named or set.
 STAGING = "staging"
 DUPLICATES = "duplicates"
@@ -114,22 +113,12 @@ MOST_AMOUNT = 10**15
 MOST_PRICE = 10**11
 
 
-def checked_optional_url(url: str | None) -> str | None:
-    return checked_url(url) if url else None
-
-
-def checked_key(key: SecretStr | None) -> SecretStr | None:
-    if key is None or not key.get_secret_value():
-        return None
+def _checked_key(key: SecretStr) -> SecretStr:
     text = key.get_secret_value()
-    if text != text.strip() or not text.isprintable() or not text.isascii() or " " in text:
-        raise ValueError("contains a space, a line break or another character that a header cannot carry")
-    return key
-
-
-def _required_key(key: SecretStr) -> SecretStr:
-    if checked_key(key) is None:
+    if not text:
         raise ValueError("is empty")
+    if not text.isprintable() or not text.isascii() or " " in text:
+        raise ValueError("contains a space, a line break or another character that a header cannot carry")
     return key
 
 
@@ -185,13 +174,6 @@ def _checked_retire_limit(text: str) -> str:
     return text
 
 
-def _in_groups(addresses: object) -> object:
-    """One list of addresses is one service; a list of such lists, several."""
-    if isinstance(addresses, list | tuple) and addresses and all(isinstance(url, str) for url in addresses):
-        return (tuple(addresses),)
-    return addresses
-
-
 def _checked_code(code: SecretStr) -> SecretStr:
     text = code.get_secret_value()
     if len(text) < 8 or (text.startswith("sha256:") and not re.fullmatch(r"sha256:[0-9a-f]{64}", text)):
@@ -208,12 +190,7 @@ def _checked_currency(code: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(checked_url)]
-OptionalUrl = Annotated[str | None, AfterValidator(checked_optional_url)]
-Urls = dict[EnvironmentName, Url]
-#: The same service under several addresses, once or more.
-SameService = Annotated[tuple[tuple[Url, ...], ...], BeforeValidator(_in_groups)]
-OptionalKey = Annotated[SecretStr | None, AfterValidator(checked_key)]
-Keys = dict[EnvironmentName, Annotated[SecretStr, AfterValidator(_required_key)]]
+Key = Annotated[SecretStr, AfterValidator(_checked_key)]
 LedgerUrl = Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)]
 Sources = Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)]
 Reasons = Annotated[tuple[str, ...], AfterValidator(_checked_reasons)]
@@ -227,5 +204,3 @@ Currency = Annotated[str, AfterValidator(_checked_currency)]
 Price = Annotated[int, Field(ge=0, le=MOST_PRICE)]
 Amount = Annotated[int, Field(ge=0, le=MOST_AMOUNT)]
 Duration = Annotated[timedelta, Field(gt=timedelta(0))]
-#: A second.
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]

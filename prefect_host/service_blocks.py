@@ -1,43 +1,52 @@
-"""The service's address and key from Prefect's blocks, for a worker without them in its environment.
+"""The profile of an environment from Prefect, for a worker without one of its own.
 
 A parameter would be stored and shown in clear: so a run names its environment, and address and key are looked up by
-that name.
+that name, together.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from prefect.blocks.system import Secret
-from prefect.variables import Variable
-from pydantic import SecretStr
 
-from patternmill.settings import Settings, with_service
-
-
-def url_variable(environment: str) -> str:
-    """The Prefect Variable with the service's address: its name has no dashes."""
-    return f"patternmill_studio_url_{environment.replace('-', '_')}"
+from patternmill.errors import ConfigurationError
+from patternmill.profiles import Profile, announced_studio, profile_of, unknown_environment
+from patternmill.settings import Settings
 
 
-def key_block(environment: str) -> str:
-    """The Secret block with the key: its name has no underscores."""
-    return f"patternmill-api-key-{environment.replace('_', '-')}"
+def profile_block(environment: str) -> str:
+    """The Secret block with `{"url": ..., "key": ...}`: its name has no underscores."""
+    return f"patternmill-{environment.replace('_', '-')}"
 
 
 async def addressed_settings(settings: Settings) -> Settings:
-    """The settings with what Prefect has, where they have none of their own."""
-    url, key = None, None
-    if settings.studio_url is None:
-        url = str(await Variable.aget(url_variable(settings.environment), default="") or "")
-    if settings.api_key is None:
-        key = await _key(settings.environment)
-    return with_service(settings, url, key)
+    """The settings with their environment's profile: their own, or Prefect's, or the embedded studio of `up`.
+
+    Raises ConfigurationError where nobody configured it.
+    """
+    if settings.service is not None:
+        return settings
+    profile = await _of_block(settings.environment)
+    if profile is None and not settings.profiles:
+        profile = await asyncio.to_thread(announced_studio, settings.home, settings.environment)
+    if profile is None:
+        raise unknown_environment(settings.environment, settings.profiles)
+    return settings.at(profile)
 
 
-async def _key(environment: str) -> SecretStr | None:
+async def _of_block(environment: str) -> Profile | None:
+    name = profile_block(environment)
     try:
-        block: Any = await Secret.aload(key_block(environment))
+        block: Any = await Secret.aload(name)
     except ValueError:
         return None
-    return SecretStr(str(block.get()))
+    values = block.get()
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(
+            f"The Secret block {name} is no profile.",
+            remedy='Its value is JSON: {"url": "...", "key": "..."}.',
+        )
+    return profile_of(values, f"the Secret block {name}")

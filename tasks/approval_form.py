@@ -35,6 +35,8 @@ from tasks.markup import markdown
 from tasks.run_page import show_plan
 
 _MOST_ITEMS = 40
+#: For a person's decision; then the run is cancelled.
+PATIENCE = timedelta(hours=24)
 UNVERIFIED = "The name is not verified: this Prefect server has no users."
 WRONG_CODE = "The approval code of the last answer was wrong; the plan still waits."
 
@@ -135,11 +137,10 @@ async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
 
 
 async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
-    patience = requester.settings.approval_timeout
-    request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id, patience)
+    request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id, PATIENCE)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(page.lines))
     now = await asyncio.to_thread(approval.ledger_time, requester)
-    left = patience if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
+    left = PATIENCE if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
     await asuspend_flow_run(
         wait_for_input=_form(page, remark, with_code=requester.settings.approval_code is not None),
         timeout=max(10, round(left.total_seconds())),

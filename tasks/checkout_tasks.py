@@ -35,8 +35,6 @@ _MOST_LINES = 100
 async def requested_order(request: OrderRequest) -> OrderSpec:
     """Raises ConfigurationError and InputRefused."""
     spec = await asyncio.to_thread(order_spec, request, by_deployment=deployment.id is not None)
-    if spec.settings.is_addressed:
-        return spec
     return replace(spec, settings=await addressed_settings(spec.settings))
 
 

@@ -16,6 +16,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 
+from patternmill.engine import options
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, counts_of
 from patternmill.ledger.ledger import open_ledger
@@ -83,7 +84,7 @@ async def complete_earlier_records(settings: Settings) -> list[RunId]:
         for name, environment in list(incomplete.items())[:MOST_INCOMPLETE]:
             run_id = RunId(name)
             try:
-                if await _complete(client, in_environment(settings, environment), run_id):
+                if await _complete(client, in_environment(settings, environment, unknown_too=True), run_id):
                     mark_complete(settings.home, name)
                     done.append(run_id)
             except ObjectNotFound:
@@ -165,7 +166,7 @@ def _from_ledger(settings: Settings, run_id: RunId) -> tuple[RunRecord, KnownEnd
         if record.outcome is None:
             return (record, KnownEnds()) if record.prefect_flow_run_id is None else None
         rows = list(row_results(ledger, record, input_file(ledger, record)))
-    every = len(rows) <= settings.item_task_runs_up_to
+    every = len(rows) <= options.ITEM_TASK_RUNS_UP_TO
     task_runs = {
         one.id: one
         for row in rows

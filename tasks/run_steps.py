@@ -75,7 +75,8 @@ async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
 
 def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    with open_ledger(wanted, must_exist=True) as ledger:
         selection = select_rows(ledger, request)
     return retry_spec(request, selection, settings, by_deployment=by_deployment)
 

@@ -46,7 +46,7 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     from patternmill.settings import load_settings
 
     chosen = Format(form or _by_ending(out))
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         rows = list(ledger.catalog_rows(settings.environment, name))
         if not rows:

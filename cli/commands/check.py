@@ -90,8 +90,7 @@ class _FileChecker:
         from patternmill.ledger.ledger import open_ledger
         from patternmill.runs.results_input import held_to_run
 
-        limit = self._spec.settings.prompt_limit
-        checked = check_rows(file, self._offer, prompt_limit=limit, extras=self._extras)
+        checked = check_rows(file, self._offer, extras=self._extras)
         if self._spec.origin is None:
             return checked
         with open_ledger(self._spec.settings) as ledger:

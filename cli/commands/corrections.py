@@ -63,7 +63,7 @@ def command(
     from patternmill.ledger.ledger import open_ledger
     from patternmill.settings import load_settings
 
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         scope = (settings.environment, catalog)
         _refuse_unknown(ledger, *scope)

@@ -58,7 +58,7 @@ def command(
 
     if (text is not None or yes) and not report:
         raise click.UsageError("--text and --yes are of --report.")
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment, unknown_too=True)
     if report and is_operation(name):
         return report_operation(settings, name, text, yes)
     with open_ledger(settings, must_exist=True) as ledger:

@@ -42,7 +42,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
 
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         record = find_run(ledger, run, catalog=catalog, environment=environment)
         _refuse_skipped(record)

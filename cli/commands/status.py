@@ -71,7 +71,7 @@ def command(
 
     if as_json and is_open:
         raise click.UsageError("--json is for programs, --open for a browser: one of them.")
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment, unknown_too=True)
     most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
         if as_json:

@@ -106,19 +106,21 @@ def _check(url: str, environment: str | None, spend: int, yes: bool) -> int:
 
 
 def _settings_for(url: str, environment: str | None) -> Settings:
-    """Those of the environment, whose key goes to its own address alone. Raises ConfigurationError."""
+    """Those of the environment that has this address: no other key is sent to it. Raises ConfigurationError."""
+    from patternmill.addresses import is_web_address, service_identity
     from patternmill.errors import ConfigurationError
-    from patternmill.settings import load_settings
+    from patternmill.settings import in_environment, read_settings
 
-    own = load_settings(environment=environment).studio_url
-    settings = load_settings(environment=environment, studio_url=url)
-    if own is not None and settings.service_at(own) != settings.service_at(url):
+    settings = read_settings()
+    service = service_identity(url) if is_web_address(url) else None
+    names = [name for name, profile in settings.profiles.items() if service in profile.services]
+    if not names or environment not in (None, *names):
         raise ConfigurationError(
-            f"{url} is not the address of {settings.environment!r}, whose key would be sent to it.",
+            f"--check names another address than that of {environment or 'any environment'}: no key is sent to it.",
             code="key_at_new_address",
-            remedy="Configure this address and its key as another environment. Nothing was sent.",
+            remedy="Set PATTERNMILL_STUDIO_URL to it, and PATTERNMILL_API_KEY. Nothing was sent.",
         )
-    return settings
+    return in_environment(settings, names[0])
 
 
 async def _has_failed(settings: Settings, spend: int) -> bool:

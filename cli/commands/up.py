@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import click
 
 from cli.automations import apply_automations
 from cli.terminal import echo, echo_lines, login_hint
-from cli.worker import STOP_SECONDS, folders_of_runs, serve_worker
+from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import keep_private
 from prefect_host.own_server import OwnServer
@@ -60,8 +59,8 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     stops everything; a second Ctrl-C stops at once.
 
     With --worker: only what runs there. A run chooses its parameters alone: one that sets a command, environment
-    variables or a folder is refused. Service and key are in this worker's environment, or else in the Prefect
-    Variable `patternmill_studio_url_ENVIRONMENT` and the Secret block `patternmill-api-key-ENVIRONMENT`.
+    variables or a folder is refused. Service and key are in this worker's environment or home, or else in the Secret
+    block `patternmill-ENVIRONMENT`, as {"url": ..., "key": ...}.
 
     \b
     With --automations, messages about runs go to
@@ -81,7 +80,8 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
-    settings = load_settings()
+    # A worker's runs name their environments, which Prefect may have.
+    settings = load_settings(unknown_too=worker)
     if worker:
         _serve_worker_alone(settings, port, limit, automations=automations)
         return 0
@@ -99,9 +99,7 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
         if automations and not stop.is_set():
             echo_lines(apply_automations())
         if not stop.is_set():
-            _show_addresses(
-                server, settings.studio_url or environment["PATTERNMILL_STUDIO_URL"], settings.home
-            )
+            _show_addresses(server, settings)
         _wait(process, stop)
     return 0
 
@@ -133,39 +131,30 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 
 @contextmanager
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
-    """The environment of the worker and its runs: the server, the service, and the settings of this folder's file."""
+    """The environment of the worker and its runs, with the settings of this folder's file; serves what they ask."""
     # The worker is in another folder, and would read the file there: without the limits and prices of this one.
-    from dotenv import dotenv_values
+    from patternmill.runs.safeguards import WORKER_FOLDER
+    from patternmill.settings import PREFIX, of_file
 
-    from patternmill.settings import ENV_FILE, PREFIX
-
-    here = {
-        name: text
-        for name, text in dotenv_values(ENV_FILE).items()
-        if text and name.upper().startswith(PREFIX) and not os.environ.get(name)
-    }
+    exported = {name.upper() for name, text in os.environ.items() if text}
     environment = {
         **os.environ,
-        **here,
+        **{n: text for n, text in of_file().items() if n.startswith(PREFIX) and n not in exported},
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
-        **folders_of_runs(settings),
+        WORKER_FOLDER: str(Path.cwd()),
+        "PYTHONSAFEPATH": "1",
     }
-    if settings.studio_url is not None:
+    if settings.profiles:
         yield environment
         return
     from cli.embedded_studio import embedded_studio
+    from patternmill.profiles import EmbeddedProfile, announced
 
     with embedded_studio(settings.home, environment=settings.environment) as studio:
-        yield {
-            **environment,
-            "PATTERNMILL_STUDIO_URL": studio.url,
-            "PATTERNMILL_API_KEY": studio.key.get_secret_value(),
-            # As with `import`: its products are recorded separately, and galleries keep their pictures.
-            "PATTERNMILL_EMBEDDED": "true",
-            # So that a run for another environment is refused.
-            "PATTERNMILL_ENVIRONMENT_URLS": json.dumps({settings.environment: studio.url}),
-        }
+        profile = EmbeddedProfile(url=studio.url, key=studio.key)
+        with announced(settings.home, settings.environment, profile):
+            yield environment
 
 
 @contextmanager
@@ -176,7 +165,7 @@ def _worker(
 
     It inherits the locks of the users of server and studio, so that both outlast its runs.
     """
-    command = [sys.executable, "-m", "cli.worker", *([str(limit)] if limit else [])]
+    command = [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])]
     locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
     echo("Starting a worker …")
@@ -238,7 +227,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
     echo("Registering the deployments …")
     arguments = ["--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE)]
     done = subprocess.run(
-        [sys.executable, "-m", "prefect", *arguments],
+        [sys.executable, "-P", "-m", "prefect", *arguments],
         cwd=CHECKOUT,
         env=dict(environment),
         capture_output=True,
@@ -254,12 +243,12 @@ def _deploy(environment: Mapping[str, str]) -> None:
         )
 
 
-def _show_addresses(server: OwnServer, service: str, home: Path) -> None:
+def _show_addresses(server: OwnServer, settings: Settings) -> None:
     echo(f"Prefect UI:   {server.ui_url}")
     echo(f"Deployments:  {server.ui_url}/deployments")
     echo(f"To log in:    {login_hint(server.login_url())}")
-    echo(f"Service:      {service}")
-    echo(f"Paths of files are relative to {CHECKOUT}; the worker's log is in {home.resolve()}.")
+    echo(f"Service:      {settings.studio_url or 'the embedded studio'}")
+    echo(f"Paths of files are relative to {CHECKOUT}; the worker's log is in {settings.home.resolve()}.")
     echo("Ctrl-C stops.")
 
 

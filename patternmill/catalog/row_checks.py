@@ -70,8 +70,12 @@ class CheckedCatalog:
         return len(self.entries) - len(self.rows)
 
 
+#: In characters; the interface names no bound.
+PROMPT_LIMIT = 4000
+
+
 def check_rows(
-    file: CatalogFile, offer: Offer | None, *, prompt_limit: int, extras: Extras | None = None
+    file: CatalogFile, offer: Offer | None, *, prompt_limit: int = PROMPT_LIMIT, extras: Extras | None = None
 ) -> CheckedCatalog:
     """`prompt_limit` is in characters. Faults of rows are not raised."""
     extras = extras or Extras()

@@ -43,6 +43,10 @@ class FailureLimit:
         return self.share is not None and ended >= self.sample and failed > self.share * ended
 
 
+#: A nested flow run, so that the page in the Prefect UI stays usable.
+SHARD_ROWS = 500
+#: Up to so many rows each item has a task run in the Prefect UI; above, each shard and each failed item.
+ITEM_TASK_RUNS_UP_TO = 20_000
 #: Named alike in the settings.
 _PRICES = {stage: f"{stage}_price" for stage in ROW_STAGES}
 
@@ -65,9 +69,8 @@ class RunOptions:
     approve_above_items: int | None = None
     approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
-    shard_rows: int = 500
-    #: Up to so many rows each item has a task run in the Prefect UI; above, each shard and each failed item.
-    item_task_runs_up_to: int = 20_000
+    shard_rows: int = SHARD_ROWS
+    item_task_runs_up_to: int = ITEM_TASK_RUNS_UP_TO
     #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 
@@ -107,8 +110,8 @@ class RunOptions:
             approve_above_items=settings.approve_above_items,
             approve_above_cost=settings.approve_above_cost,
             failure_limit=FailureLimit.parse(max_failures),
-            shard_rows=settings.shard_rows,
-            item_task_runs_up_to=settings.item_task_runs_up_to,
+            shard_rows=SHARD_ROWS,
+            item_task_runs_up_to=ITEM_TASK_RUNS_UP_TO,
         )
 
     @property

@@ -55,9 +55,10 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
         require_allowed_path(request.picks, settings)
         require_allowed_path(_results_path(request.results), settings)
     picks = picks_of(request)
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    with open_ledger(wanted, must_exist=True) as ledger:
         record = _run_of(ledger, request)
-    its = in_environment(settings, record.environment)
+    its = in_environment(settings, record.environment, unknown_too=by_deployment)
     return OrderSpec(
         settings=its,
         options=RunOptions.from_settings(its),

@@ -113,7 +113,7 @@ def _unknown_default(model: str, models: Offer | None) -> ConfigurationError:
     return ConfigurationError(
         f"The service has no model {shown(model)}; it lists {', '.join(map(shown, names))}.",
         code="unknown_model",
-        remedy=f"Correct --model, or PATTERNMILL_MODEL: {meant}",
+        remedy=f"Correct --model: {meant}",
     )
 
 

@@ -23,6 +23,7 @@ from patternmill.catalog.slips import repeats_header
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
+from patternmill.profiles import NOT_STARTED
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.sheets.sheet_reader import read_catalog, read_source, read_table
@@ -106,15 +107,16 @@ def earlier_mapping(settings: Settings, catalog: str) -> MappingFile:
     For another service the latter is a proposal, and no more: nothing could be bought by it there.
     """
     remembered = remembered_mapping(settings, catalog)
-    embedded = settings.model_copy(update={"embedded": True})
-    return remembered if remembered.mapping.columns else remembered_mapping(embedded, catalog)
+    if remembered.mapping.columns or settings.embedded:
+        return remembered
+    return remembered_mapping(settings.at(NOT_STARTED), catalog)
 
 
 def remember_mapping(
     settings: Settings, catalog: str, mapping: ColumnMapping, choices: SheetChoices, by: str
 ) -> None:
     """In the ledger of the runs: without a service's address that is the embedded studio's, also before the first."""
-    settings = settings.model_copy(update={"embedded": settings.embedded or settings.studio_url is None})
+    settings = settings if settings.service is not None else settings.at(NOT_STARTED)
     reading = choices.on_record()
     with open_ledger(settings) as ledger, ledger.transaction():
         ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))

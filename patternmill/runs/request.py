@@ -72,7 +72,7 @@ class SheetRequest(RunRequest):
     )
     model: ModelName | None = Field(
         None,
-        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
+        description="The model for rows that name none. Default: the service's own choice.",
     )
     worksheet: str | None = Field(
         None, description="Of a workbook: the worksheet's name, if several could be meant."

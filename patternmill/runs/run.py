@@ -19,7 +19,6 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
 from patternmill.ledger.spending import Spent
-from patternmill.parameters import PRODUCTION
 from patternmill.planning.plan import Cost, Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.planning.run_time import RunTime
@@ -311,8 +310,7 @@ class _Planning:
             if self.refused is None:
                 approved = require_approval(ledger, spec, proposal)
                 if approved is None:
-                    if spec.settings.environment == PRODUCTION:
-                        require_confirmation(spec.settings, plan)
+                    require_confirmation(spec.settings, plan)
                     refuse_duplicates(spec, planned.duplicates)
             close_broken_runs(ledger, spec.scope)
             decision = approved or self.refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,25 +13,27 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, service_of
-from patternmill.parameters import NEW_LEDGER, PRODUCTION
+from patternmill.parameters import NEW_LEDGER
 from patternmill.planning.plan import Plan
 from patternmill.results.summary import ManifestUnreadable, read_manifest
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
+
+#: The worker hands its own folder on to its runs, which are in another one.
+WORKER_FOLDER = "PATTERNMILL_WORKER_FOLDER"
 
 
 def require_allowed_path(path: Path | None, settings: Settings) -> None:
     """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
     if path is None:
         return
-    allowed = [settings.home, *(settings.source_folders if settings.source_folders is not None else [Path()])]
+    allowed = [settings.home, Path(), Path(os.environ.get(WORKER_FOLDER, "."))]
     if any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
         return
     raise ConfigurationError(
         f"{path} is outside of the folders that a deployment's runs may use.",
         code="folder_not_allowed",
-        remedy="Name a file below the worker's folder, or add its folder to PATTERNMILL_SOURCE_FOLDERS (JSON list)"
-        " where the worker is started.",
+        remedy="Name a file below the folder that the worker was started in, or start a worker where the files are.",
     )
 
 
@@ -62,12 +64,12 @@ def refuse_known_other_service(settings: Settings) -> None:
 
 
 def _other_service(asked: AskedService, url: str) -> ConfigurationError:
-    both = json.dumps([asked.url, url])
     return ConfigurationError(
         f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
         code="other_service",
-        remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
-        f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
+        remedy="Name that address, or the environment of this one (--environment). If it is the same service, which "
+        f'has moved, add `formerly` to its profile: {{"url": "{url}", "key": ..., "formerly": '
+        f'["{asked.url}"]}}. Nothing was asked for.',
     )
 
 
@@ -94,7 +96,7 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
             f"The request went to {address}, and {settings.studio_url} is set here: another service knows nothing of "
             "it, and may have a job of the same name.",
             code="other_service",
-            remedy="Set the first, or list both in PATTERNMILL_SAME_SERVICE if it is one that has moved. "
+            remedy="Set the first, or list it as `formerly` in the profile of the service that has moved. "
             "Nothing was sent or changed.",
         )
     return settings
@@ -130,18 +132,18 @@ def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
 
 
 def require_confirmation(settings: Settings, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought, in production, and that is not confirmed.
+    """Raise ConfigurationError when much would be bought of a real service, and its environment is not confirmed.
 
     Not for a plan that a person has approved.
     """
-    items = plan.purchases().total()
-    if items <= settings.confirm_above or settings.confirms(PRODUCTION):
+    items, environment = plan.purchases().total(), settings.environment
+    if settings.embedded or items <= settings.confirm_above or settings.confirms(environment):
         return
     raise ConfigurationError(
-        f"{plural(items, 'item')} would be bought in production; more than {settings.confirm_above:,} have to be "
+        f"{plural(items, 'item')} would be bought in {environment}; more than {settings.confirm_above:,} have to be "
         "confirmed.",
         code="unconfirmed",
-        remedy="Look at --plan-only, then add `--confirm production`. Nothing was bought.",
+        remedy=f"Look at --plan-only, then add `--confirm {environment}`. Nothing was bought.",
     )
 
 

@@ -114,7 +114,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     origin = run_of_file(request.file, _choices(request), settings)
     if origin is not None:
         _refuse_other_scope(request.file.name, origin, request)
-    spec = _spec_of_file(request, request.file, settings, origin)
+    spec = _spec_of_file(request, request.file, settings, origin, by_deployment=by_deployment)
     if origin is not None:
         with ledger_if_any(spec.settings) as ledger:
             # The embedded studio has a ledger of its own.
@@ -141,7 +141,7 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
         require_allowed_path(out, settings)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
     return replace(
-        _spec_of_file(request, Path(address), settings),
+        _spec_of_file(request, Path(address), settings, by_deployment=by_deployment),
         source=Path(source_name(address)),
         out=out,
         refresh=RefreshTerms(address, limit, request.retire, place),
@@ -159,7 +159,7 @@ def retry_spec(
     if by_deployment:
         require_allowed_path(request.out, settings)
     record = selection.record
-    settings = _settings_for(request, settings, record.environment)
+    settings = _settings_for(request, settings, record.environment, by_deployment)
     return RunSpec(
         source=Path(record.source),
         file=selection.file,
@@ -176,9 +176,15 @@ def retry_spec(
 
 
 def _spec_of_file(
-    request: ImportRequest | RefreshRequest, source: Path, settings: Settings, origin: RunRecord | None = None
+    request: ImportRequest | RefreshRequest,
+    source: Path,
+    settings: Settings,
+    origin: RunRecord | None = None,
+    *,
+    by_deployment: bool,
 ) -> RunSpec:
-    settings = _settings_for(request, settings, origin.environment if origin else request.environment)
+    environment = origin.environment if origin else request.environment
+    settings = _settings_for(request, settings, environment, by_deployment)
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
     edition, model = request.edition, request.model
@@ -188,8 +194,6 @@ def _spec_of_file(
         edition = origin.options.get("edition")
         model = model if model is not None else origin.options.get("model")
         mapping = mapping if request.mapping else ColumnMapping(origin.options.get(MAPPING) or {})
-    elif model is None:
-        model = settings.model
     return RunSpec(
         source=source,
         catalog=name,
@@ -209,10 +213,13 @@ def _choices(request: ImportRequest | RefreshRequest) -> SheetChoices:
     return SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
 
 
-def _settings_for(request: RunRequest, settings: Settings, environment: str | None) -> Settings:
+def _settings_for(
+    request: RunRequest, settings: Settings, environment: str | None, by_deployment: bool
+) -> Settings:
     return in_environment(
         settings,
         environment,
+        unknown_too=by_deployment,
         max_in_flight=request.max_in_flight,
         attempts=request.attempts,
         confirm=request.confirm,

@@ -6,7 +6,7 @@ import asyncio
 import os
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cache
@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from patternmill import __version__
 from patternmill.errors import ConfigurationError
-from patternmill.key_memory import refuse_new_address
+from patternmill.key_memory import answered_before, remember
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
 from patternmill.settings import Settings
@@ -48,6 +48,7 @@ class StudioClient:
         api_key: SecretStr,
         *,
         user_agent: str,
+        on_first_answer: Callable[[], None] | None = None,
         request_timeout: timedelta = timedelta(seconds=30),
         max_connections: int = 100,
         tls: ssl.SSLContext | None = None,
@@ -55,6 +56,8 @@ class StudioClient:
         self.base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value()
         self._headers = _headers(self._key, user_agent)
+        #: At the first answer that shows that the service knows the key.
+        self._on_first_answer = on_first_answer
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
         self._connections = asyncio.Semaphore(max_connections)
@@ -63,17 +66,18 @@ class StudioClient:
 
     @classmethod
     def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
-        """Needs `studio_url` and `api_key`; raises ConfigurationError without them, or where the key is not to go."""
-        if settings.studio_url is None or settings.api_key is None:
+        """Raises ConfigurationError without an address and its key, or where the key is not to go."""
+        profile = settings.service
+        if profile is None:
             raise ConfigurationError(
                 "The address of the service or its key is missing.",
                 remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
             )
-        if not settings.embedded:
-            refuse_new_address(settings)
+        is_known = settings.embedded or answered_before(settings, profile)
         return cls(
-            settings.studio_url,
-            settings.api_key,
+            profile.url,
+            profile.key,
+            on_first_answer=None if is_known else remember(settings, profile),
             user_agent=f"patternmill/{__version__}",
             request_timeout=settings.request_timeout,
             max_connections=max_connections,
@@ -93,7 +97,11 @@ class StudioClient:
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
         """
-        return await self._exchange("POST", operation, body, self._headers)
+        answer = await self._exchange("POST", operation, body, self._headers)
+        if self._on_first_answer is not None and _is_authenticated(answer):
+            bind, self._on_first_answer = self._on_first_answer, None
+            bind()
+        return answer
 
     async def request(
         self, method: str, operation: str, body: bytes, headers: Mapping[str, str | None]
@@ -155,6 +163,12 @@ class AnswerTooLargeError(Exception):
 
 class UnreadableEncodingError(Exception):
     """The answer has an encoding that was not requested, or is damaged."""
+
+
+def _is_authenticated(answer: Answer) -> bool:
+    """A good answer, and of the service's own shape: a page of another host's is none."""
+    good = answer.status is not None and 200 <= answer.status < 300 and answer.trouble is Trouble.NONE
+    return good and isinstance(answer.body, dict)
 
 
 def _headers(key: str, user_agent: str) -> httpx.Headers:

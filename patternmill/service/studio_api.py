@@ -65,6 +65,10 @@ MODELS = "models/list"
 ORDER = "orders/get"
 
 
+#: Requests a second, creates and polls apart, until the service shows that it takes fewer.
+CREATE_RATE, POLL_RATE = 500.0, 300.0
+
+
 class Client(Protocol):
     """What is needed of a StudioClient."""
 
@@ -146,12 +150,12 @@ class StudioApi:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
-        """Needs `studio_url` and `api_key`; raises ConfigurationError without them."""
+        """Raises ConfigurationError without an address and its key."""
         return cls(
             StudioClient.from_settings(settings, max_connections=min(settings.max_in_flight + 64, 512)),
             max_in_flight=settings.max_in_flight,
-            create_rate=settings.create_rate,
-            poll_rate=settings.poll_rate,
+            create_rate=CREATE_RATE,
+            poll_rate=POLL_RATE,
             policy=ResendPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
         )
 

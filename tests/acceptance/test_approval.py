@@ -97,7 +97,7 @@ def statuses(folder: Path) -> Counter[str]:
 
 def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
     """What the ledger has of a catalog's plans; the ledger agrees with itself."""
-    settings = Settings(_env_file=None, home=Path(prefect.environment["PATTERNMILL_HOME"]))
+    settings = Settings(home=Path(prefect.environment["PATTERNMILL_HOME"]))
     with open_ledger(settings, must_exist=True) as ledger:
         assert list(problems(ledger)) == []
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]

@@ -64,7 +64,7 @@ def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
             "PATTERNMILL_STUDIO_URL": studio.base_url,
             "PATTERNMILL_API_KEY": studio.key,
             "PATTERNMILL_APPROVE_ABOVE_ITEMS": ABOVE,
-            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
+            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
         }
         for arguments in (
             ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),

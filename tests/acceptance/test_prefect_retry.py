@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import subprocess
 import sys
 import tempfile
@@ -94,7 +93,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
             "PATTERNMILL_STUDIO_URL": service.url,
             "PATTERNMILL_API_KEY": service.key,
             "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
+            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
         }
         in_checkout(environment, "prefect", "work-pool", "create", POOL, "--type", "process")
         deployment = ("--prefect-file", "deployments/prefect.yaml", "--name", "bulk-import")

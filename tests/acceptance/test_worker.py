@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import signal
 import subprocess
@@ -110,7 +109,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             **client_environment(server.api_url, home),
             **service.environment,
             "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
+            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
         }
         for arguments in (
             ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),

@@ -1,25 +1,34 @@
-"""A key goes where its owner sends it: by environment, by address, and not in the clear."""
+"""A key goes where its owner sends it: with the address of its own source, and not in the clear."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.key_memory import KEY_MEMORY
-from patternmill.service.studio_api import StudioApi
-from patternmill.settings import Settings, load_settings, with_service
+from patternmill.profiles import PROFILES_FILE, EmbeddedProfile, announced, announced_studio, profile_of
+from patternmill.service.client import StudioClient
+from patternmill.settings import Settings, load_settings
 
-ONE, OTHER = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
-URLS = json.dumps({"staging": ONE, "production": OTHER})
-KEYS = json.dumps({"staging": "sk_staging", "production": "sk_production"})
+ONE, OTHER, EVIL = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", "http://127.0.0.1:666/v1"
+#: A user who is not this one.
+STRANGER = 65_533
+by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and nothing set."""
+    for name in list(os.environ):
+        if name.upper().startswith("PATTERNMILL_"):
+            monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -29,109 +38,309 @@ def export(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
         monkeypatch.setenv(f"PATTERNMILL_{name}", value)
 
 
-def key_of(settings: Settings) -> str | None:
-    return settings.api_key.get_secret_value() if settings.api_key else None
+def pair_of(settings: Settings) -> tuple[str, str] | None:
+    profile = settings.service
+    return (profile.url, profile.key.get_secret_value()) if profile else None
 
 
-@pytest.mark.parametrize("line", [f"PATTERNMILL_STUDIO_URL={ONE}", f"PATTERNMILL_ENVIRONMENT_URLS='{URLS}'"])
+def profiles(**urls: str) -> str:
+    return json.dumps({name: {"url": url, "key": f"sk_{name}"} for name, url in urls.items()})
+
+
+def home_file(folder: Path, url: str = ONE, mode: int = 0o600) -> Path:
+    path = folder / ".patternmill" / PROFILES_FILE
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'[production]\nurl = "{url}"\nkey = "sk_home"\n')
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"PATTERNMILL_STUDIO_URL={EVIL}",
+        f"PATTERNMILL_STUDIO_URL={EVIL}\nPATTERNMILL_EMBEDDED=true\nEMBEDDED=1",
+        f"patternmill_studio_url={EVIL}",
+        f"PATTERNMILL_STUDIO_URL={EVIL}\nPATTERNMILL_API_KEY=sk_file",
+        f"PATTERNMILL_PROFILES__STAGING__URL={EVIL}\nPATTERNMILL_STUDIO_URL={EVIL}",
+    ],
+)
 def test_address_of_the_folder_gets_no_key_from_elsewhere(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
-    """Its author would get it."""
-    (folder / ".env").write_text(line + "\n")
+    """Its author would get it. One address of each source is none."""
+    (folder / ".env").write_text(lines + "\n")
     export(monkeypatch, API_KEY="sk_exported")
-    with pytest.raises(ConfigurationError, match="any folder could have it sent anywhere") as refused:
+    with pytest.raises(ConfigurationError, match="any folder could have the key sent anywhere") as refused:
         load_settings()
     assert "sk_exported" not in str(refused.value)
 
 
-def test_address_and_key_of_one_source_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both in the file, both exported, or an exported address before the file's."""
+def test_exported_address_takes_no_key_of_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / ".env").write_text(f"PATTERNMILL_STUDIO_URL={ONE}\nPATTERNMILL_API_KEY=sk_file\n")
-    assert key_of(load_settings()) == "sk_file"
+    assert pair_of(load_settings()) == (ONE, "sk_file")
     export(monkeypatch, STUDIO_URL=OTHER)
-    assert load_settings().studio_url == OTHER
-    export(monkeypatch, API_KEY="sk_exported")
-    assert key_of(load_settings()) == "sk_exported"
-
-
-def test_each_environment_has_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the environment is named."""
-    export(monkeypatch, ENVIRONMENT_URLS=URLS, API_KEYS=KEYS)
-    assert key_of(load_settings()) == "sk_staging"
-    assert key_of(load_settings(environment="production")) == "sk_production"
-
-
-def test_plain_key_is_of_the_configured_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Staging's key never reaches production's host."""
-    export(monkeypatch, ENVIRONMENT_URLS=URLS, API_KEY="sk_staging")
-    assert key_of(load_settings()) == "sk_staging"
-    with pytest.raises(ConfigurationError, match="the key of 'staging', and 'production' is named"):
-        load_settings(environment="production")
-    export(monkeypatch, ENVIRONMENT="production")
-    assert load_settings().studio_url == OTHER
-
-
-@pytest.mark.parametrize("keys", ['{"staging": ""}', '{"staging": "a b"}', '{"Sta ging": "k"}', "[]"])
-def test_unusable_keys_are_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
-    """By the name of the variable."""
-    export(monkeypatch, STUDIO_URL=ONE, API_KEYS=keys)
-    with pytest.raises(ConfigurationError, match="PATTERNMILL_API_KEYS") as refused:
+    with pytest.raises(ConfigurationError, match="PATTERNMILL_API_KEY is not"):
         load_settings()
-    assert "a b" not in str(refused.value)
+    export(monkeypatch, API_KEY="sk_exported")
+    assert pair_of(load_settings()) == (OTHER, "sk_exported")
 
 
 @pytest.mark.parametrize(
-    ("url", "fine"),
+    "lines",
     [
-        ("https://studio.example/v1", True),
-        ("http://127.0.0.1:8000/v1", True),
-        ("http://localhost/v1", True),
-        ("http://[::1]:80/v1", True),
-        ("http://studio.example/v1", False),
-        ("http://10.0.0.5/v1", False),
-        ("http://127.0.0.1.studio.example/v1", False),
+        f'PATTERNMILL_PROFILES={{"production": {{"url": "{EVIL}"}}}}',
+        f'patternmill_profiles={{"production": {{"url": "{EVIL}", "key": "sk_mine"}}}}',
+        f"PATTERNMILL_PROFILES__PRODUCTION__URL={EVIL}\nPATTERNMILL_PROFILES__production__url={EVIL}",
+        "PATTERNMILL_EMBEDDED=true",
     ],
 )
-def test_key_is_sent_to_other_machines_encrypted(
-    monkeypatch: pytest.MonkeyPatch, url: str, fine: bool
+def test_profiles_are_taken_whole_from_one_source(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
-    """Or a setting declares the network as private."""
+    """Nothing of the folder's is merged into those of the environment, in any case or by any delimiter."""
+    (folder / ".env").write_text(lines + "\n")
+    export(monkeypatch, PROFILES=profiles(production=ONE))
+    found = load_settings(environment="production")
+    assert pair_of(found) == (ONE, "sk_production")
+    assert not found.embedded
+
+
+@pytest.mark.parametrize("text", ["$PATTERNMILL_API_KEY", "${SECRET}", "${PATTERNMILL_PROFILES}"])
+def test_folder_does_not_name_a_secret_of_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """As an interpolated variable: what is written there is the key."""
+    (folder / ".env").write_text(f"PATTERNMILL_STUDIO_URL={EVIL}/x\nPATTERNMILL_API_KEY='{text}'\n")
+    monkeypatch.setenv("SECRET", "sk_exported")
+    assert pair_of(load_settings()) == (f"{EVIL}/x", text)
+
+
+@pytest.mark.parametrize("name", ["url", "key"])
+def test_half_a_profile_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """An import that was meant for a service does not go to the embedded studio instead."""
+    export(monkeypatch, **({"STUDIO_URL": ONE} if name == "url" else {"API_KEY": "sk_key"}))
+    with pytest.raises(ConfigurationError, match="is not: any folder"):
+        load_settings()
+
+
+def test_file_in_the_home_has_several(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the plain pair, which is of the environment that is set; a name has one profile."""
+    home_file(folder)
+    assert pair_of(load_settings("production")) == (ONE, "sk_home")
+    export(monkeypatch, STUDIO_URL=OTHER, API_KEY="sk_pair")
+    assert pair_of(load_settings()) == (OTHER, "sk_pair")
+    assert pair_of(load_settings("production")) == (ONE, "sk_home")
+    export(monkeypatch, ENVIRONMENT="production")
+    with pytest.raises(ConfigurationError, match="'production' has two profiles"):
+        load_settings()
+    export(monkeypatch, ENVIRONMENT="staging", STUDIO_URL=ONE.replace("127.0.0.1", "LOCALHOST"))
+    with pytest.raises(ConfigurationError, match="are the same service"):
+        load_settings()
+
+
+def test_file_in_the_home_is_for_its_owner_alone(folder: Path) -> None:
+    home_file(folder, mode=0o640)
+    with pytest.raises(ConfigurationError, match="can be read by others") as refused:
+        load_settings("production")
+    assert "chmod 600" in refused.value.remedy
+
+
+@by_root
+@pytest.mark.parametrize("path", [".patternmill", f".patternmill/{PROFILES_FILE}", ".env"])
+def test_what_is_another_users_is_refused(folder: Path, path: str) -> None:
+    """They decide what is in it."""
+    home_file(folder)
+    (folder / ".env").write_text("PATTERNMILL_DAY_BUDGET=1\n")
+    load_settings("production")
+    os.chown(folder / path, STRANGER, STRANGER)
+    with pytest.raises(ConfigurationError, match=f"belongs to another user .UID {STRANGER}"):
+        load_settings("production")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"url": "https://h/v1", "key": ""},
+        {"url": "https://h/v1", "key": "canary x"},
+        {"url": "https://h/v1", "key": "canary\n"},
+        {"url": "https://h/v1", "key": "canaryß"},
+        {"url": "https://h/v1"},
+        {"key": "canary"},
+        {"url": "https://h/v1", "key": "canary", "embedded": True},
+        {"url": "https://me:canary@h/v1", "key": "k"},
+        {"url": "https://h/v1?canary", "key": "k"},
+        {"url": "h/v1", "key": "canary"},
+        {"url": "file:///canary", "key": "k"},
+        {"url": "http://studio.example/v1", "key": "canary"},
+        {"url": "http://10.0.0.5/v1", "key": "canary"},
+        {"url": "http://127.0.0.1.studio.example/v1", "key": "canary"},
+        {"url": "http://evil.localhost/v1", "key": "canary"},
+        {"url": "http://0.0.0.0/v1", "key": "canary"},
+    ],
+)
+def test_unusable_profile_is_refused_without_being_shown(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, Any]
+) -> None:
+    """In the variable, by its name; and in a block of Prefect."""
+    export(monkeypatch, PROFILES=json.dumps({"staging": values}))
+    with pytest.raises(ConfigurationError, match="PATTERNMILL_PROFILES: ") as refused:
+        load_settings()
+    with pytest.raises(ConfigurationError) as in_block:
+        profile_of(values, "the block")
+    assert "canary" not in f"{refused.value} {in_block.value}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h/v1/",
+        "http://127.0.0.1:8000/v1",
+        "http://localhost/v1",
+        "http://[::1]:80/v1",
+        "http://127.9.9.9/v1",
+    ],
+)
+def test_key_is_sent_encrypted_or_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     export(monkeypatch, STUDIO_URL=url, API_KEY="sk_key")
-    if not fine:
-        with pytest.raises(ConfigurationError, match="without encryption"):
-            load_settings()
-        host = url.removeprefix("http://").partition("/")[0]
-        export(monkeypatch, PLAIN_HTTP=json.dumps([host]))
-    assert load_settings().studio_url == url
+    assert pair_of(load_settings()) == (url.rstrip("/"), "sk_key")
 
 
-def test_key_is_not_sent_to_a_new_address_without_confirmation(
+@pytest.mark.parametrize("several", [True, False])
+def test_unknown_environment_is_refused(monkeypatch: pytest.MonkeyPatch, several: bool) -> None:
+    """With what was meant: by the names of profiles, or the one that is set."""
+    if several:
+        export(monkeypatch, PROFILES=profiles(staging=ONE, production=OTHER))
+    else:
+        export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key", ENVIRONMENT="production")
+    with pytest.raises(ConfigurationError, match="did you mean 'production'") as refused:
+        load_settings("productoin")
+    assert refused.value.code == "unknown_environment"
+    assert load_settings("production").service is not None
+
+
+def test_embedded_studio_has_the_environment_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="known: staging"):
+        load_settings("production")
+    export(monkeypatch, ENVIRONMENT="production")
+    assert load_settings().environment == load_settings("production").environment == "production"
+
+
+# -- the memory of addresses
+
+
+def asked(settings: Settings, status: int, body: bytes = b'{"categories": []}') -> None:
+    """One question to the service, which answers so."""
+
+    async def ask() -> None:
+        async with StudioClient.from_settings(settings) as client:
+            client._transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
+            await client.post("categories/list", b"{}")
+
+    asyncio.run(ask())
+
+
+def test_key_is_bound_at_its_first_authenticated_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first service is remembered; two addresses of one service, and pairs from one source, are accepted."""
-    export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
-    for _ in range(2):
-        StudioApi.from_settings(load_settings())
-    export(monkeypatch, STUDIO_URL=ONE.replace("127.0.0.1", "localhost"))
-    StudioApi.from_settings(load_settings())
-    export(monkeypatch, STUDIO_URL=OTHER)
-    with pytest.raises(ConfigurationError, match=r"never with http://127\.0\.0\.1:2") as refused:
-        StudioApi.from_settings(load_settings())
-    assert "sk_key" not in str(refused.value)
+    """A mistyped address, which nobody answers well, does not lock the right one out."""
     memory = folder / ".patternmill" / KEY_MEMORY
+    export(monkeypatch, STUDIO_URL=OTHER, API_KEY="sk_key")
+    for status, body in (
+        (401, b"{}"),
+        (403, b"{}"),
+        (404, b"{}"),
+        (500, b"{}"),
+        (302, b""),
+        (200, b"<html>"),
+    ):
+        asked(load_settings(), status, body)
+        assert not memory.exists()
+    export(monkeypatch, STUDIO_URL=ONE)
+    asked(load_settings(), 200)
     assert memory.stat().st_mode & 0o077 == 0
     assert "sk_key" not in memory.read_text()
-    export(monkeypatch, SAME_SERVICE=json.dumps([ONE, OTHER]))
-    StudioApi.from_settings(load_settings())
-    monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
-    monkeypatch.delenv("PATTERNMILL_STUDIO_URL")
-    export(monkeypatch, ENVIRONMENT_URLS=json.dumps({"staging": OTHER}), API_KEYS='{"staging": "sk_key"}')
-    StudioApi.from_settings(load_settings())
+    asked(load_settings(), 200)
+    export(monkeypatch, STUDIO_URL=ONE.replace("127.0.0.1", "localhost"))
+    asked(load_settings(), 200)
+    export(monkeypatch, STUDIO_URL=OTHER)
+    with pytest.raises(
+        ConfigurationError, match=r"with localhost:1/v1 before, and never with http://127.0.0.1:2"
+    ):
+        StudioClient.from_settings(load_settings())
 
 
-def test_address_of_a_prefect_variable_gets_no_key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody who may write a Variable would get it."""
-    export(monkeypatch, API_KEY="sk_worker")
-    with pytest.raises(ConfigurationError, match="from the Prefect server"):
-        with_service(load_settings(), ONE, None)
+def test_moved_service_is_named_in_its_profile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two profiles with one key are both meant."""
+    export(monkeypatch, PROFILES=json.dumps({"staging": {"url": ONE, "key": "sk_key"}}))
+    asked(load_settings(), 200)
+    moved = {"url": OTHER, "key": "sk_key"}
+    export(monkeypatch, PROFILES=json.dumps({"staging": moved}))
+    with pytest.raises(ConfigurationError, match="never with") as refused:
+        asked(load_settings(), 200)
+    assert "formerly" in refused.value.remedy
+    export(monkeypatch, PROFILES=json.dumps({"staging": {**moved, "formerly": [ONE]}}))
+    asked(load_settings(), 200)
+    assert load_settings().service_at(ONE) == load_settings().service_at(OTHER)
+    both = {"staging": {"url": ONE, "key": "sk_key"}, "production": {"url": EVIL, "key": "sk_key"}}
+    export(monkeypatch, PROFILES=json.dumps(both))
+    asked(load_settings("production"), 200)
+
+
+# -- the embedded studio of `up`
+
+
+def test_worker_finds_the_embedded_studio_while_it_is_served(folder: Path) -> None:
+    home = folder / "home"
+    studio = EmbeddedProfile.model_validate({"url": ONE, "key": "studio_key"})
+    assert announced_studio(home, "staging") is None
+    with announced(home, "staging", studio):
+        assert announced_studio(home, "staging") == studio
+        assert announced_studio(home, "production") is None
+        (path,) = (home / "studio").iterdir()
+        assert path.stat().st_mode & 0o077 == 0
+        path.chmod(0o644)
+        with pytest.raises(ConfigurationError, match="can be read by others"):
+            announced_studio(home, "staging")
+        path.chmod(0o600)
+        environment, values, pid, born = json.loads(path.read_text())
+        for forged in (
+            [environment, {**values, "url": "https://studio.example/v1"}, pid, born],
+            [environment, {**values, "url": "http://evil.localhost/v1"}, pid, born],
+            [environment, values, pid, "1"],
+            [environment, values, 2**22 + 1, ""],
+            {},
+        ):
+            path.write_text(json.dumps(forged))
+            assert announced_studio(home, "staging") is None
+    assert announced_studio(home, "staging") is None
+
+
+# -- what other libraries read in the working folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prefect.toml", ""),
+        ("pyproject.toml", '[tool.prefect.logging]\nconfig_path = "x.yml"\n'),
+        ("pyproject.toml", "[tool.prefect"),
+        (".env", "PREFECT_LOGGING_CONFIG_PATH=x.yml\n"),
+        (".env", "prefect_logging_settings_path=x.yml\n"),
+    ],
+)
+def test_folder_that_configures_prefect_gets_no_key(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """Its logging configuration runs code. Without a key there is nothing to take."""
+    (folder / name).write_text(text)
+    load_settings()
+    export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
+    with pytest.raises(ConfigurationError, match=f"{name} configures Prefect"):
+        load_settings()
+
+
+def test_checkout_is_no_such_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).resolve().parents[2])
+    export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
+    load_settings()

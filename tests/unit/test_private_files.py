@@ -47,8 +47,8 @@ def test_folders_above_a_private_one_are_private(tmp_path: Path) -> None:
     assert {mode(path) for path in outside.rglob("*")} == {"700"}
 
 
-def test_open_home_is_made_private(tmp_path: Path) -> None:
-    """Our files; other files in it, and targets of links, are unchanged."""
+def test_our_files_in_a_home_are_made_private(tmp_path: Path) -> None:
+    """The home that somebody else made keeps its mode, and so do other files in it, and targets of links."""
     outside = tmp_path / "outside"
     outside.write_text("")
     home = tmp_path / "home"
@@ -57,7 +57,7 @@ def test_open_home_is_made_private(tmp_path: Path) -> None:
         (home / name).write_text("")
     (home / "prefect" / "link").symlink_to(outside)
     keep_private(home)
-    assert (mode(home), mode(home / "prefect" / "storage")) == ("700", "700")
+    assert (mode(home), mode(home / "prefect" / "storage")) == ("755", "700")
     for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result"):
         assert mode(home / name) == "600", name
     assert (mode(outside), mode(home / "notes.txt")) == ("644", "644")

@@ -19,6 +19,7 @@ from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.integrity import problems
+from patternmill.profiles import Profile
 from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
@@ -67,10 +68,8 @@ class Chains:
     @property
     def settings(self) -> Settings:
         return Settings(
-            _env_file=None,
             home=self.home / "state",
-            studio_url=self.studio.base_url,
-            api_key=SecretStr(self.studio.key),
+            profiles={"staging": Profile(url=self.studio.base_url, key=SecretStr(self.studio.key))},
             max_in_flight=8,
             operations_file=self.operations,
         )

@@ -33,12 +33,13 @@ Check = Callable[..., Checked]
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
     monkeypatch.chdir(tmp_path)
-    for name in ("ENVIRONMENT", "STUDIO_URL", "API_KEYS", "ENVIRONMENT_URLS"):
+    for name in ("ENVIRONMENT", "PROFILES"):
         monkeypatch.delenv(f"PATTERNMILL_{name}", raising=False)
     monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATTERNMILL_REQUEST_TIMEOUT", "PT1S")
 
     def run(url: str, key: str, *options: str) -> Checked:
+        monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url)
         monkeypatch.setenv("PATTERNMILL_API_KEY", key)
         code = main.run(["studio", "--check", url, *options])
         captured = capsys.readouterr()

@@ -59,8 +59,10 @@ def other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Other]:
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
-    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", json.dumps([shop.studio.base_url, url]))
-    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url)
+    monkeypatch.delenv("PATTERNMILL_STUDIO_URL")
+    monkeypatch.delenv("PATTERNMILL_API_KEY")
+    profile = {"url": url, "key": shop.studio.key, "formerly": [shop.studio.base_url]}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile}))
     monkeypatch.setenv("PATTERNMILL_CREATE_TIMEOUT", "PT0.3S")
     yield made
     server.shutdown()

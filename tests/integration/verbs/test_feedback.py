@@ -56,7 +56,7 @@ def room(studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roo
     studio.reset()
     studio.faults.clear()
     studio.control("feedback/set", on=True)
-    for name in ("ENVIRONMENT", "API_KEYS", "ENVIRONMENT_URLS", "LEDGER_URL"):
+    for name in ("ENVIRONMENT", "PROFILES", "LEDGER_URL"):
         monkeypatch.delenv(f"PATTERNMILL_{name}", raising=False)
     settings = {
         "HOME": str(tmp_path / "home"),

@@ -64,7 +64,7 @@ def checked_file(tmp_path: Path, *lines: str) -> Path:
 
 
 def test_check_judges_what_an_import_would_import(
-    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the corrections on record, and a line that names them; the checksum is that of the file."""
     sheet = checked_file(
@@ -77,7 +77,8 @@ def test_check_judges_what_an_import_would_import(
     assert main.run(["check", str(sheet), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["file"]["sha256"] == hashlib.sha256(sheet.read_bytes()).hexdigest()
-    assert main.run(["check", str(sheet), "--environment", "production"]) == 3
+    monkeypatch.setenv("PATTERNMILL_ENVIRONMENT", "production")
+    assert main.run(["check", str(sheet)]) == 3
 
 
 def test_fix_asks_for_what_is_not_corrected_yet(

@@ -70,9 +70,8 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Reports)
     monkeypatch.setattr(Reports, "desk", desk, raising=False)
     desk.url = f"http://127.0.0.1:{server.server_port}/v1"
-    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", desk.url)
-    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", json.dumps(["http://127.0.0.1:9/v1", desk.url]))
-    monkeypatch.setenv("PATTERNMILL_API_KEY", KEY)
+    profile = {"url": desk.url, "key": KEY, "formerly": ["http://127.0.0.1:9/v1"]}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile}))
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield desk
@@ -323,7 +322,7 @@ def test_report_goes_to_the_service_of_the_request(
 ) -> None:
     """Another one learns nothing of it."""
     attempt = failed(past)
-    monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": {"url": desk.url, "key": KEY}}))
     assert run("F-1", "--yes") == 2
     assert "The request went to http://127.0.0.1:9/v1" in capsys.readouterr().err
     assert (desk.raw, kinds(past, attempt)) == ([], [])

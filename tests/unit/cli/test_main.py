@@ -69,6 +69,7 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
     tmp_path: Path,
 ) -> None:
     """The terminal gets one line, the file the traceback, and neither gets the key."""
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.example/v1")
     monkeypatch.setenv("PATTERNMILL_API_KEY", "canary-4711")
     raising.append(RuntimeError("sent canary-4711 as Bearer other-secret to https://me:pass@host/"))
     assert main.run(["check"]) == 1

@@ -140,10 +140,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, Any
     """A service on this machine that answers `jobs/get` from what it is given."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
     monkeypatch.setattr(Jobs, "known", {})
-    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", f"http://127.0.0.1:{server.server_port}/v1")
-    both = json.dumps(["http://127.0.0.1:9/v1", f"http://127.0.0.1:{server.server_port}/v1"])
-    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", both)
-    monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    profile = {"url": url, "key": "key", "formerly": ["http://127.0.0.1:9/v1"]}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile}))
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield Jobs.known
@@ -171,7 +170,8 @@ def test_another_service_is_refused(
 ) -> None:
     """It may have a job of the same name."""
     _, before = held(past, "product")
-    monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
+    elsewhere = {"url": "http://127.0.0.1:8/v1", "key": "key"}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": elsewhere}))
     service["job-b"] = {"jobId": "job-b", "kind": "product", "status": "running", "result": None}
     assert main.run(["settle", before.request_id, "--job", "job-b", "--reason", "found"]) == 2
     assert "another service" in capsys.readouterr().err

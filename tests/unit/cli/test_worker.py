@@ -29,8 +29,9 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    # Both are set for the process by the verb.
-    monkeypatch.setenv("PATTERNMILL_SOURCE_FOLDERS", "[]")
+    # All are set for the process by the verb.
+    monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(tmp_path))
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
     monkeypatch.setenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
 
 

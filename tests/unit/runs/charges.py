@@ -11,9 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
 
+from pydantic import SecretStr
+
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
+from patternmill.profiles import Profile
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
 from patternmill.service import outcomes
@@ -193,8 +196,9 @@ class Shop(Workshop):
     def settings(self) -> Settings:
         environment = self.scope[0]
         url = f"http://127.0.0.1:9/{environment}/v1"
-        changes = {"environment": environment, "studio_url": url, "confirm": "production"}
-        return super().settings.model_copy(update=changes)
+        changes = {"environment": environment, "confirm": environment}
+        profile = Profile(url=url, key=SecretStr("key"))
+        return super().settings.model_copy(update=changes).at(profile)
 
     def spec(self, **options: Any) -> RunSpec:
         return replace(super().spec(**options), catalog=self.scope[1])

@@ -17,10 +17,12 @@ from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.planning.proposal import Proposal
+from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import preview
 from patternmill.runs.run import Run
+from patternmill.runs.safeguards import require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Verdict
@@ -289,15 +291,15 @@ def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_approval_replaces_the_production_confirmation(shop: Workshop) -> None:
-    """A person has decided on it."""
-    settings = shop.settings.model_copy(update={"environment": "production", "confirm_above": 1})
-    its = replace(spec(shop), settings=settings)
-    plan = proposal(shop, FOUR).plan
-    with pytest.raises(ConfigurationError, match="have to be confirmed"):
-        from patternmill.runs.safeguards import require_confirmation
-
-        require_confirmation(its.settings, plan)
+def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Workshop) -> None:
+    """Whatever it is called; not at the embedded studio, which sells nothing, nor by another environment's name."""
+    plan, settings = proposal(shop, FOUR).plan, shop.settings.model_copy(update={"confirm_above": 1})
+    for confirm in (None, "production", "duplicates"):
+        with pytest.raises(ConfigurationError, match="bought in staging") as caught:
+            require_confirmation(settings.model_copy(update={"confirm": confirm}), plan)
+        assert "--confirm staging" in caught.value.remedy
+    require_confirmation(settings.model_copy(update={"confirm": "duplicates,staging"}), plan)
+    require_confirmation(settings.at(EmbeddedProfile(url="http://127.0.0.1:9/v1", key=SecretStr("k"))), plan)
 
 
 # -- requests of flow runs
@@ -361,7 +363,7 @@ def test_approval_request_lapses(shop: Workshop) -> None:
 
 def test_approval_limit_of_money_needs_prices() -> None:
     """Without them it would never be reached."""
-    settings = Settings(_env_file=None, approve_above_cost=100)
+    settings = Settings(approve_above_cost=100)
     with pytest.raises(ConfigurationError, match="no prices"):
         RunOptions.from_settings(settings)
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from cli.plan_text import plan_lines
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import check_rows
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
+from patternmill.profiles import Profile
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import Preview, preview
@@ -103,7 +105,9 @@ def test_few_duplicates_or_other_content_are_bought(shop: Workshop, before: str,
 def test_duplicates_in_another_environment_are_bought(shop: Workshop) -> None:
     """A catalog is made in staging first, then in production."""
     shop.run(SIX)
-    settings = shop.settings.model_copy(update={"environment": "production", "studio_url": "http://p/v1"})
+    settings = shop.settings.model_copy(update={"environment": "production"}).at(
+        Profile(url="https://p/v1", key=SecretStr("key"))
+    )
     run(shop, replace(shop.spec(), settings=settings), SIX)
 
 

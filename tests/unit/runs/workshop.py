@@ -20,6 +20,7 @@ from patternmill.engine.engine import Screen
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt
+from patternmill.profiles import Profile
 from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.run import Run, RunEnding
@@ -79,11 +80,10 @@ class Workshop:
     @property
     def settings(self) -> Settings:
         return Settings(
-            _env_file=None,
             home=self.home,
-            studio_url="http://127.0.0.1:9/v1",
-            api_key=SecretStr("key"),
+            profiles={"staging": Profile(url="http://127.0.0.1:9/v1", key=SecretStr("key"))},
             ledger_url=self.ledger_url,
+            confirm_above=10**6,
         )
 
     def spec(self, **options: Any) -> RunSpec:

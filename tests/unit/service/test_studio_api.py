@@ -422,7 +422,7 @@ def test_cancelled_create_frees_its_place() -> None:
 def test_address_and_key_are_needed() -> None:
     """Reported before anything is opened."""
     with pytest.raises(ConfigurationError, match="missing"):
-        StudioApi.from_settings(Settings(_env_file=None, studio_url=None, api_key=None))  # type: ignore[call-arg]
+        StudioApi.from_settings(Settings())
 
 
 def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
