@@ -1,22 +1,23 @@
-"""Processes of this machine: whether one lives or is stopped, who has a file locked, and how this one collects garbage.
+"""Processes of this machine: whether one lives or is stopped, what it is, and how this one collects garbage.
 
-As /proc shows them, not psutil: its time of birth moves when the clock is set, and it does not show who has a file
-locked.
+As /proc shows them where something rests on it: psutil's time of birth moves when the clock is set.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import signal
+import shlex
 import socket
-import sys
 import time
-from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-_LOCKS = Path("/proc/locks")
+from patternmill.passwords import mask_passwords
+
+#: Characters of a command.
+_MOST_SHOWN = 120
 
 
 @cache
@@ -55,44 +56,16 @@ def is_stopped(pid: int) -> bool:
     return fields is not None and fields[0] in "Tt"
 
 
-def write_locker(file: Path, places: Iterable[int]) -> int | None:
-    """The PID that has one of these bytes of a file locked for writing; None: none, or it cannot be seen."""
-    try:
-        inode, lines = str(file.stat().st_ino), _LOCKS.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        # 1: POSIX  ADVISORY  WRITE 4711 08:01:131074 120 120
-        fields = line.split()
-        if "->" in fields or len(fields) < 8 or fields[3] != "WRITE" or fields[5].split(":")[-1] != inode:
-            continue
-        end = sys.maxsize if fields[7] == "EOF" else int(fields[7])
-        if any(int(fields[6]) <= place <= end for place in places) and int(fields[4]) > 0:
-            return int(fields[4])
-    return None
+def described(pid: int) -> str:
+    """For people: its number, its command and since when it runs, as far as that can be seen."""
+    import psutil  # no other caller needs it
 
-
-def kill(pid: int, born: str, *, timeout: float = 5.0) -> bool:
-    """End a process, if it still is the one that was born then; returns whether it is gone.
-
-    Raises PermissionError.
-    """
     try:
-        opened = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        if birth(pid) != born:
-            return True
-        signal.pidfd_send_signal(opened, signal.SIGKILL)
-    except ProcessLookupError:
-        return True
-    finally:
-        os.close(opened)
-    until = time.monotonic() + timeout
-    while birth(pid) == born and time.monotonic() < until:
-        time.sleep(0.02)
-    return birth(pid) != born
+        process = psutil.Process(pid)
+        command, since = shlex.join(process.cmdline()), datetime.fromtimestamp(process.create_time(), UTC)
+    except psutil.Error:
+        return f"process {pid}"
+    return f"process {pid} (`{mask_passwords(command)[:_MOST_SHOWN]}`, since {since:%Y-%m-%d %H:%M} UTC)"
 
 
 def _stat(pid: int) -> list[str] | None:

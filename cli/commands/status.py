@@ -270,9 +270,7 @@ def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
             return f"alive ({process})"
         return f"without a heartbeat ({process}); the next run takes over if it stays so"
     if holder.is_stopped():
-        locks = ledger.database.locked_by() == holder.pid
-        others = ", and keeps others from writing" if locks else ""
-        return f"stopped by a signal (process {holder.pid}){others}; the next run takes over"
+        return f"stopped by a signal (process {holder.pid}); the next run takes over"
     return f"alive (process {holder.pid})"
 
 

@@ -25,9 +25,8 @@ class Database(Protocol):
     """One connection. SQL names its parameters `:name`. Every fault is a LedgerError.
 
     Transactions that `lock` the same name run one at a time; the lock ends with the transaction. `clock` is the
-    database's own, in Unix seconds; None: it has none but its machine's. `locked_by` is the PID of the process of this
-    machine that keeps all others from writing, as far as that can be seen. `check` returns what the database finds
-    wrong with itself.
+    database's own, in Unix seconds; None: it has none but its machine's. `check` returns what the database finds wrong
+    with itself.
     """
 
     #: What makes a SELECT keep others from changing what it read, until the transaction ends.
@@ -43,7 +42,6 @@ class Database(Protocol):
     def lock(self, name: str) -> None: ...
     def check(self) -> list[str]: ...
     def clock(self) -> Callable[[], float] | None: ...
-    def locked_by(self) -> int | None: ...
     def close(self) -> None: ...
 
 

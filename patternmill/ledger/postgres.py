@@ -177,9 +177,6 @@ class PostgresDatabase:
         """The server's: machines whose clocks differ share one ledger."""
         return self._clock
 
-    def locked_by(self) -> None:
-        """Not for long: the server ends an idle transaction."""
-
     @contextmanager
     def _answering(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         """The connection, with the watchdog set to the time that an answer may take."""

@@ -15,11 +15,9 @@ from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder
 from patternmill.ledger.database import NO_PARAMS, Params, has_schema, schema, unusable
 from patternmill.passwords import mask_passwords
-from patternmill.processes import is_stopped, machine, write_locker
+from patternmill.processes import birth, described, is_stopped, machine
 
 _SERIAL = "INTEGER PRIMARY KEY AUTOINCREMENT"
-#: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html
-_WRITE_LOCKS = (120, 122)
 #: How long one connection waits for another.
 _BUSY_SECONDS = 30
 
@@ -148,9 +146,6 @@ class SqliteDatabase:
     def clock(self) -> None:
         """It has none of its own."""
 
-    def locked_by(self) -> int | None:
-        return write_locker(Path(f"{self.path}-shm"), _WRITE_LOCKS)
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -165,35 +160,41 @@ class SqliteDatabase:
         return mask_passwords(str(self.path))
 
     def _locked(self) -> LedgerUnavailable:
-        """Who keeps this process from writing, as far as that can be seen, and what to do about it."""
-        pid, path = self.locked_by(), self._masked_path
-        if pid is None or pid == os.getpid():
+        """Names who has it open by its leases, the stopped ones first; SQLite does not say who has it locked."""
+        path = self._masked_path
+        runs = sorted(self._runs_here().items(), key=lambda run: not is_stopped(run[0]))
+        if not runs:
             return LedgerUnavailable(
                 f"The ledger {path} is locked by another program, which cannot be seen from here.",
                 remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
             )
-        stopped = is_stopped(pid)
+        named = "; ".join(
+            f"{run} in {described(pid)}{', which is stopped' if is_stopped(pid) else ''}" for pid, run in runs
+        )
+        pid = runs[0][0]
         remedy = (
             f"resume it (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
-            if stopped
+            if is_stopped(pid)
             else f"wait for it, or end it (`kill {pid}`)"
         )
         return LedgerUnavailable(
-            f"The ledger {path} is locked by process {pid}{self._runs_of(pid)}"
-            f"{', which is stopped' if stopped else ''}.",
+            f"The ledger {path} is locked. It is open in {named}.",
             remedy=f"Nothing is lost: {remedy}, then run the same command again.",
         )
 
-    def _runs_of(self, pid: int) -> str:
-        found = []
+    def _runs_here(self) -> dict[int, str]:
+        """The runs of other live processes of this machine, by their PIDs."""
+        found = {}
         with suppress(sqlite3.Error):
             for run_id, catalog, text in self._connection.execute(
                 "SELECT run_id, catalog, holder FROM leases WHERE holder <> '' ORDER BY catalog"
             ):
                 holder = json.loads(text)
-                if (holder.get("pid"), holder.get("machine")) == (pid, machine()):
-                    found.append(f"run {run_id} of {catalog!r}")
-        return f" ({', '.join(found)})" if found else ""
+                pid = holder["pid"]
+                is_here = holder["machine"] == machine() and birth(pid) == holder["born"]
+                if is_here and pid != os.getpid():
+                    found[pid] = f"run {run_id} of {catalog!r}"
+        return found
 
     def close(self) -> None:
         self._connection.close()

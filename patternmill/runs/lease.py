@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from patternmill.errors import LedgerError, LedgerUnavailable, Overlap, PatternmillError
+from patternmill.errors import LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import HeldLease, Lease
-from patternmill.processes import birth, is_stopped, kill, machine
+from patternmill.processes import birth, is_stopped, machine
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +61,8 @@ async def acquire_lease(
 ) -> Lease:
     """The lease of a catalog, for a run. Raises Overlap, within two heartbeats, when another run drives it.
 
-    Whether a holder lives is seen from its heartbeats alone, never from a clock: clocks jump. One that is stopped
-    inside a transaction, and so keeps everybody from writing, is ended.
+    Whether a holder lives is seen from its heartbeats alone, never from a clock: clocks jump. Raises LedgerUnavailable
+    while one that is stopped inside a transaction keeps everybody from writing: a person ends it.
     """
     seen: HeldLease | None = None
     watched = timedelta(0)
@@ -88,37 +88,9 @@ def _claim(
     ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: HeldLease | None
 ) -> Lease | None:
     """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
-    if over is not None and over.holder:
-        _unlock(ledger, over)
     me = json.dumps(asdict(LeaseHolder.this_process()))
     with ledger.transaction():
         return ledger.claim_lease(environment, catalog, run_id, me, over=over.fence if over else None)
-
-
-def _unlock(ledger: Ledger, over: HeldLease) -> None:
-    """End a holder that is being taken over, where it was stopped inside a transaction.
-
-    Its lock would keep all from writing, and what it wrote after this would not count anyway.
-    """
-    holder = LeaseHolder.of(over)
-    if not holder.is_stopped() or ledger.database.locked_by() != holder.pid:
-        return
-    what = f"Run {over.run_id} was stopped (process {holder.pid}) while it had the ledger locked"
-    try:
-        gone = kill(holder.pid, holder.born)
-    except PermissionError:
-        gone = False
-    if not gone:
-        raise LedgerUnavailable(
-            f"{what}, and this process may not end it.",
-            remedy=f"Nothing is lost. Resume it (`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`) "
-            "as its owner, then run the same command again.",
-        )
-    logger.warning(
-        "%s. Without heartbeats for %.0f s, it was ended and its lease taken over.",
-        what,
-        TAKEOVER_AFTER.total_seconds(),
-    )
 
 
 def is_free(lease: HeldLease) -> bool:

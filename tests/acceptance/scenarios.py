@@ -159,25 +159,6 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         return faults + [fault for fault in finish(room) if not fault.startswith("jobs/get")]
 
 
-def holder_stopped_inside_a_transaction(folder: Path, zygote: Zygote) -> list[str]:
-    """A run is stopped while it has the database locked; the next one of its catalog ends it and goes on."""
-    plan = Plan(patterns=Times(median=0.2), products=Times(median=0.2))
-    with ServiceInThread(plan, folder) as service:
-        room = Room(folder / "room", service, some_rows(8), zygote)
-        log = folder / "points.txt"
-        inject = (*HURRY, "--points", str(log), "--at", "before commit #9", "--do", "hang")
-        started = room.start(inject=inject)
-        wait_for(log, "HERE")
-        started.send(signal.SIGSTOP)
-        late = room.run(inject=(*HURRY, "--silence", "2"), timeout=60)
-        first = started.wait(10)
-        faults = [] if late.code == 0 else [f"the second: {late.output}"]
-        faults += [] if first.code == -signal.SIGKILL else [f"the first was not ended: {first.output}"]
-        reported = f"process {started.pid}) while it had the ledger locked" in late.output
-        faults += [] if reported else [f"that it was ended is not reported: {late.output}"]
-        return faults + finish(room)
-
-
 def _stop_between_writes(started: Started, home: Path) -> None:
     """Stop a process while it holds no lock of the database: one that does keeps everybody out until it goes on."""
     ledger = home / LEDGER_FILE

@@ -15,7 +15,6 @@ from tests.acceptance.harness import Zygote
 PLAYED: dict[str, Callable[..., list[str]]] = {
     "jobs hang while it is stopped": scenarios.stopped_while_jobs_hang,
     "the holder stood still": scenarios.holder_stood_still,
-    "the holder stopped inside a transaction": scenarios.holder_stopped_inside_a_transaction,
     "stopped by SIGTERM": partial(scenarios.stopped_once, by=signal.SIGTERM),
     "stopped by SIGINT": partial(scenarios.stopped_once, by=signal.SIGINT),
     "stopped twice": scenarios.stopped_twice,
