@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import inspect
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(requests: int) -> Rates:
     """Requests in a second of this process's CPU, by what they do; the studio is the first one on `sys.path`."""
     from studio.app import build_app
+    from studio.inspector import FILE, Inspector
     from studio.pace import Pace
     from studio.pictures import Pictures
     from studio.service import Service
@@ -61,19 +61,10 @@ def measure(requests: int) -> Rates:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "studio.db")
         service, pictures = Service(store, pace=Pace.INSTANT), Pictures(Path(folder) / "pictures")
-        app = build_app(service, pictures, frozenset({KEY}), *_inspector(build_app, Path(folder)))
+        app = build_app(service, pictures, frozenset({KEY}), Inspector(Path(folder) / FILE))
         rates = asyncio.run(_measure(app, requests))
         store.close()
     return rates
-
-
-def _inspector(build_app: Callable[..., Any], folder: Path) -> list[Any]:
-    """Recording, as it is when the studio is served; an older checkout's has none."""
-    if "inspector" not in inspect.signature(build_app).parameters:
-        return []
-    from studio.inspector import FILE, Inspector
-
-    return [Inspector(folder / FILE)]
 
 
 async def _measure(app: Any, requests: int) -> Rates:

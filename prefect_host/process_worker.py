@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-#: Set by deployments of earlier versions.
-_HARMLESS = frozenset({"PREFECT_FLOWS_HEARTBEAT_FREQUENCY"})
 #: What anyio says of a run that is begun while its last process still counts; Prefect's worker would end by it.
 _STILL_ENDING = "already holding one of this CapacityLimiter's tokens"
 
@@ -40,7 +38,7 @@ class OwnConfiguration(ProcessJobConfiguration):
         fill = super().from_template_and_values
         filled: ProcessJobConfiguration = await fill(base_job_template, values, client=client)
         foreign = [name for name in ("command", "working_dir") if getattr(filled, name) is not None]
-        foreign += [f"env {name}" for name in sorted(set(filled.env) - _HARMLESS)]
+        foreign += [f"env {name}" for name in sorted(filled.env)]
         if foreign:
             raise ForeignSettings(
                 f"The run, its deployment or its work pool sets {', '.join(foreign)}. A run chooses its parameters "

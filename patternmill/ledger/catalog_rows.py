@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
 
@@ -75,12 +75,11 @@ class RecordedChange:
 
     sku: str
     kind: ChangeKind
-    fields: tuple[str, ...]
+    #: Those that differ: each with the old and the new text.
+    fields: Mapping[str, str]
     verdict: ChangeVerdict | None
     product_id: str | None
     pattern_id: str | None
-    #: By field: the old and the new text. Empty in ledgers of versions that kept the names of the fields alone.
-    old_and_new: Mapping[str, str] = field(default_factory=dict)
 
 
 class CatalogRowTables(ItemTable):
@@ -162,11 +161,10 @@ class CatalogRowTables(ItemTable):
             RecordedChange(
                 sku,
                 ChangeKind(kind),
-                tuple(json.loads(fields)),
+                json.loads(fields),
                 ChangeVerdict(verdict) if verdict else None,
                 product_id,
                 pattern_id,
-                _old_and_new(json.loads(fields)),
             )
             for sku, kind, fields, verdict, product_id, pattern_id in self.database.rows(
                 "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
@@ -174,10 +172,6 @@ class CatalogRowTables(ItemTable):
                 {"run_id": run_id},
             )
         ]
-
-
-def _old_and_new(fields: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
-    return fields if isinstance(fields, Mapping) else {}
 
 
 def _content(row: str) -> Content:

@@ -69,8 +69,8 @@ class RunTables(Tables):
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:
         """The runs, the newest first: those of one catalog in the order of their leases.
 
-        Between catalogs their times order them, as far as the clocks agreed. Runs that never had a lease, and
-        those of ledgers that did not number them, come after the numbered ones of their catalog.
+        Between catalogs their times order them, as far as the clocks agreed. Runs that never had a lease
+        come after the numbered ones of their catalog.
         """
         rows = [
             ((its_environment, its_catalog), number, text)

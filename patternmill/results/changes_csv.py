@@ -39,7 +39,7 @@ def _cells(change: RecordedChange, by_sku: Mapping[str, RowResult]) -> list[str]
         change.pattern_id or "",
         (row.pattern_id if row else None) or "",
         _status(change.verdict, row),
-        "; ".join(f"{field}: {text}" for field, text in change.old_and_new.items() if text),
+        "; ".join(f"{field}: {text}" for field, text in change.fields.items() if text),
     ]
 
 

@@ -128,13 +128,13 @@ class Counts(_Part):
     #: Distinct products and patterns that exist for these rows; refined patterns are not among the patterns.
     products: int
     patterns: int
-    refinements: int = 0
-    references: int = 0
+    refinements: int
+    references: int
     #: Distinct requests behind them, first tries and further attempts alike.
     product_attempts: int
     pattern_attempts: int
-    refinement_attempts: int = 0
-    reference_attempts: int = 0
+    refinement_attempts: int
+    reference_attempts: int
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:

@@ -160,7 +160,7 @@ def test_report_about_an_operation(past: Past, desk: Desk, capsys: pytest.Captur
 
 
 def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
-    """Of an older ledger; nothing is invented."""
+    """The ledger has none of it; nothing is invented."""
     run_ = past.begin(FERN, versions={})
     attempt = run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no.")
     run_.end()

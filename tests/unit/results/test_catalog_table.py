@@ -62,13 +62,12 @@ def test_changes_have_the_old_and_new_ids() -> None:
         RecordedChange(
             "A-1",
             ChangeKind.CHANGED,
-            ("prompt", "option:size"),
+            {"prompt": "`a` -> `b`", "option:size": "`S` -> `M`"},
             None,
             "prd-old",
             "pat-old",
-            {"prompt": "`a` -> `b`", "option:size": "`S` -> `M`"},
         ),
-        RecordedChange("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
+        RecordedChange("A-9", ChangeKind.REMOVED, {}, ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
     ]
     lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")])).decode("utf-8-sig"))))
     assert lines[1] == [
