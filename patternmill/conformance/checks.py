@@ -216,8 +216,12 @@ async def _refinement_repeat(session: Session) -> Verdict:
     again = await session.create(operation, body)
     if again.status in SUCCESS and job_id_of(first.body) and job_id_of(again.body) == job_id_of(first.body):
         session.bought -= 1
-        return CheckOutcome.NOTED, "repeatable: the same request is answered with the same job"
-    return CheckOutcome.NOTED, f"not repeatable: a repeat is answered {again.status}, not with the same job"
+        return (
+            CheckOutcome.NOTED,
+            "repeatable (of uploads nothing is known): a repeat is answered with the same job",
+        )
+    outcome = CheckOutcome.FAILED if session.unstated.repeatable else CheckOutcome.NOTED
+    return outcome, f"not repeatable: a repeat is answered {again.status}, not with the same job"
 
 
 async def _checkout(session: Session) -> Verdict:

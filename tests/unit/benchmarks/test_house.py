@@ -136,6 +136,7 @@ def test_this_repository_can_be_measured() -> None:
     house = read_modules(ROOT)
     assert imports_of(house)["cli.main"] >= {"cli.terminal", "patternmill.errors"}
     assert "import" in verbs(house) and "home" in settings(house) and data_classes(house)
+    assert cycles(imports_of(house)) == []
 
 
 def test_flat_signatures_of_flows_may_be_alike() -> None:

@@ -12,6 +12,7 @@ import pytest
 from patternmill.conformance.checks import AT_ONCE, CHECKS, CheckOutcome
 from patternmill.conformance.session import UNKNOWN_ID
 from patternmill.errors import ServiceStopped
+from patternmill.planning.unstated import UNSTATED
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from tests.unit.conformance.whole_service import Asked, Departure, WholeService, answered, checked, refused
 
@@ -145,11 +146,16 @@ def test_conforming_service_has_no_deviation() -> None:
 
 
 def test_refinement_that_is_not_repeatable_is_noted() -> None:
-    """The interface does not promise it."""
-    assert asyncio.run(checked(WholeService(), spend=ENOUGH))["refinement-repeat"][1].startswith("repeatable")
-    other = WholeService(another_for_each("refine/recolor", "refinement"))
-    outcome, detail = asyncio.run(checked(other, spend=ENOUGH))["refinement-repeat"]
-    assert outcome is CheckOutcome.NOTED and detail.startswith("not repeatable")
+    """The interface does not promise it; the operations file may, and is then wrong."""
+    _, detail = asyncio.run(checked(WholeService(), spend=ENOUGH))["refinement-repeat"]
+    assert detail.startswith("repeatable")
+    for unstated, outcome in (
+        (UNSTATED, CheckOutcome.NOTED),
+        (UNSTATED.model_copy(update={"repeatable": True}), CheckOutcome.FAILED),
+    ):
+        other = WholeService(another_for_each("refine/recolor", "refinement"))
+        found, detail = asyncio.run(checked(other, spend=ENOUGH, unstated=unstated))["refinement-repeat"]
+        assert found is outcome and detail.startswith("not repeatable")
 
 
 def test_repeat_that_is_refused_is_noted() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from patternmill.conformance.checks import CheckOutcome, check_lines
 from patternmill.conformance.session import Session
+from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
 CATEGORY = {"categoryId": "cat-1", "name": "Mug", "options": [{"name": "size", "values": ["11oz", "15oz"]}]}
@@ -138,7 +139,9 @@ class WholeService:
         return answered(200, self._checkouts.setdefault(body["requestId"], checkout))
 
 
-async def checked(service: WholeService, *, spend: int = 0) -> dict[str, tuple[CheckOutcome, str]]:
+async def checked(
+    service: WholeService, *, spend: int = 0, unstated: Unstated = UNSTATED
+) -> dict[str, tuple[CheckOutcome, str]]:
     """How each check ended."""
-    session = Session(service.request, spend, sleep=service.sleep)
+    session = Session(service.request, spend, unstated=unstated, sleep=service.sleep)
     return {name: (outcome, detail) async for name, outcome, detail in check_lines(session)}
