@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -111,9 +111,26 @@ def _require_web(cell: str, place: ReferencePlace) -> None:
 
 
 def _is_public(host: str) -> bool:
-    """Whether every address that the host has now is one of the public internet."""
-    addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
-    return bool(addresses) and all(ip_address(str(one)).is_global for one in addresses)
+    """Whether every address that the host has now is one of the public internet.
+
+    A host with `%` is none: what opens the address decodes it, and what resolves it does not.
+    """
+    if "%" in host:
+        return False
+    addresses = {ip_address(str(entry[4][0])) for entry in socket.getaddrinfo(host, None)}
+    return bool(addresses) and all(map(is_routable, addresses))
+
+
+#: What is given to hosts of IPv6, and in it what leads to an IPv4 address: Teredo and 6to4. NAT64 is outside.
+_UNICAST = ip_network("2000::/3")
+_TUNNELS = (ip_network("2001::/32"), ip_network("2002::/16"))
+
+
+def is_routable(address: IPv4Address | IPv6Address) -> bool:
+    """Whether it is a host's own on the public internet, and leads to no other address."""
+    if not address.is_global or address.is_multicast:
+        return False
+    return address.version == 4 or (address in _UNICAST and not any(address in tunnel for tunnel in _TUNNELS))
 
 
 def is_picture(raw: bytes) -> bool:

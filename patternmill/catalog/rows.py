@@ -266,16 +266,18 @@ def _operation(key: str, cell: str, index: int, name: str) -> str:
 
 #: Before all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-_DANGEROUS = re.compile(r"'*[=+\-@\t\r]")
-_DEFUSED = re.compile(r"'+[=+\-@\t\r]")
+#: Full-width signs too, and behind what a program leaves out before them.
+_FORMULA = r"(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
+_DANGEROUS = re.compile(rf"'*{_FORMULA}")
+_DEFUSED = re.compile(rf"'+{_FORMULA}")
 
 
 def defuse(cell: str) -> str:
     """The cell as it goes into a CSV file, which no spreadsheet runs. `restore(defuse(cell)) == cell` for every cell.
 
-    A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return gets a leading `'`. So does one in which only
-    `'` stand before such a character: else a cell that was `'=x` all along would read back as `=x`. Numbers such as
-    `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to guess.
+    A cell that begins with `=`, `+`, `-`, `@` (full-width or behind spaces and line breaks too), a tab or a carriage return
+    gets a leading `'`. So does one in which only `'` stand before that: else a cell that was `'=x` all along would read
+    back as `=x`. Numbers such as `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to guess.
     """
     return "'" + cell if _DANGEROUS.match(cell) else cell
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
 from patternmill.catalog import reference_files
 from patternmill.catalog.extras import Picture, Unreadable
-from patternmill.catalog.reference_files import ReferencePlace, is_picture, read_references
+from patternmill.catalog.reference_files import ReferencePlace, is_picture, is_routable, read_references
 from patternmill.errors import ConfigurationError
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
@@ -92,11 +93,33 @@ def test_other_addresses_are_refused(cell: str, place: ReferencePlace) -> None:
     assert "no http(s) address" in message(cell, place)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.0.0.5", "169.254.169.254", "[::1]"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "10.0.0.5",
+        "169.254.169.254",
+        "[::1]",
+        "[::ffff:8.8.8.8]",
+        "[64:ff9b::a00:5]",
+        "[64:ff9b:1::a9fe:a9fe]",
+        "[2002:a00:5::1]",
+        "[2001:0:a00:5::1]",
+        "224.0.0.1",
+        "8%2e8.8.8",
+        "x%2ey.example.com",
+    ],
+)
 def test_private_host_is_refused_for_a_deployment(host: str, tmp_path: Path) -> None:
     public = ReferencePlace(tmp_path, public_only=True)
     assert "public internet" in message(f"http://{host}:9/a.png?token=hush", public)
     assert "hush" not in message(f"http://{host}:9/a.png?token=hush", public)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::6810:84e5"])
+def test_hosts_of_the_public_internet_are_routable(address: str) -> None:
+    assert is_routable(ip_address(address))
 
 
 def test_own_host_of_the_catalog_is_allowed(tmp_path: Path) -> None:

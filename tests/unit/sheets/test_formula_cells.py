@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.rows import defuse, restore
 
-CELLS = st.one_of(st.text(), st.from_regex(r"'{0,4}[=+\-@\t\r'0-9]?.{0,4}", fullmatch=True))
+CELLS = st.one_of(
+    st.text(), st.from_regex(r"'{0,4}[ \n\u00a0]{0,2}[=+\-@＝＋－＠\t\r'0-9]?.{0,4}", fullmatch=True)
+)
 
 
 @given(CELLS)
@@ -19,7 +21,8 @@ def test_defused_cell_is_restored(cell: str) -> None:
 
 @given(CELLS)
 def test_no_defused_cell_begins_like_a_formula(cell: str) -> None:
-    assert not defuse(cell).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not defuse(cell).lstrip().startswith(tuple("=+-@＝＋－＠"))
+    assert not defuse(cell).startswith(("\t", "\r"))
 
 
 @given(CELLS, CELLS)
@@ -39,7 +42,12 @@ def test_different_cells_stay_different(one: str, other: str) -> None:
         ("''", "''"),
         ("plain", "plain"),
         ("", ""),
-        (" =x", " =x"),
+        (" =x", "' =x"),
+        ("\n=x", "'\n=x"),
+        ("' =x", "'' =x"),
+        ("＝x", "'＝x"),
+        ("＠SUM(A1)", "'＠SUM(A1)"),
+        ("a\n=x", "a\n=x"),
     ],
 )
 def test_only_formulas_are_defused(cell: str, written: str) -> None:
