@@ -197,9 +197,11 @@ def _change(question: Question) -> str:
         return f"{shown(value)} is missing, and only {shown(suggestion)} is offered: fill it in"
     if question.code in (RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION):
         return f"column {shown(question.first.column or value)} -> {shown(suggestion)}"
-    if question.code in (RowCode.MOJIBAKE, RowCode.UNSAFE_CHARACTERS):
+    if question.code is RowCode.UNSAFE_CHARACTERS:
         was, meant = contrasted(value, suggestion, 30)
-        return f"garbled text, {was} -> {meant}" + (" and the like" if len(question.problems) > 1 else "")
+        return f"invisible characters, {was} -> {meant}" + (
+            " and the like" if len(question.problems) > 1 else ""
+        )
     return f"{shown(question.first.column or '')} {shown(value)} -> {shown(suggestion)}"
 
 
@@ -207,8 +209,6 @@ def _fault(question: Question) -> str:
     value = question.first.value or ""
     if question.code is RowCode.REPEATED_HEADER:
         return "the header once more"
-    if question.code is RowCode.TOTALS_ROW:
-        return f"totals ({shown(value)}), not a product"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} has to be chosen"
     if question.code is RowCode.EMPTY_CATEGORY:

@@ -39,7 +39,7 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
 
     With --fix each wrong word is asked about once, however many rows have it, and the answers are written into a copy
-    next to FILE (spring.corrected.csv, or .xlsx with its formats); FILE stays as it is. --fix --yes asks nothing, and
+    next to FILE (spring.corrected.csv); FILE stays as it is. --fix --yes asks nothing, and
     corrects only what can mean nothing else.
 
     \b

@@ -39,8 +39,6 @@ class CatalogFile:
     layout: SheetLayout | None = None
     #: By row number: cells that are displayed otherwise than they are.
     faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
-    #: By number: rows that a person crossed out, with a line through their sku or prompt.
-    struck: frozenset[int] = field(default_factory=frozenset, repr=False)
     #: In sentences: what a person may not expect of how it was read.
     notes: tuple[str, ...] = ()
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.garbled_text import mojibake_finding, unfit_finding
 from patternmill.catalog.offer import Nearest, Offer
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
 from patternmill.catalog.selections import did_you_mean, offered
-from patternmill.catalog.slips import error_finding
+from patternmill.catalog.slips import error_finding, unfit_finding
 from patternmill.text import shown
 
 #: Next to the names of refinements in what the service may lack.
@@ -152,8 +151,7 @@ class ExtraColumns:
         column = self._header[index]
         if why := self._extras.unavailable.get(operation):
             return _unavailable(column, why)
-        fault = mojibake_finding(column, cell) or error_finding(column, cell)
-        return fault or read_refinement(operation, tidy(cell), column)
+        return error_finding(column, cell) or read_refinement(operation, tidy(cell), column)
 
 
 def _unavailable(column: str, why: str) -> Finding:

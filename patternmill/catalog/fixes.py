@@ -22,7 +22,7 @@ _ALIKE = 0.83
 #: Rows of an unknown category that are compared with what the categories offer.
 _MOST_COMPARED = 200
 #: Each cell has a text of its own, and its own correction; they are one question.
-_OF_EACH_CELL = frozenset({RowCode.MOJIBAKE, RowCode.UNSAFE_CHARACTERS})
+_OF_EACH_CELL = frozenset({RowCode.UNSAFE_CHARACTERS})
 #: What is replaced by another text, of those that are offered.
 _OF_A_CHOICE = frozenset(
     {
@@ -35,7 +35,7 @@ _OF_A_CHOICE = frozenset(
     }
 )
 #: The whole row is none of the catalog's: its cells are emptied.
-OF_A_ROW = frozenset({RowCode.REPEATED_HEADER, RowCode.TOTALS_ROW})
+OF_A_ROW = frozenset({RowCode.REPEATED_HEADER})
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
 #: What is wrong with options cannot be judged where these are wrong.
@@ -235,6 +235,8 @@ def _fitting_category(checked: CheckedCatalog, problems: Sequence[Problem]) -> s
     if offer is None or problems[0].code is not RowCode.UNKNOWN_CATEGORY or problems[0].suggestion:
         return None
     rows = _cells_of(file, [problem.line for problem in problems[:_MOST_COMPARED]]).values()
+    if any(len(cells) < len(file.header) for cells in rows):
+        return None
     chosen = {read_choices(cells, file.columns, file.header)[0] for cells in rows}
     if not all(chosen):
         return None

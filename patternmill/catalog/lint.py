@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges
-from patternmill.catalog.option_columns import is_note
-from patternmill.catalog.order_marks import unwanted
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row, column_letter, header_key
-from patternmill.catalog.slips import has_markup, is_date, is_doubtful
+from patternmill.catalog.rows import Row, header_key
+from patternmill.catalog.slips import is_doubtful
 from patternmill.text import money, more, plural, shown
 
 #: The column in which `ok` leaves a row out.
@@ -23,8 +20,8 @@ SILENCED_BY = "note:lint"
 _OK = re.compile(r"\bok(?:ay)?\b", re.IGNORECASE)
 _MOST_SPELLINGS = 5
 _MOST_FINDINGS = 10
-#: More skus like dates than these, in more than half of the rows, are meant.
-_FEW_DATES = 2
+#: What a program leaves of a character that it could not read.
+_LOST = "\ufffd"
 
 _PUNCTUATION = "!\"'()*,-./:;?[\\]_`{|}~"
 _AS_SPACES = str.maketrans(dict.fromkeys(_PUNCTUATION + "\u00ab\u00bb\u2039\u203a\u00bf\u00a1", " "))
@@ -59,8 +56,6 @@ class Lint:
     #: That would not be bought.
     patterns: int = 0
     is_spelling: bool = False
-    #: The sheet says that its rows are not to be ordered.
-    is_mark: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As `check --json` has it."""
@@ -76,27 +71,14 @@ def find_lint(
     checked: CheckedCatalog,
     price: PatternPrice,
     buys: Callable[[Row], bool] = lambda row: True,
-    makes: Callable[[Row], bool] = lambda row: True,
 ) -> tuple[Lint, ...]:
-    """Rows that are not to be ordered, then the rest; of both the dearest first.
-
-    `buys`: whether a row's pattern would be bought; a finding that saves nothing is none. `makes`: of its product.
-    """
+    """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none."""
     column = _silencing_column(checked)
     rows = (
         [row for row in checked.rows if not _is_silenced(row, column)] if column is not None else checked.rows
     )
-    layout = checked.file.layout
-    # In a workbook, and in JSON, a day is no text: a text like one was typed.
-    is_text_file = layout is None or layout.delimiter is not None
-    dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
-    found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
-    unwanted_rows = _unwanted(rows, checked, price, buys, makes)
-    return (*_dearest_first(unwanted_rows), *_dearest_first(found))
-
-
-def _dearest_first(found: Iterable[Lint]) -> list[Lint]:
-    return sorted(found, key=lambda one: -one.patterns)
+    found = [*_spellings(rows, price, buys), *_placeholders(rows, price, buys), *_garbled(rows, buys)]
+    return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
 def lint_lines(found: Sequence[Lint]) -> Iterator[str]:
@@ -115,16 +97,13 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
     """The same in a sentence, with counts."""
     if not found:
         return None
-    marked = len({line for one in found if one.is_mark for line in one.lines})
     spelled = sum(one.is_spelling for one in found)
-    parts = [f"{plural(marked, 'row')} marked as not to be ordered"] if marked else []
-    parts += [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    rest = sum(not one.is_mark and not one.is_spelling for one in found)
+    parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
+    rest = len(found) - spelled
     parts += [f"{rest:,} other" if parts else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
-    named = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    return f"Worth a look: {named}{saving}; `patternmill check` lists them."
+    return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."
 
 
 def _silencing_column(checked: CheckedCatalog) -> int | None:
@@ -211,87 +190,25 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
     yield Lint(what, advice, lines, len(prompts))
 
 
-@dataclass(frozen=True)
-class _Marked:
-    """Rows that are not to be ordered, by what a person sees in the sheet and nobody reads."""
-
-    rows: Sequence[Row]
-    message: str
-    reason: str
-    #: What is quoted of a row.
-    text: Callable[[Row], str]
-
-
-def _marked(rows: Sequence[Row], file: CatalogFile) -> Iterator[_Marked]:
-    if file.struck:
-        struck = [row for row in rows if row.line in file.struck]
-        yield _Marked(
-            struck, "Struck through in the worksheet", "Formatting is not read", lambda row: row.sku
-        )
-    # The results of an earlier run are none of the carried columns.
-    for index in file.columns.carried:
-        header = file.header[index]
-        # A shop's `Status` is read as `note:Status`.
-        name = header.partition(":")[2].strip() if is_note(header) else header.strip()
-        marks = unwanted(name, Counter(row.cells[index] for row in rows))
-        if marks:
-            marked = [row for row in rows if row.cells[index] in marks]
-            column = shown(name) if name else column_letter(index)
-            message = f"Marked as not to be ordered by the column {column}"
-            yield _Marked(marked, message, "The column is not read", partial(_cell, index))
-
-
-def _cell(index: int, row: Row) -> str:
-    return row.cells[index]
-
-
-def _unwanted(
-    rows: Sequence[Row],
-    checked: CheckedCatalog,
-    price: PatternPrice,
-    buys: Callable[[Row], bool],
-    makes: Callable[[Row], bool],
-) -> Iterator[Lint]:
-    for marked in _marked(rows, checked.file):
-        new = [row for row in marked.rows if buys(row) or makes(row)]
-        if not new:
-            continue
-        lines = tuple(row.line for row in new)
-        left_out = set(lines)
-        others = {_pattern(row) for row in checked.rows if row.line not in left_out}
-        saved = len({_pattern(row) for row in new if buys(row)} - others)
-        what = f"{marked.message}, in {_rows(lines)}: {_named(dict.fromkeys(map(marked.text, new)))}"
-        saving = f" to save {price.of(saved)}" if saved else ""
-        which = "row" if len(lines) == 1 else "rows"
-        advice = f"{marked.reason}, and the {which} would be bought. Delete the {which}{saving}."
-        yield Lint(what, advice, lines, saved, is_mark=True)
-
-
-def _pattern(row: Row) -> tuple[str, str | None, str | None]:
-    return row.prompt, row.model, row.reference
-
-
-def _dates(rows: Sequence[Row], count: int, makes: Callable[[Row], bool]) -> Iterator[Lint]:
-    """A program that takes `MAY-26` for a day changes a few skus; where most look so, the catalog's do."""
-    dates = [row for row in rows if is_date(row.sku)]
-    new = [row for row in dates if makes(row)]
-    if not new or (len(dates) > _FEW_DATES and 2 * len(dates) > count):
+def _garbled(rows: Sequence[Row], buys: Callable[[Row], bool]) -> Iterator[Lint]:
+    """Prompts and skus that some program read in the wrong encoding, and saved like that."""
+    unusual = [row for row in rows if not (row.prompt.isascii() and row.sku.isascii())]
+    if not unusual:
         return
-    lines = tuple(row.line for row in new)
-    what = f"{'Sku' if len(new) == 1 else 'Skus'} like a date, in {_rows(lines)}: {_named(row.sku for row in new)}"
-    advice = (
-        "A spreadsheet may have made a day of it: type it again in a column formatted as Text. Once products are "
-        "made, another sku is another product."
-    )
-    yield Lint(what, advice, lines)
+    # Slow to import, and few catalogs have other letters.
+    from ftfy import fix_encoding
 
-
-def _markup(rows: Sequence[Row], buys: Callable[[Row], bool]) -> Iterator[Lint]:
-    found = [row for row in rows if has_markup(row.prompt) and buys(row)]
+    found = {
+        row.line: text
+        for row in unusual
+        for text in (row.sku, row.prompt)
+        if (_LOST in text or fix_encoding(text) != text) and buys(row)
+    }
     if found:
-        lines = tuple(row.line for row in found)
-        what = f"HTML in the prompt, in {_rows(lines)}: {_named(dict.fromkeys(row.prompt for row in found))}"
-        yield Lint(what, "It is sent as it is: write the text alone.", lines)
+        texts = dict.fromkeys(found.values())
+        what = f"Text that was saved in the wrong encoding, in {_rows(tuple(found))}: {_named(texts)}"
+        meant = _named(fix_encoding(text) for text in texts)
+        yield Lint(what, f"It may have been {meant}: write that, and save the file as UTF-8.", tuple(found))
 
 
 def _rows(lines: Sequence[int]) -> str:

@@ -65,12 +65,6 @@ class OptionColumns:
                 found.append((None, self._finding(index, message, "selections")))
         return found
 
-    def like_options(self, cells: tuple[str, ...]) -> Iterator[WrittenSelection]:
-        """What the row would choose by carried columns that have the name of a common option."""
-        for index in self._common:
-            if not is_blank(cells[index]):
-                yield WrittenSelection(self._file.header[index], self._names[index], cells[index])
-
     def fill_in(self, category: Category | None, option: Option) -> str:
         """How a row of the category chooses an option that it does not choose yet."""
         header = self._header_of(category, option) if category is not None else None

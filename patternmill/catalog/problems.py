@@ -64,13 +64,11 @@ class RowCode(StrEnum):
     UNREADABLE_REFERENCE = "unreadable_reference"
     UNSAFE_CHARACTERS = "unsafe_characters"
     NOT_IN_RUN = "not_in_run"
-    MOJIBAKE = "mojibake"
     NOT_TEXT = "not_text"
     SPREADSHEET_ERROR = "spreadsheet_error"
     NUMBER_AS_SHOWN = "number_as_shown"
     PLACEHOLDER = "placeholder"
     REPEATED_HEADER = "repeated_header"
-    TOTALS_ROW = "totals_row"
 
 
 #: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.

@@ -23,7 +23,7 @@ from patternmill.errors import ConfigurationError, InputRefused, PatternmillErro
 from patternmill.text import plain
 
 #: One address inside another, as fsspec has them.
-_CHAIN = re.compile(r"::(?=[\w+.-]*:)")
+_CHAIN = re.compile(r"::(?=[\w+.-]+:/)")
 _WEB = frozenset({"http", "https"})
 _LONGEST_PATH = 1000
 #: What is read and written through fsspec. `memory` is this process alone.
@@ -46,7 +46,10 @@ def shown_address(address: str) -> str:
     """The address without what may be secret in it: user, password, query, fragment."""
     if not is_remote(address):
         return address
-    parts = urlsplit(_CHAIN.split(address)[0])
+    try:
+        parts = urlsplit(_CHAIN.split(address)[0])
+    except ValueError:
+        return f"{_scheme(address)}://…"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

@@ -7,10 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
-from patternmill.catalog.any_category import AnyCategory
 from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
-from patternmill.catalog.garbled_text import mojibake_finding, unfit_finding
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
@@ -21,8 +19,9 @@ from patternmill.catalog.selections import WrittenSelection, did_you_mean, offer
 from patternmill.catalog.slips import (
     error_finding,
     placeholder_finding,
+    repeated_header_finding,
     shortened_number_finding,
-    stray_row_finding,
+    unfit_finding,
 )
 from patternmill.text import shown
 
@@ -126,14 +125,13 @@ class _RowChecker:
         self._other_columns = OptionColumns(
             file, lambda cell: self._resolve_category(cell).category, self._nearest
         )
-        self._any_category = AnyCategory(offer, self._nearest)
         selections = file.columns.selections
         options = [column.index for column in file.columns.options] if selections is None else [selections]
         self._choice_cells = (file.columns.category, *options)
         self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
-        if stray := stray_row_finding(record.cells, self._header, self._columns):
+        if stray := repeated_header_finding(record.cells, self._header, self._columns):
             return _refused(record, "", [stray])
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
@@ -203,8 +201,6 @@ class _RowChecker:
             return chosen, chosen.findings
         elsewhere = frozenset(name for name, _ in misplaced if name)
         findings = [finding for _, finding in misplaced]
-        if known is None and category.finding is not None:
-            findings += self._any_category.values(self._other_columns.like_options(cells))
         if category.category is None and known is not None:
             findings = [_if_meant(finding, known) for finding in findings]
         return chosen, [*self._choose(cells, category, elsewhere).findings, *findings]
@@ -225,9 +221,7 @@ class _RowChecker:
         choices, misread = read_choices(cells, self._columns, self._header)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
-        if known is None and category.finding is not None:
-            mismatched = tuple(self._any_category.findings(choices))
-        elif category.category is None and known is not None:
+        if category.category is None and known is not None:
             mismatched = tuple(_if_meant(finding, known) for finding in mismatched)
         written = {tidy(one.option): tidy(one.value) for one in choices}
         return _Chosen(
@@ -281,8 +275,7 @@ class _RowChecker:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
             return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
-        fault = mojibake_finding(column, cell) or error_finding(column, cell)
-        if fault := fault or placeholder_finding(column, prompt):
+        if fault := error_finding(column, cell) or placeholder_finding(column, prompt):
             return [fault]
         if len(prompt) <= self._prompt_limit:
             return []

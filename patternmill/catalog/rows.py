@@ -275,9 +275,10 @@ _DEFUSED = re.compile(rf"'+{_FORMULA}")
 def defuse(cell: str) -> str:
     """The cell as it goes into a CSV file, which no spreadsheet runs. `restore(defuse(cell)) == cell` for every cell.
 
-    A cell that begins with `=`, `+`, `-`, `@` (full-width or behind spaces and line breaks too), a tab or a carriage return
+    A cell that begins with `=`, `+`, `-`, `@` (full-width or behind spaces and lines too), a tab or a carriage return
     gets a leading `'`. So does one in which only `'` stand before that: else a cell that was `'=x` all along would read
-    back as `=x`. Numbers such as `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to guess.
+    back as `=x`. Numbers such as `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to
+    guess.
     """
     return "'" + cell if _DANGEROUS.match(cell) else cell
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from patternmill.catalog.garbled_text import unfit_finding
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import Columns, tidy
+from patternmill.catalog.slips import unfit_finding
 from patternmill.text import shown
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -128,20 +128,15 @@ def _matched(
     found = category.find_option(name)
     if found is None:
         names = tuple(option.name for option in category.options)
-        return unknown_option(choice.column, name, f"category {shown(category.name)}", names, nearest)
+        message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
+        near = nearest.find(name, names)
+        remedy = did_you_mean(near, "leave its cell empty")
+        return Finding(choice.column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
     spelling, option = found
     offered_value = option.find_value(value)
     if offered_value is None:
         return _unknown_value(choice.column, option, value, nearest)
     return spelling, offered_value if option.values is not None else normalised(value)
-
-
-def unknown_option(column: str, name: str, whose: str, names: tuple[str, ...], nearest: Nearest) -> Finding:
-    """`names`: of the options that `whose`, a category or all of them, has."""
-    message = f"unknown option {shown(name)} for {whose}; {offered(names)}"
-    near = nearest.find(name, names)
-    remedy = did_you_mean(near, "leave its cell empty")
-    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:

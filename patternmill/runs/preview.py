@@ -111,10 +111,7 @@ def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lin
     """Of what the plan would buy."""
     rows = [(row.entry.record.line, row) for row in plan.rows if row.product is not None]
     buying = {line for line, row in rows if plan.items[plan.first_pattern(row)].reason in TO_BUY}
-    making = {line for line, row in rows if row.product and plan.items[row.product].reason in TO_BUY}
-    if not buying and not making:
-        return ()
-    return find_lint(checked, price, lambda row: row.line in buying, lambda row: row.line in making)
+    return find_lint(checked, price, lambda row: row.line in buying) if buying else ()
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:

@@ -53,7 +53,6 @@ def test_one_question_for_all_rows_with_a_word() -> None:
         ("A,b,Mug,\uff11\uff11\uff4f\uff5a,,", True),
         ("A,b,\uff2d\uff55\uff47,11oz,,", True),
         ("A,b,Mug,\uff11\uff12oz,,", False),
-        ("A,L\u00c3\u00bcneburg heath,Mug,,,", True),
     ],
     ids=[
         "letters",
@@ -64,7 +63,6 @@ def test_one_question_for_all_rows_with_a_word() -> None:
         "full width",
         "full-width letters",
         "another full-width digit",
-        "garbled",
     ],
 )
 def test_only_what_can_mean_nothing_else_is_certain(row: str, certain: bool) -> None:
@@ -129,19 +127,20 @@ def test_column_that_looks_like_an_option_is_renamed() -> None:
 
 
 def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
-    """Also where a column is added to the others."""
+    """Also where a column is added to the others; one that ends too early may have an unknown category too."""
+    assert questions(found("A,,Pillow\n")) is not None
     result = fixed_by("A,b,Cushion\nB,b\n", "linen", header="sku,prompt,category")
     assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b")]
 
 
 def test_rows_that_are_none_are_left_out() -> None:
     """One question for all of a kind; the others keep their numbers."""
-    text = f"A,b,Mug,,,\n{HEADER}\nB,b,Mugg,,,\n{HEADER}\nSumme,,,,,2\n"
+    text = f"A,b,Mug,,,\n{HEADER}\nB,b,Mugg,,,\n{HEADER}\n"
     asked = [(one.code, one.lines, sure_row(one)) for one in questions(found(text))]
-    assert (RowCode.REPEATED_HEADER, (3, 5), True) in asked and (RowCode.TOTALS_ROW, (6,), True) in asked
-    result = fixed_by(text, NOTHING, "Mug", NOTHING)
+    assert (RowCode.REPEATED_HEADER, (3, 5), True) in asked
+    result = fixed_by(text, NOTHING, "Mug")
     assert [record.line for record in result.checked.file.records] == [2, 4]
-    assert (result.checked.refused_count, result.checked.file.blank_rows) == (0, 3)
+    assert (result.checked.refused_count, result.checked.file.blank_rows) == (0, 2)
 
 
 def sure_row(question: Question) -> bool:

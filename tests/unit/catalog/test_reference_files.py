@@ -117,6 +117,10 @@ def test_private_host_is_refused_for_a_deployment(host: str, tmp_path: Path) -> 
     assert "hush" not in message(f"http://{host}:9/a.png?token=hush", public)
 
 
+def test_malformed_address_is_refused(place: ReferencePlace) -> None:
+    assert "cannot be read" in message("http://[64:ff9b/a.png", place)
+
+
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::6810:84e5"])
 def test_hosts_of_the_public_internet_are_routable(address: str) -> None:
     assert is_routable(ip_address(address))

@@ -9,29 +9,8 @@ from patternmill.catalog.slips import is_doubtful
 
 from .samples import HEADER, OFFER, catalog, checked, checked_row, codes
 
-ERRORS = [
-    "#REF!",
-    "#NAME?",
-    "#N/A",
-    "#NV",
-    "#WERT!",
-    "#BEZUG!",
-    "#DIV/0!",
-    "#VALEUR!",
-    "#\u00a1REF!",
-    "#\u00bfNOMBRE?",
-]
-ERRORS += [
-    "#RIF!",
-    "#N/D",
-    "#ADR!",
-    "#\u0417\u041d\u0410\u0427!",
-    "#SAYI/0!",
-    "#GETTING_DATA",
-    "Err:502",
-    "########",
-    " #REF! ",
-]
+ERRORS = ["#REF!", "#NAME?", "#N/A", "#NV", "#WERT!", "#DIV/0!", "#VALEUR!", "#\u00a1REF!", "#GETTING_DATA"]
+ERRORS += ["Err:502", "########", " #REF! "]
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -137,92 +116,32 @@ def test_doubtful_prompts_are_known(prompt: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        *("2026-05-01", "12.03.2026", "3/12/26", "03-Apr", "May-26", "12. Mrz"),
-        *("=SUM(A1:A3)", '=VLOOKUP("a",A:B,2,0)', "Loading...", "undefined", "n/v"),
-    ],
-)
-def test_what_spreadsheets_write_for_a_text_is_doubtful(prompt: str) -> None:
-    """As CSV has it: a date that was a word or a range, a formula, a value that was not there yet."""
-    assert is_doubtful(prompt)
-
-
-@pytest.mark.parametrize("prompt", ["1920-30", "May", "12/2", "5-7-5", "11-heron", "= and (", "may-flower"])
-def test_other_numbers_and_signs_are_not_doubtful(prompt: str) -> None:
-    assert not is_doubtful(prompt)
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    ["b", "a test of courage", "herons [blue]", "none of the above birds", "12 herons", "prompt 012"],
-)
-def test_other_prompts_are_not_doubtful(prompt: str) -> None:
-    assert not is_doubtful(prompt)
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
         *(
             "=B2",
             "=$B$2",
-            "=Sheet1!B2",
             "='Spring list'!B2",
-            "=B2&C2",
             '=B2&", blue"',
             "=A1:A3",
             "=+B2",
             "+B2",
-        ),
-        *(
             '="herons "&C2',
-            "=$Liste.B2",
             "=GLÄTTEN(B2)",
-            "=concat(a1;b1)",
-            f"=CONCATENATE(B2,{'C2,' * 30}D2)",
         ),
-        *(
-            "DO NOT ORDER",
-            "do not order - blue herons",
-            "Don\u2019t order!",
-            "nicht bestellen",
-            "ne pas commander",
-        ),
-        *(
-            "cancelled",
-            "CANCELED.",
-            "storniert",
-            "annulé",
-            "discontinued",
-            "deleted",
-            "on hold",
-            "skip",
-            "draft",
-        ),
-        *(
-            "not applicable",
-            "k.A.",
-            "keine",
-            "ohne Muster",
-            "no pattern",
-            "aucun",
-            "ninguno",
-            "nessuno",
-            "n.v.t.",
-        ),
+        f"=CONCATENATE(B2,{'C2,' * 30}D2)",
         *("https://example.com/herons", "http://x.test/" + "a" * 90 + ".png", "www.example.com/herons.jpg"),
         *(
             "herons.png",
             "HERONS 2.JPG",
+            "1.png",
             "prints/herons_v2.tif",
             "C:\\prints\\herons.psd",
-            "logo.ai",
             "brief.docx",
         ),
         *("1", "12", "007", "#12", "3.5", "1 234"),
     ],
 )
 def test_what_describes_no_pattern_is_doubtful(prompt: str) -> None:
-    """A formula that was typed as text, a note to a colleague, an address, a file, a number: few are meant."""
+    """A formula that was typed as text, an address, a file, a number: few are meant."""
     assert is_doubtful(prompt)
 
 
@@ -230,46 +149,35 @@ def test_what_describes_no_pattern_is_doubtful(prompt: str) -> None:
     "prompt",
     [
         *(
+            "b",
+            "a test of courage",
+            "herons [blue]",
+            "none of the above birds",
+            "12 herons",
+            "prompt 012",
+            "1970s",
+        ),
+        *(
             "No. 5 roses",
-            "1920s art deco fans",
-            "3 herons",
             "100% wool plaid",
             "24/7",
             "007 in gold",
             "#LOVE!",
+            "1920-30",
+            "May",
+            "12/2",
+            "11-heron",
         ),
-        *(
-            "=) smiling faces",
-            "+ and - signs",
-            "a = b",
-            "equals =B2",
-            "++",
-            "B2 bomber",
-            "+plus size dots",
-            "=heart=",
-        ),
+        *("=) smiling faces", "+ and - signs", "= and (", "equals =B2", "++", "B2 bomber", "=heart="),
         *(
             "herons, see example.com",
-            "an order of knights",
-            "cancelled stamps, red ink",
-            "order and chaos",
-            "no herons",
-        ),
-        *(
             "a .png of herons",
-            "herons.png in the style of Morris on a dark blue ground",
             "St. Ives",
-            "Dr. Seuss dots",
-        ),
-        *(
-            "keine Angst, kleine Reiher",
             "skip rope",
             "draft horses",
-            "1970s",
-            "herons, do not make it dark",
-            "route 66",
-            "U2",
+            "order and chaos",
         ),
+        "herons.png in the style of Morris on a dark blue ground",
     ],
 )
 def test_prompts_with_numbers_signs_and_such_words_are_not_doubtful(prompt: str) -> None:
@@ -287,57 +195,16 @@ def test_header_that_is_repeated_is_named_once(row: str) -> None:
     assert str(found.problems[0]).endswith("; delete the row")
 
 
-def test_stray_rows_of_results_are_named_as_before() -> None:
-    """Columns that a run, or a correction, added since have no part in them."""
+def test_repeated_header_of_results_is_named_as_before() -> None:
+    """Columns that a run, or a correction, added since have no part in it."""
     header = "sku,prompt,category,option:size,status,error_code,error,run"
-    found = checked(
-        f"{header}\nsku,prompt,category,,refused,repeated_header,x,r\nSumme,,,,refused,totals_row,x,r\n"
-    )
-    assert codes(found) == {2: ["repeated_header"], 3: ["totals_row"]}
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "Summe,,,,,24",
-        "Summe:,24,,,,",
-        ",,Gesamt,,,",
-        ",Total: 24,,,,",
-        'Gesamtsumme,,,,,"1.240,00 €"',
-        "Grand Total,,,$12.50,100 %,EUR 3",
-        "合計,,,,,24 個",
-        "Subtotal",
-        "Total,24",
-        "Sous-total,,,,,24 pcs.",
-    ],
-)
-def test_rows_of_totals_are_named_once(row: str) -> None:
-    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\n")
-    assert codes(found) == {3: ["totals_row"]}
-
-
-@pytest.mark.parametrize(
-    ("row", "code"),
-    [
-        ("Total,24,Mug,,,", None),
-        ("Total,24,12,,,", "unknown_category"),
-        ("Summe,herons,,,,", "empty_category"),
-        ("A,total,,,,", "empty_category"),
-        ("12,,,,,", "empty_prompt"),
-        ("sku,prompt,category,option:size,option:fabric,x", "unknown_category"),
-    ],
-)
-def test_rows_of_products_are_no_totals(row: str, code: str | None) -> None:
-    found = checked_row(row).problems
-    assert (code is None and not found) or code in [str(problem.code) for problem in found]
+    found = checked(f"{header}\nsku,prompt,category,,refused,repeated_header,x,r\n")
+    assert codes(found) == {2: ["repeated_header"]}
 
 
 @pytest.mark.parametrize(
     ("prompt", "message", "remedy"),
     [
-        ('"', "does not repeat the prompt of the row above", "write the prompt in this row too"),
-        ("\u3003", "does not repeat", "write the prompt in this row too"),
-        ('-"-', "does not repeat", "write the prompt in this row too"),
         (
             "...",
             "says nothing that could be drawn",

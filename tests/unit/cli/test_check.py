@@ -104,14 +104,14 @@ def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
 
 
 NAMES = "sku;Prompt text;category;option:size;option:paper"
-TOTALS = f"{NAMES}\nA;herons;Poster;A3;matte\n{NAMES}\nB;ferns;Poster;A3;matte\nSumme;;2\n"
+REPEATED = f"{NAMES}\nA;herons;Poster;A3;matte\n{NAMES}\nB;ferns;Poster;A3;matte\n"
 
 
-def test_headers_and_totals_are_left_out(
+def test_repeated_headers_are_left_out(
     home: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Asked once of each kind; Enter is a yes, and the copy is right."""
-    Path("herbst.csv").write_text(TOTALS, encoding="utf-8")
+    Path("herbst.csv").write_text(REPEATED, encoding="utf-8")
     answers += ["y"]
     assert main.run(["check", "herbst.csv", "--fix"]) == 0
     shown = capsys.readouterr().out
