@@ -65,7 +65,7 @@ class Shop:
         ended = self.room.run(*options)
         assert ended.code == code, ended.output
         assert self.evidence.faults(all_made=False) == []
-        with open_ledger(Settings(_env_file=None, home=self.room.folder / "home")) as ledger:
+        with open_ledger(Settings(home=self.room.folder / "home")) as ledger:
             assert list(problems(ledger)) == []
         return Counter(self.evidence.statuses)
 
