@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
-from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
     Accepted,
@@ -63,9 +62,6 @@ class Service:
     on_create: dict[str, list[CreateEnd]] = field(default_factory=lambda: defaultdict(list))
     on_follow: dict[str, list[JobEnd]] = field(default_factory=lambda: defaultdict(list))
     offer: Offer = OFFER
-    #: Reports that arrived, and what the next ones are answered; then all is well.
-    reports: list[FeedbackReport] = field(default_factory=list)
-    on_report: list[DeliveryState] = field(default_factory=list)
     #: Called with each create that reached the service, and before each end of a job is answered.
     at_create: Callable[[Create], None] = lambda create: None
     at_job_end: Callable[[str], None] = lambda name: None
@@ -166,13 +162,6 @@ class FakeStudioApi:
     async def _pause(self) -> None:
         for _ in range(self._chance.randrange(4) if self._chance else 1):
             await asyncio.sleep(0)
-
-    async def send_feedback(self, report: FeedbackReport) -> Delivery:
-        await self._pause()
-        state = self.service.on_report.pop(0) if self.service.on_report else DeliveryState.SENT
-        if state in (DeliveryState.SENT, DeliveryState.IN_DOUBT):
-            self.service.reports.append(report)
-        return Delivery(state, f"It is {state}.")
 
     def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """It says nothing that this would decide about."""
