@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from getpass import getuser
@@ -19,9 +19,11 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
 
 if TYPE_CHECKING:
+    from patternmill.errors import PatternmillError
+    from patternmill.identifiers import RequestId
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.reports.unsettled import Unsettled
-    from patternmill.runs.settlement import SettledBatch, SettlementFilter
+    from patternmill.runs.settlement import SettlementFilter
     from patternmill.service.jobs import Job
     from patternmill.settings import Settings
 
@@ -233,8 +235,8 @@ def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: 
     if not options.yes and not confirmed(question, "Not decided"):
         return EXIT_REFUSED
     decision = Decision(options.decisions[0])
-    settled = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=options.who, limit=limit))
-    return _report(settled)
+    left = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=options.who, limit=limit))
+    return _report(len(items) - len(left), left)
 
 
 def _many_lines(
@@ -263,17 +265,17 @@ def _many_lines(
         yield f"To write off: {requests}{price}{booked}; a retry would buy them anew."
 
 
-def _report(settled: SettledBatch) -> int:
-    for item, why in settled.left:
-        echo(f"Left: {item.attempt.request_id}: {why}", err=True)
-    echo(f"{len(settled.decided)} decided, {len(settled.left)} left; the decisions are on record.")
-    if settled.decided:
+def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
+    for request_id, why in left.items():
+        echo(f"Left: {request_id}: {why}", err=True)
+    echo(f"{decided} decided, {len(left)} left; the decisions are on record.")
+    if decided:
         echo("To resume: patternmill retry")
-    if not settled.left:
+    if not left:
         return EXIT_CODES[Outcome.COMPLETED]
-    if not settled.decided and all(isinstance(why, Overlap) for _, why in settled.left):
+    if not decided and all(isinstance(why, Overlap) for why in left.values()):
         return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES] if settled.decided else EXIT_REFUSED
+    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES] if decided else EXIT_REFUSED
 
 
 def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -47,17 +47,19 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
     Raises ConfigurationError for a default model that the service does not list; ServiceStopped when it cannot be
     known what the service has.
     """
-    earlier = await asyncio.to_thread(_earlier_pictures, spec) if file.columns.reference is not None else None
-    place = _place_of(spec, earlier)
+    source, earlier = None, dict[str, Picture]()
+    if file.columns.reference is not None:
+        source, earlier = await asyncio.to_thread(_earlier_pictures, spec)
+    place = _place_of(spec, source)
     read = partial(extras_of, api, spec.settings, file, place, model=spec.model, unstated=spec.unstated)
-    if earlier is None:
+    if source is None:
         return await read()
     if spec.selection is not None:
-        return await read(kept=earlier.pictures)
+        return await read(kept=earlier)
     # A file of an earlier run, which may lie elsewhere: what is not found any more is as it was.
     extras = await read()
     lost = {cell for cell, one in extras.pictures.items() if isinstance(one, Unreadable)}
-    kept = {cell: one for cell, one in earlier.pictures.items() if cell in lost}
+    kept = {cell: one for cell, one in earlier.items() if cell in lost}
     return replace(extras, pictures={**extras.pictures, **kept})
 
 
@@ -117,11 +119,10 @@ def _unknown_default(model: str, models: Offer | None) -> ConfigurationError:
     )
 
 
-def _place_of(spec: RunSpec, earlier: _EarlierPictures | None) -> ReferencePlace:
+def _place_of(spec: RunSpec, source: str | None) -> ReferencePlace:
     """Paths in a file of an earlier run are from the folder of that run's input."""
     address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-    address = earlier.source if earlier is not None else address
-    return reference_place(address, spec.settings, by_deployment=spec.by_deployment)
+    return reference_place(source or address, spec.settings, by_deployment=spec.by_deployment)
 
 
 def reference_place(address: str, settings: Settings, *, by_deployment: bool = False) -> ReferencePlace:
@@ -140,21 +141,13 @@ def reference_place(address: str, settings: Settings, *, by_deployment: bool = F
     )
 
 
-@dataclass(frozen=True)
-class _EarlierPictures:
-    """What the run whose rows come again had read, by the cell, and where its input was."""
-
-    source: str
-    pictures: Mapping[str, Picture]
-
-
-def _earlier_pictures(spec: RunSpec) -> _EarlierPictures | None:
-    """None for a file that is no earlier run's."""
+def _earlier_pictures(spec: RunSpec) -> tuple[str | None, dict[str, Picture]]:
+    """Where the input of the run was whose rows come again, and the pictures that it read, by the cell."""
     record = spec.selection.record if spec.selection is not None else spec.origin
     if record is None:
-        return None
+        return None, {}
     with ledger_if_any(spec.settings) as ledger:
-        return _EarlierPictures(record.source, dict(_pictures_of(ledger, record)) if ledger else {})
+        return record.source, dict(_pictures_of(ledger, record)) if ledger else {}
 
 
 def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:

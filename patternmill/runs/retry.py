@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeVerdict
@@ -75,14 +76,6 @@ class RowFilter:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A row that would fit, and what a later run has made of its sku."""
-
-    sku: str
-    why: str
-
-
-@dataclass(frozen=True)
 class RetrySelection:
     """The rows of a run that a retry works on; all others stay as they are."""
 
@@ -90,7 +83,8 @@ class RetrySelection:
     #: The run's input, from the bytes that the ledger kept.
     file: CatalogFile = field(repr=False)
     rows: tuple[PresentRow, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    #: Rows that would fit, by sku, and what a later run has made of each.
+    left_out: Mapping[str, str] = field(default_factory=dict)
     #: How many other rows have which status.
     others: Mapping[RowStatus, int] = field(default_factory=dict)
 
@@ -113,8 +107,7 @@ class RetrySelection:
         """What is left out and why, at most so many rows."""
         if self.left_out:
             yield f"Left out, because of later runs: {plural(len(self.left_out), 'row')}"
-        for row in self.left_out[:most]:
-            yield f"  {row.sku}: {row.why}"
+        yield from (f"  {sku}: {why}" for sku, why in islice(self.left_out.items(), most))
         yield from more(len(self.left_out), most)
 
     @cached_property
@@ -181,7 +174,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
         record,
         file,
         tuple(row for sku, row in fitting.items() if sku not in superseded),
-        tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
+        {sku: superseded[sku] for sku in fitting if sku in superseded},
         Counter(row.outcome.status for row in present if row.sku not in fitting),
     )
 

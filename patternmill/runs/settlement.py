@@ -129,14 +129,6 @@ def next_runs(
     return waiting, driven
 
 
-@dataclass(frozen=True)
-class SettledBatch:
-    """What came of a decision about many: those decided, and those left as they were, each with the reason."""
-
-    decided: tuple[Unsettled, ...] = ()
-    left: tuple[tuple[Unsettled, PatternmillError], ...] = ()
-
-
 async def settle_many(
     ledger: Ledger,
     items: Sequence[Unsettled],
@@ -146,26 +138,21 @@ async def settle_many(
     by: str,
     limit: timedelta,
     acquire: Acquire = acquire_lease,
-) -> SettledBatch:
+) -> dict[RequestId, PatternmillError]:
     """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
 
-    What has changed meanwhile is left, and so is a catalog that a run drives. A job is named for one attempt alone.
+    Returns why some were left as they were: they have changed meanwhile, or a run drives their catalog.
     """
     assert decision in (Decision.RESEND, Decision.WRITE_OFF), "one job, or result, is of one request"
-    decided: list[Unsettled] = []
-    left: list[tuple[Unsettled, PatternmillError]] = []
+    left: dict[RequestId, PatternmillError] = {}
     for scope, group in groupby(sorted(items, key=_scope), key=_scope):
         shown = [(item, Settlement(item.attempt.request_id, decision, reason, by)) for item in group]
         try:
             async with _lease(ledger, *scope, acquire) as lease:
-                refused = _decide_unchanged(ledger, lease, shown, limit)
+                left |= _decide_unchanged(ledger, lease, shown, limit)
         except Overlap as overlap:
-            refused = {item.attempt.request_id: overlap for item, _ in shown}
-        for item, _ in shown:
-            error = refused.get(item.attempt.request_id)
-            decided += [item] if error is None else []
-            left += [] if error is None else [(item, error)]
-    return SettledBatch(tuple(decided), tuple(left))
+            left |= {item.attempt.request_id: overlap for item, _ in shown}
+    return left
 
 
 def _decide_unchanged(

@@ -78,17 +78,13 @@ def test_rows_have_their_present_status(past: Past) -> None:
     assert "H-2" not in skus(chosen(past, first))
 
 
-def left_out(found: RetrySelection) -> dict[str, str]:
-    return {row.sku: row.why for row in found.left_out}
-
-
 def test_row_changed_by_a_later_run_is_left_out(past: Past) -> None:
     """The content before the edit is not bought from an old run."""
     first = troubled(past)
     later = past.begin(HERON, "H-2,grey herons,Mug,11oz,,", FERN, FOX, OWL, DOE)
     found = chosen(past, first)
     assert "H-2" not in skus(found)
-    assert left_out(found) == {"H-2": f"run {later.record.run_id} asked for it with other content"}
+    assert found.left_out == {"H-2": f"run {later.record.run_id} asked for it with other content"}
 
 
 @pytest.mark.parametrize("partial", [(FERN,), (OWL, DOE), ()])
@@ -100,7 +96,7 @@ def test_partial_run_in_between_restores_no_old_content(past: Past, partial: tup
         past.begin(*partial).end()
     found = chosen(past, first)
     assert skus(found) == (["F-1", "O-1", "D-1"] if DOE in partial else ["F-1", "O-1"])
-    assert set(left_out(found)) == {"H-2", "D-1"} - set(skus(found))
+    assert set(found.left_out) == {"H-2", "D-1"} - set(skus(found))
 
 
 def test_retry_supersedes_no_row(past: Past) -> None:
@@ -109,7 +105,7 @@ def test_retry_supersedes_no_row(past: Past) -> None:
     past.begin("H-2,grey herons,Mug,11oz,,").end()
     again = past.begin(HERON, HERON_MUG, FERN, options={"retry_of": first.record.run_id})
     again.end()
-    assert list(left_out(chosen(past, first))) == list(left_out(chosen(past, again))) == ["H-2"]
+    assert list(chosen(past, first).left_out) == list(chosen(past, again).left_out) == ["H-2"]
 
 
 def refresh_of(past: Past, *rows: str, withheld: int = 0) -> BegunRun:
@@ -125,7 +121,7 @@ def test_row_missing_in_a_later_refresh_is_left_out(past: Past) -> None:
     past.begin(FERN).end()
     found = chosen(past, first)
     assert skus(found) == ["F-1", "O-1"]
-    assert left_out(found)["D-1"] == f"gone from the source of run {later.record.run_id}"
+    assert found.left_out["D-1"] == f"gone from the source of run {later.record.run_id}"
 
 
 def test_row_retired_by_a_person_is_left_out(past: Past) -> None:
@@ -137,14 +133,14 @@ def test_row_retired_by_a_person_is_left_out(past: Past) -> None:
             later.record.run_id,
             [Change("H-2", ChangeKind.REMOVED, verdict=ChangeVerdict.RETIRED)],
         )
-    assert list(left_out(chosen(past, first))) == ["H-2"]
+    assert list(chosen(past, first).left_out) == ["H-2"]
 
 
 def test_row_refused_now_is_left_out(past: Past) -> None:
     """It was edited; its new content cannot be bought, and its old content is no longer requested."""
     first = troubled(past)
     past.begin("H-2,grey herons,Sofa,,,", FERN).end()
-    assert "refused in run" in left_out(chosen(past, first))["H-2"]
+    assert "refused in run" in chosen(past, first).left_out["H-2"]
 
 
 def test_rows_left_out_are_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
