@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -54,6 +54,8 @@ class Attempts:
         self._options = options
         self._halt = halt
         self._turns = defaultdict[Stage, asyncio.Lock](asyncio.Lock)
+        #: Holds of a kind since one of it was accepted, where nobody promises that it may be sent again.
+        self._holds = Counter[Stage]()
 
     @asynccontextmanager
     async def turn(self, item: AttemptedItem) -> AsyncIterator[None]:
@@ -109,8 +111,8 @@ class Attempts:
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # Without products, patterns would be bought for nothing; products of patterns that exist are still bought.
-            stages = tuple(Stage)[: list(Stage).index(item.stage) + 1]
-            self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
+            stages = () if reached.code == SECOND_ATTEMPT else _up_to(item.stage)
+            self._halt.begin(reason, stages=stages)
             raise
 
     async def begin_another(
@@ -129,16 +131,21 @@ class Attempts:
         """What may have been executed stays in doubt, or is held where it may not be sent again.
 
         After such a hold no other item of its kind is begun until some create is accepted: an outage holds one.
+        A second one in a row is no outage, and nothing that leads there is begun any more.
         """
         await self._keep_exchange(attempt, end)
         recorded = await self._record_create(attempt, end)
         if isinstance(end, outcomes.Accepted):
+            self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
         elif recorded.state is AttemptState.INTENDED and not item.is_repeatable:
             error = f"{getattr(end, 'message', '')} {_UNPROMISED}".strip()
             message = f"{item.describe()} may have been made, and is held: {error}"
-            reason = HaltReason(Outcome.COMPLETED_WITH_FAILURES, NOT_REPEATABLE, message)
-            self._halt.begin(reason, stages=(item.stage,))
+            self._holds[item.stage] += 1
+            is_first = self._holds[item.stage] == 1
+            code = NOT_REPEATABLE if is_first else f"{NOT_REPEATABLE}_again"
+            reason = HaltReason(Outcome.COMPLETED_WITH_FAILURES, code, message)
+            self._halt.begin(reason, stages=(item.stage,) if is_first else _up_to(item.stage))
             return await self._change(attempt, AttemptState.HELD, error_code=NOT_REPEATABLE, error=error)
         return recorded
 
@@ -286,6 +293,11 @@ def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(message, code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
+
+
+def _up_to(stage: Stage) -> tuple[Stage, ...]:
+    """The stages that lead to one, and itself."""
+    return tuple(Stage)[: list(Stage).index(stage) + 1]
 
 
 def _not_begun(item: AttemptedItem) -> NotStarted:

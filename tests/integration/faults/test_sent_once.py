@@ -130,6 +130,14 @@ def test_outage_holds_one_and_buys_it_once(shop: Shop, odd: str) -> None:
     assert shop.booked == 3 * 10 + 3 * 5 + 3
 
 
+def test_second_hold_in_a_row_is_no_outage(shop: Shop) -> None:
+    """Row after row, with patterns that are accepted in between: nothing more is bought that leads there."""
+    shop.fails(RECOLOR, "body", json={"patternId": "pat_1"})
+    shop.room.settings["PATTERNMILL_MAX_IN_FLIGHT"] = "1"
+    assert shop.statuses() == {"held": 2, "not_started": 1}
+    assert (shop.executed("patterns/create"), shop.executed(RECOLOR)) == (2, 2)
+
+
 def test_what_was_made_is_named_and_built_on(shop: Shop) -> None:
     """By the ID that the service's console shows; and one that was not made is sent again."""
     shop.fails(RECOLOR, "answer_lost")
