@@ -32,7 +32,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     unstated = read_unstated(settings.operations_file, settings.environment)
 
     async def ask(api: StudioApi) -> tuple[Offer, Extras]:
-        offer = (await current_offer(api, settings, catalog)).known
+        _, offer = await current_offer(api, settings, catalog)
         return offer, await extras_of(api, settings, catalog, place, model=None, unstated=unstated)
 
     return ask_service(settings, ask)
@@ -50,7 +50,8 @@ def offer_of(settings: Settings) -> Offer:
     from patternmill.runs.safeguards import refuse_known_other_service
 
     refuse_known_other_service(settings)
-    return ask_service(settings, lambda api: current_offer(api, settings, None)).known
+    _, offer = ask_service(settings, lambda api: current_offer(api, settings, None))
+    return offer
 
 
 def embedded_offer(environment: str) -> Offer:

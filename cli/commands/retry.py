@@ -15,7 +15,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
     from patternmill.ledger.ledger import Ledger
-    from patternmill.runs.retry import Purchases, RetrySelection
+    from patternmill.runs.retry import RetrySelection
 
 _MOST_ROWS = 40
 _MOST_LEFT_OUT = 10
@@ -87,7 +87,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
 def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
     """The rows, up to a screenful, and their cost."""
     from patternmill.runs.retry import cost, has_aged
-    from patternmill.text import counted, plural
+    from patternmill.text import counted, goods, plural
 
     record = chosen.record
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
@@ -100,9 +100,8 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
     aged = sum(has_aged(ledger, row, options.in_doubt_limit) for row in chosen.rows)
     if aged:
         yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle --list`."
-    spent = cost(chosen.rows, options)
-    yield f"To buy:  {_purchases(spent.expected, options)}"
-    yield f"At most: {_purchases(spent.worst, options)}, if jobs fail again and are tried {options.attempts} times"
+    bought, spent = cost(chosen.rows, options)
+    yield f"To buy: {goods(bought)}{f' for {spent}' if spent.worst else ''}."
 
 
 def _row_lines(chosen: RetrySelection) -> Iterator[str]:
@@ -119,10 +118,3 @@ def _row_lines(chosen: RetrySelection) -> Iterator[str]:
     ]
     yield from in_columns(rows)
     yield from more(len(chosen.rows), _MOST_ROWS)
-
-
-def _purchases(bought: Purchases, options: RunOptions) -> str:
-    from patternmill.text import goods, money
-
-    amount = f" for {money(bought.amount, options.currency)}" if any(options.prices.values()) else ""
-    return goods(bought.counts) + amount

@@ -87,10 +87,9 @@ class Pipeline:
         if not self.spec.settings.embedded:
             # Before the key is sent, and before the offer is read.
             await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
-        offer = await current_offer(self._api, self.spec.settings, self._file)
-        self._offer = offer.read
+        self._offer, known = await current_offer(self._api, self.spec.settings, self._file)
         extras = await read_extras(self._api, self.spec, self._file)
-        checked = await asyncio.to_thread(check_rows, self._file, offer.known, extras=extras)
+        checked = await asyncio.to_thread(check_rows, self._file, known, extras=extras)
         if self.spec.origin is not None:
             checked = await asyncio.to_thread(self._as_of_run, self.spec.origin, checked)
         first = [

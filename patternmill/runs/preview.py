@@ -225,16 +225,10 @@ def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
     yield _of_money(spec, name, remedy, approval.worst - approval.amount)
 
 
-@dataclass(frozen=True)
-class CurrentOffer:
-    """`read`: as read now, to be remembered. `known`: with what was remembered, to check rows against."""
+async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> tuple[Offer, Offer]:
+    """The offer as read now, to be remembered, and with what was remembered, to check rows against.
 
-    read: Offer
-    known: Offer
-
-
-async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> CurrentOffer:
-    """`file`: its categories are asked for too where the list cannot be read whole; None: the list alone.
+    `file`: its categories are asked for too where the list cannot be read whole; None: the list alone.
 
     Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered.
     """
@@ -246,7 +240,7 @@ async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | 
         if stopped.code != UNREACHABLE or before is None:
             raise
         read = UNREADABLE_OFFER
-    return CurrentOffer(read, merged(read, before))
+    return read, merged(read, before)
 
 
 def _remembered(settings: Settings) -> Offer | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -16,11 +16,11 @@ from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.reports.current_rows import PresentItem, PresentRow, present_rows
+from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
 from patternmill.ledger.reports.unsettled import is_past_limit
-from patternmill.planning.plan import amount_of
+from patternmill.planning.plan import Cost, amount_of
 from patternmill.results.row_files import input_file
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
@@ -118,22 +118,6 @@ class RetrySelection:
         return row.sku in self._skus
 
 
-@dataclass(frozen=True)
-class Purchases:
-    """How many of each would be bought, and for how much (minor units)."""
-
-    counts: Mapping[Stage, int]
-    amount: int = 0
-
-
-@dataclass(frozen=True)
-class RetryCost:
-    """`expected` when each next attempt succeeds, `worst` when only the last that is allowed does."""
-
-    expected: Purchases
-    worst: Purchases
-
-
 def statuses_of(names: str) -> tuple[RowStatus, ...]:
     """Read `failed,in_doubt`. Raises ConfigurationError for what is no status, or none that a retry can change."""
     found = []
@@ -211,43 +195,27 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
     } & set(missing)
 
 
-def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
-    """What retrying these rows would cost; an item that is paid, or shared, is counted once or not at all."""
-    items = {item.key: item for row in rows for item in row.items}
-    return RetryCost(
-        expected=_purchases(items.values(), options, _next_purchases),
-        worst=_purchases(items.values(), options, _most_purchases),
-    )
+def cost(rows: Iterable[PresentRow], options: RunOptions) -> tuple[Counter[Stage], Cost]:
+    """What retrying these rows would buy; an item that is paid, or shared, is counted once or not at all.
+
+    At least, when each next attempt succeeds; at most, when only the last that is allowed does.
+    """
+    bought, most = Counter[Stage](), Counter[Stage]()
+    for item in {item.key: item for row in rows for item in row.items}.values():
+        last, attempts = item.last, options.attempts
+        if last is not None and last.state in _OPEN:
+            most[item.stage] += max(0, attempts - last.attempt)
+        elif last is None or last.state is not AttemptState.SUCCEEDED:
+            bought[item.stage] += 1
+            most[item.stage] += attempts
+    expected, worst = (amount_of(counts, options.prices) for counts in (bought, most))
+    return bought, Cost(expected, worst, options.currency)
 
 
 def has_aged(ledger: Ledger, row: PresentRow, limit: timedelta) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
     open_ones = (one.last for one in row.items if one.last and one.last.state is AttemptState.INTENDED)
     return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in open_ones)
-
-
-def _purchases(
-    items: Iterable[PresentItem], options: RunOptions, count: Callable[[Attempt | None, int], int]
-) -> Purchases:
-    counts: Counter[Stage] = Counter()
-    for item in items:
-        counts[item.stage] += count(item.last, options.attempts)
-    return Purchases(counts, amount_of(counts, options.prices))
-
-
-def _next_purchases(last: Attempt | None, most: int) -> int:
-    """What is open or made is paid for already."""
-    return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
-
-
-def _most_purchases(last: Attempt | None, most: int) -> int:
-    if last is None:
-        return most
-    if last.state is AttemptState.SUCCEEDED:
-        return 0
-    if last.state in _OPEN:
-        return max(0, most - last.attempt)
-    return most
 
 
 def _category(file: CatalogFile, row: PresentRow) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,9 +11,10 @@ from cli import launcher, main
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
+from patternmill.planning.plan import Cost
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
-from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
+from patternmill.runs.retry import RETRIABLE, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -41,10 +41,6 @@ def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
 
 def skus(found: RetrySelection) -> list[str]:
     return [row.sku for row in found.rows]
-
-
-def bought(amount: int, patterns: int = 0, products: int = 0) -> Purchases:
-    return Purchases(Counter({Stage.PATTERN: patterns, Stage.PRODUCT: products}), amount)
 
 
 @pytest.mark.parametrize(
@@ -169,41 +165,27 @@ def test_statuses_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sku", "expected", "worst"),
+    ("sku", "bought", "spent"),
     [
         # Its pattern is paid: never another.
-        ("H-2", bought(200, products=1), bought(400, products=2)),
+        ("H-2", {Stage.PRODUCT: 1}, Cost(200, 400)),
         # Its pattern is reserved already; should it fail, one more attempt is allowed.
-        (
-            "F-1",
-            bought(200, products=1),
-            bought(450, patterns=1, products=2),
-        ),
-        (
-            "O-1",
-            bought(200, products=1),
-            bought(450, patterns=1, products=2),
-        ),
-        (
-            "D-1",
-            bought(250, patterns=1, products=1),
-            bought(500, patterns=2, products=2),
-        ),
+        ("F-1", {Stage.PRODUCT: 1}, Cost(200, 450)),
+        ("O-1", {Stage.PRODUCT: 1}, Cost(200, 450)),
+        ("D-1", {Stage.PATTERN: 1, Stage.PRODUCT: 1}, Cost(250, 500)),
     ],
 )
-def test_cost_counts_what_is_not_paid(past: Past, sku: str, expected: Purchases, worst: Purchases) -> None:
+def test_cost_counts_what_is_not_paid(past: Past, sku: str, bought: dict[Stage, int], spent: Cost) -> None:
     """Made and begun items cost nothing more; the worst case is every attempt that is allowed."""
-    found = cost(chosen(past, troubled(past), skus=frozenset({sku})).rows, PRICED)
-    assert (found.expected, found.worst) == (expected, worst)
+    assert cost(chosen(past, troubled(past), skus=frozenset({sku})).rows, PRICED) == (bought, spent)
 
 
 def test_shared_pattern_costs_once(past: Past) -> None:
     """Rows that share a pattern pay for it once."""
     run = past.begin(HERON, HERON_MUG)
     run.end()
-    assert cost(chosen(past, run).rows, PRICED).expected == Purchases(
-        Counter({Stage.PATTERN: 1, Stage.PRODUCT: 2}), 450
-    )
+    bought, spent = cost(chosen(past, run).rows, PRICED)
+    assert (bought, spent.expected) == ({Stage.PATTERN: 1, Stage.PRODUCT: 2}, 450)
 
 
 def test_plan_only_and_no_terminal_begin_nothing(
@@ -216,8 +198,8 @@ def test_plan_only_and_no_terminal_begin_nothing(
     troubled(past)
     assert main.run(["retry", "--plan-only"]) == 0
     shown = capsys.readouterr()
-    assert "To buy:  1 pattern and 4 products for 850 minor units" in shown.out
-    assert "At most: 4 patterns and 8 products for 1,800 minor units" in shown.out
+    cost = "at least 850 minor units, at most 1,800 minor units if jobs fail"
+    assert f"To buy: 1 pattern and 4 products for {cost}." in shown.out
     assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in shown.out
     assert main.run(["retry"]) == 2
     assert capsys.readouterr().out == shown.out
