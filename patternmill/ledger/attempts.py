@@ -117,7 +117,8 @@ class AttemptTables(SpendingTable, ItemTable):
     def job_seconds(self, environment: str) -> dict[Stage, list[float]]:
         """How long the latest jobs took, from intent to end; of those alone that the run which began them saw end."""
         rows = self.database.rows(
-            "SELECT a.stage, a.ended_at - a.intended_at FROM (SELECT b.*, i.stage FROM attempts b "
+            "SELECT a.stage, a.ended_at - a.intended_at FROM ("
+            "SELECT i.stage, b.request_id, b.run_id, b.state, b.intended_at, b.ended_at FROM attempts b "
             "JOIN items i ON i.key = b.item_key WHERE i.environment = :environment "
             "AND b.state IN ('succeeded', 'failed') AND b.job_id IS NOT NULL "
             "AND coalesce(b.error_code, '') <> :written_off "
