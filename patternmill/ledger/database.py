@@ -65,7 +65,7 @@ def has_schema(tables: Iterable[str], digest: Callable[[], str | None], where: s
         raise ConfigurationError(
             f"The ledger in {where} was made by another version of patternmill: its tables are not those of this one.",
             code="ledger_schema",
-            remedy="It was not changed, and nothing was planned. It knows what was paid for: use it with the version "
+            remedy="It was not changed, and nothing was bought. It knows what was paid for: use it with the version "
             "that made it.",
         )
     return True

@@ -110,9 +110,8 @@ class PostgresDatabase:
                     self.execute(statement)
 
     def _has_schema(self) -> bool:
-        present = self.rows(
-            "SELECT name FROM unnest(ARRAY['ledger_schema', 'attempts']) name WHERE to_regclass(name) IS NOT NULL"
-        )
+        # Of the catalog itself: what `to_regclass` has cached is not refreshed by waiting for the lock.
+        present = self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))")
         return has_schema(
             [name for (name,) in present],
             lambda: next((digest for (digest,) in self.rows("SELECT digest FROM ledger_schema")), None),

@@ -71,7 +71,7 @@ class SqliteDatabase:
         return has_schema(
             tables,
             lambda: (connection.execute("SELECT digest FROM ledger_schema").fetchone() or [None])[0],
-            f"{mask_passwords(str(self.path.parent))} ({self.path.name})",
+            f"{mask_passwords(str(self.path.parent.resolve()))} ({self.path.name})",
         )
 
     def _unopened(self, error: Exception) -> LedgerError:

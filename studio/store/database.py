@@ -41,9 +41,7 @@ class Database:
         version = version_of(schema)
         if self._version() not in (0, version):
             self._connection.close()
-            raise OtherSchema(
-                f"{path} was made by another version of the studio: start that one, or name another --home."
-            )
+            raise OtherSchema(f"{path} was made by another version of the studio, which it needs.")
         for pragma in PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
         if self._version() != version:
