@@ -58,8 +58,10 @@ class Bench:
         folder = rows.parent
         if contender == OURS:
             (folder / "home").mkdir()
-            env = ours.environment(url, self.server.api_url, folder / "home", paced=not scenario.instant)
-            command = ours.command(rows, folder / "out", scenario.window)
+            env = ours.environment(
+                url, self.server.api_url, folder / "home", window=scenario.window, paced=not scenario.instant
+            )
+            command = ours.command(rows, folder / "out")
         else:
             env = self._peer_environment(folder)
             command = [sys.executable, "-m", "benchmarks.peers", contender, "--url", url]

@@ -32,25 +32,27 @@ from patternmill.settings import Settings
 from patternmill.text import shown
 
 
-def confirmed_input(spec: RunSpec) -> CatalogFile:
+def confirmed_input(spec: RunSpec, *, yes: bool = False) -> CatalogFile:
     """The input of a run; on a terminal a person is asked for its columns, where nobody confirmed them.
 
-    Raises what `read_input` raises: without a terminal, and where the proposal is not accepted.
+    `yes`: what is proposed is accepted, unless a column can be read in two ways. Raises what `read_input` raises:
+    without a terminal, and where the proposal is not accepted.
     """
+    may_ask = yes or sys.stdin.isatty()
     try:
         file = read_input(spec)
-        if spec.mapping.columns or not sys.stdin.isatty() or not has_unconfirmed_options(file):
+        if spec.mapping.columns or not may_ask or not has_unconfirmed_options(file):
             return file
         refused = _unconfirmed(spec, file)
     except InputRefused as error:
-        if error.code not in MAPPABLE or spec.mapping.columns or not sys.stdin.isatty():
+        if error.code not in MAPPABLE or spec.mapping.columns or not may_ask:
             raise
         file, refused = None, error
     found = proposed(spec)
     if file is not None and not found.proposal.is_needed:
         return file
     echo(refused.message)
-    proposal = accepted(found.sheet, found.proposal)
+    proposal = confirmed(found.sheet, found.proposal, yes)
     if proposal is None:
         raise refused
     remember(spec.settings, spec.catalog, proposal, found.choices)
@@ -141,6 +143,31 @@ def offer_if_any(settings: Settings) -> Offer | None:
     except ServiceStopped as stopped:
         echo(f"Note: columns are proposed without the offer: {stopped.message}")
         return None
+
+
+def confirmed(sheet: UnmappedSheet, proposal: MappingProposal, yes: bool) -> MappingProposal | None:
+    """As a person accepts it; without a terminal, or with --yes, what is shown, where that needs no answer."""
+    if not yes and sys.stdin.isatty():
+        return accepted(sheet, proposal)
+    show(sheet, proposal)
+    echo("")
+    if proposal.missing:
+        raise InputRefused(
+            f"{sheet.name} has no column for {' and none for '.join(map(str, proposal.missing))}.",
+            code="unconfirmed_mapping",
+            remedy=f'Say which: `patternmill map FILE --set "COLUMN={proposal.missing[0]}"`. Nothing was remembered.',
+        )
+    if proposal.questions and yes:
+        names = ", ".join(f'--set "{one.name}={one.target}"' for one in proposal.questions)
+        raise InputRefused(
+            "Some columns can be read in two ways (marked with ?), and --yes does not decide.",
+            code="unconfirmed_mapping",
+            remedy=f"Say what they are with `patternmill map FILE`, for instance {names}. Nothing was remembered.",
+        )
+    if not yes:
+        echo("Nothing was remembered: there is no terminal to ask on. Add --yes to accept this.", err=True)
+        return None
+    return proposal
 
 
 def accepted(sheet: UnmappedSheet, proposal: MappingProposal) -> MappingProposal | None:

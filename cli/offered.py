@@ -21,7 +21,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
 
     place = reference_place(str(file), settings)
     if settings.studio_url is None:
-        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=None)
+        return embedded_offer(settings.environment), embedded_extras(catalog, place)
     from cli.available_service import ask_service
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.capabilities import extras_of
@@ -33,7 +33,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
 
     async def ask(api: StudioApi) -> tuple[Offer, Extras]:
         _, offer = await current_offer(api, settings, catalog)
-        return offer, await extras_of(api, settings, catalog, place, model=None, unstated=unstated)
+        return offer, await extras_of(api, settings, catalog, place, unstated=unstated)
 
     return ask_service(settings, ask)
 
@@ -66,12 +66,12 @@ def embedded_offer(environment: str) -> Offer:
     return assemble_offer(listed, answers)
 
 
-def embedded_extras(catalog: CatalogFile, place: ReferencePlace, *, model: str | None) -> Extras:
-    """The embedded studio has every operation. `model`: of rows that name none."""
+def embedded_extras(catalog: CatalogFile, place: ReferencePlace) -> Extras:
+    """The embedded studio has every operation."""
     from patternmill.catalog.extras import Extras, references_written
     from patternmill.catalog.offer_shapes import read_models
     from patternmill.catalog.reference_files import read_references
     from studio.models import MODELS
 
     models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
-    return Extras(models, model, read_references(references_written(catalog), place))
+    return Extras(models, read_references(references_written(catalog), place))

@@ -10,14 +10,11 @@ from prefect.runtime import deployment
 from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.parameters import (
-    Attempts,
     Confirmation,
     Count,
     EditionName,
     EnvironmentName,
     MaxFailures,
-    ModelName,
-    Window,
 )
 from patternmill.runs.pipeline import Pipeline, announce, launched
 from patternmill.runs.request import ImportRequest
@@ -49,18 +46,14 @@ async def bulk_import(
     catalog: str | None = None,
     environment: EnvironmentName | None = None,
     budget: Count | None = None,
-    max_patterns: Count | None = None,
-    max_products: Count | None = None,
+    max_items: Count | None = None,
     max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
-    attempts: Attempts | None = None,
-    max_in_flight: Window | None = None,
     edition: EditionName | None = None,
     encoding: str | None = None,
     worksheet: str | None = None,
     mapping: Path | None = None,
     out: Path | None = None,
-    model: ModelName | None = None,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
@@ -69,18 +62,14 @@ async def bulk_import(
         catalog: The catalog that the rows belong to. Default: named after the file.
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
         budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns and refinements to buy. Default: no limit.
-        max_products: The most products to buy. Default: no limit.
+        max_items: The most items to buy: patterns, refinements and products. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
-        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
-        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go. Default: results/CATALOG/RUN.
-        model: The model for rows that name none. Default: the service's own choice.
     """
     return await import_rows(requested(ImportRequest(**locals())))
 

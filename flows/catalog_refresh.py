@@ -7,16 +7,13 @@ from prefect import State, flow
 
 from flows.bulk_import import import_rows
 from patternmill.parameters import (
-    Attempts,
     CatalogName,
     Confirmation,
     Count,
     EditionName,
     EnvironmentName,
     MaxFailures,
-    ModelName,
     SourceName,
-    Window,
 )
 from patternmill.runs.request import RefreshRequest
 from tasks.run_steps import requested
@@ -30,18 +27,14 @@ async def catalog_refresh(
     retire_at_most: str | None = None,
     retire: Count | None = None,
     budget: Count | None = None,
-    max_patterns: Count | None = None,
-    max_products: Count | None = None,
+    max_items: Count | None = None,
     max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
-    attempts: Attempts | None = None,
-    max_in_flight: Window | None = None,
     edition: EditionName | None = None,
     encoding: str | None = None,
     worksheet: str | None = None,
     mapping: Path | None = None,
     out: str | None = None,
-    model: ModelName | None = None,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone.
 
@@ -52,17 +45,13 @@ async def catalog_refresh(
         retire_at_most: Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).
         retire: This once, retire up to this many rows despite the limit above.
         budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns and refinements to buy. Default: no limit.
-        max_products: The most products to buy. Default: no limit.
+        max_items: The most items to buy: patterns, refinements and products. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
-        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
-        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go: a folder or an address. Default: results/CATALOG/RUN.
-        model: The model for rows that name none. Default: the service's own choice.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

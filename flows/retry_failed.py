@@ -7,13 +7,11 @@ from prefect import State, flow
 
 from flows.bulk_import import import_rows
 from patternmill.parameters import (
-    Attempts,
     Confirmation,
     Count,
     EnvironmentName,
     MaxFailures,
     RetriableStatus,
-    Window,
 )
 from patternmill.runs.request import RetryRequest
 from patternmill.states import Outcome
@@ -32,12 +30,9 @@ async def retry_failed(
     code: tuple[str, ...] = (),
     sku: tuple[str, ...] = (),
     budget: Count | None = None,
-    max_patterns: Count | None = None,
-    max_products: Count | None = None,
+    max_items: Count | None = None,
     max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
-    attempts: Attempts | None = None,
-    max_in_flight: Window | None = None,
     out: Path | None = None,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file.
@@ -51,12 +46,9 @@ async def retry_failed(
         code: Only rows with these error codes, as in failures.csv. Default: all.
         sku: Only rows with these skus. Default: all.
         budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns and refinements to buy. Default: no limit.
-        max_products: The most products to buy. Default: no limit.
+        max_items: The most items to buy: patterns, refinements and products. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
-        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
-        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         out: Where the results go. Default: results/CATALOG/RUN.
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))

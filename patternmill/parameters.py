@@ -25,7 +25,6 @@ DUPLICATES = "duplicates"
 NEW_LEDGER = "new-ledger"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 
-ModelName = Annotated[str, Field(max_length=200)]
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN)]
 #: It names a folder too.
 CatalogName = Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)]

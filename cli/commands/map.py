@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from cli.run_options import checked_request, named_options
 from cli.terminal import echo, echo_lines, write_output
-from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.errors import ConfigurationError
 from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -88,49 +87,22 @@ def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
 
 
 def _map(file: str, spec: RunSpec, answers: tuple[str, ...], yes: bool, out: Path | None) -> int:
-    from cli.mapping_prompt import proposed, remember, with_answer
+    from cli.mapping_prompt import confirmed, proposed, remember, with_answer
     from patternmill.catalog.mapping_file import mapping_file_of
 
     found = proposed(spec)
     proposal = found.proposal
     for answer in answers:
         proposal = with_answer(proposal, answer)
-    confirmed = _confirmed(found.sheet, proposal, yes)
-    if confirmed is None:
+    accepted = confirmed(found.sheet, proposal, yes)
+    if accepted is None:
         return EXIT_REFUSED
-    remember(spec.settings, spec.catalog, confirmed, found.choices)
+    remember(spec.settings, spec.catalog, accepted, found.choices)
     if out is not None:
-        _write(out, found.sheet, confirmed, found.choices)
+        _write(out, found.sheet, accepted, found.choices)
     elif (adjacent := mapping_file_of(Path(file))) is not None:
         echo(f"Note: {adjacent} goes before what is remembered. Write it anew with --out {adjacent}.")
     return _DONE
-
-
-def _confirmed(sheet: UnmappedSheet, proposal: MappingProposal, yes: bool) -> MappingProposal | None:
-    """As a person accepts it; without a terminal, or with --yes, what is shown, where that needs no answer."""
-    from cli.mapping_prompt import accepted, show
-
-    if not yes and sys.stdin.isatty():
-        return accepted(sheet, proposal)
-    show(sheet, proposal)
-    echo("")
-    if proposal.missing:
-        raise InputRefused(
-            f"{sheet.name} has no column for {' and none for '.join(map(str, proposal.missing))}.",
-            code="unconfirmed_mapping",
-            remedy=f'Say which it is: --set "COLUMN={proposal.missing[0]}". Nothing was remembered.',
-        )
-    if proposal.questions and yes:
-        names = ", ".join(f'--set "{one.name}={one.target}"' for one in proposal.questions)
-        raise InputRefused(
-            "Some columns can be read in two ways (marked with ?), and --yes does not decide.",
-            code="unconfirmed_mapping",
-            remedy=f"Say what they are, for instance {names}. Nothing was remembered.",
-        )
-    if not yes:
-        echo("Nothing was remembered: there is no terminal to ask on. Add --yes to accept this.", err=True)
-        return None
-    return proposal
 
 
 def _show(settings: Settings, catalog: str) -> int:

@@ -40,8 +40,6 @@ class Extras:
 
     #: The models in the form of an offer; None: the list of them was not read.
     models: Offer | None = None
-    #: Of rows that name none.
-    default_model: str | None = None
     #: By the cell, tidied.
     pictures: Mapping[str, Picture | Unreadable] = field(default_factory=dict, repr=False)
     #: Refinements, or UPLOAD, that the service does not have: why that is known.
@@ -93,10 +91,10 @@ class ExtraColumns:
         return ReadExtras(model, written, reference, refinements, tuple(findings))
 
     def _model(self, cells: Sequence[str], findings: list[Finding]) -> tuple[str | None, str | None]:
-        index, default = self._columns.model, self._extras.default_model
+        index = self._columns.model
         text = tidy(cells[index]) if index is not None else ""
         if index is None or is_blank(text):
-            return None, self._extras.model_id(default) if default else None
+            return None, None
         if unfit := unfit_finding(self._header[index], cells[index]):
             findings.append(unfit)
             return text, None

@@ -80,8 +80,7 @@ class RunOptions:
         settings: Settings,
         *,
         max_failures: str | None = None,
-        max_patterns: int | None = None,
-        max_products: int | None = None,
+        max_items: int | None = None,
         budget: int | None = None,
     ) -> RunOptions:
         """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
@@ -103,9 +102,7 @@ class RunOptions:
             attempts=settings.attempts,
             final_reasons=settings.final_reasons,
             in_doubt_limit=settings.in_doubt_limit,
-            limits=SpendingLimits(
-                max_patterns, max_products, budget, settings.day_budget, currency=settings.currency
-            ),
+            limits=SpendingLimits(max_items, budget, settings.day_budget, currency=settings.currency),
             **prices,
             approve_above_items=settings.approve_above_items,
             approve_above_cost=settings.approve_above_cost,

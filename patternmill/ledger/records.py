@@ -184,26 +184,10 @@ class FirstPurchases:
 
 
 @dataclass(frozen=True)
-class ItemLimit:
-    """The most items of some stages together."""
-
-    #: What people call one of them.
-    noun: str
-    stages: tuple[Stage, ...]
-    most: int
-
-    @property
-    def option(self) -> str:
-        return f"--max-{self.noun}s"
-
-
-@dataclass(frozen=True)
 class SpendingLimits:
     """What a run may buy; None is without limit. Amounts are in minor units."""
 
-    #: Patterns and refinements together: each makes a pattern.
-    patterns: int | None = None
-    products: int | None = None
+    items: int | None = None
     run_amount: int | None = None
     day_amount: int | None = None
     #: Nothing but what this approval covers.
@@ -212,14 +196,6 @@ class SpendingLimits:
     first: FirstPurchases = field(default_factory=FirstPurchases)
     #: How messages write amounts; limits nothing.
     currency: str | None = field(default=None, compare=False)
-
-    @property
-    def of_items(self) -> tuple[ItemLimit, ...]:
-        limits = (
-            ("pattern", (Stage.PATTERN, Stage.REFINEMENT), self.patterns),
-            ("product", (Stage.PRODUCT,), self.products),
-        )
-        return tuple(ItemLimit(noun, stages, most) for noun, stages, most in limits if most is not None)
 
 
 @dataclass(frozen=True)

@@ -349,14 +349,13 @@ def _refusal(
     intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
-    for limit in limits.of_items:
-        counted = sum(spent.items.get(stage, 0) + kept.get(stage, 0) for stage in limit.stages)
-        if intent.stage in limit.stages and counted + 1 > limit.most:
-            return BudgetReached(
-                f"The limit of {plural(limit.most, limit.noun)} a run is reached{_kept_for_others(kept)}.",
-                code=f"max_{limit.noun}s",
-                remedy=f"Raise {limit.option} and run the same command again.",
-            )
+    counted = sum(spent.items.values()) + sum(kept.values())
+    if limits.items is not None and counted + 1 > limits.items:
+        return BudgetReached(
+            f"The limit of {plural(limits.items, 'item')} a run is reached{_kept_for_others(kept)}.",
+            code="max_items",
+            remedy="Raise --max-items and run the same command again.",
+        )
     for amount, most, name, option in (
         (spent.run_amount, limits.run_amount, "this run", "--budget"),
         (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),

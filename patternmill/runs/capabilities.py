@@ -20,13 +20,10 @@ from patternmill.catalog.extras import (
     references_written,
     refinements_written,
 )
-from patternmill.catalog.offer import Nearest, Offer
 from patternmill.catalog.reference_files import ReferencePlace, read_references
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.remote import file_path, is_remote
 from patternmill.catalog.rows import tidy
-from patternmill.catalog.selections import did_you_mean
-from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
@@ -36,7 +33,6 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import Stage
-from patternmill.text import shown
 
 _UNCHECKED = "Models were not checked: the list of them cannot be read."
 
@@ -44,14 +40,13 @@ _UNCHECKED = "Models were not checked: the list of them cannot be read."
 async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extras:
     """Nothing is asked for a file without such columns.
 
-    Raises ConfigurationError for a default model that the service does not list; ServiceStopped when it cannot be
-    known what the service has.
+    Raises ServiceStopped when it cannot be known what the service has.
     """
     source, earlier = None, dict[str, Picture]()
     if file.columns.reference is not None:
         source, earlier = await asyncio.to_thread(_earlier_pictures, spec)
     place = _place_of(spec, source)
-    read = partial(extras_of, api, spec.settings, file, place, model=spec.model, unstated=spec.unstated)
+    read = partial(extras_of, api, spec.settings, file, place, unstated=spec.unstated)
     if source is None:
         return await read()
     if spec.selection is not None:
@@ -69,22 +64,18 @@ async def extras_of(
     file: CatalogFile,
     place: ReferencePlace,
     *,
-    model: str | None,
     unstated: Unstated,
     kept: Mapping[str, Picture] | None = None,
 ) -> Extras:
     """`kept`: pictures that an earlier run read, by the cell."""
     refinements, references = refinements_written(file), references_written(file)
     unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
-    models = await api.models() if model or models_written(file) else None
+    models = await api.models() if models_written(file) else None
     pictures: dict[str, Picture | Unreadable] = dict(kept or {})
     if unread := references - pictures.keys():
         pictures |= await asyncio.to_thread(read_references, unread, place)
-    note = _UNCHECKED if models is None and (model or models_written(file)) else None
-    extras = Extras(models, model, pictures, unavailable, note)
-    if model is not None and extras.model_id(model) is None:
-        raise _unknown_default(model, models)
-    return extras
+    note = _UNCHECKED if models is None and models_written(file) else None
+    return Extras(models, pictures, unavailable, note)
 
 
 async def _unavailable(
@@ -107,16 +98,6 @@ def _proven(settings: Settings) -> frozenset[str]:
             return frozenset()
         uploads = {UPLOAD} if Stage.REFERENCE in ledger.accepted_stages(settings.environment) else set()
         return ledger.accepted_refinements(settings.environment, REFINEMENTS) | uploads
-
-
-def _unknown_default(model: str, models: Offer | None) -> ConfigurationError:
-    names = tuple(category.id for category in (models.categories if models else None) or ())
-    meant = did_you_mean(Nearest().find(model, names), "choose one of them")
-    return ConfigurationError(
-        f"The service has no model {shown(model)}; it lists {', '.join(map(shown, names))}.",
-        code="unknown_model",
-        remedy=f"Correct --model: {meant}",
-    )
 
 
 def _place_of(spec: RunSpec, source: str | None) -> ReferencePlace:

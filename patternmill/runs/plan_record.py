@@ -76,8 +76,6 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         "edition": spec.edition,
         JUDGED_BY: limits_on_record(spec.options),
     }
-    if spec.model is not None:
-        options["model"] = spec.model
     if spec.options.currency is not None:
         options["currency"] = spec.options.currency
     if spec.settings.embedded:

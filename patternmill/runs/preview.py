@@ -185,7 +185,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
 
 
 def _has_limit(limits: SpendingLimits) -> bool:
-    most = (limits.patterns, limits.products, limits.run_amount, limits.day_amount)
+    most = (limits.items, limits.run_amount, limits.day_amount)
     return any(limit is not None for limit in most)
 
 
@@ -200,9 +200,9 @@ def _of_money(spec: RunSpec, name: str, remedy: str, left: int) -> PlanLimit:
 
 def _of_run(spec: RunSpec) -> Iterator[PlanLimit]:
     limits = spec.options.limits
-    for limit in limits.of_items:
-        name = f"the limit of {plural(limit.most, limit.noun)}"
-        yield PlanLimit(name, _REMEDY.format(limit.option), limit.most, dict.fromkeys(limit.stages, 1))
+    if limits.items is not None:
+        name = f"the limit of {plural(limits.items, 'item')}"
+        yield PlanLimit(name, _REMEDY.format("--max-items"), limits.items, dict.fromkeys(Stage, 1))
     if limits.run_amount is not None:
         name = f"the budget of {money(limits.run_amount, limits.currency)}"
         yield _of_money(spec, name, _REMEDY.format("--budget"), limits.run_amount)

@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from patternmill.parameters import (
-    Attempts,
     CatalogName,
     Confirmation,
     Count,
@@ -19,13 +18,11 @@ from patternmill.parameters import (
     EnvironmentName,
     Lines,
     MaxFailures,
-    ModelName,
     OrderName,
     Quantity,
     RetriableStatus,
     SourceName,
     WaitTime,
-    Window,
 )
 
 
@@ -43,10 +40,9 @@ class RunRequest(BaseModel):
         description="The most that one run spends, in minor units (50000 is €500.00); needs prices set. "
         "Default: no limit.",
     )
-    max_patterns: Count | None = Field(
-        None, description="The most patterns and refinements to buy. Default: no limit."
+    max_items: Count | None = Field(
+        None, description="The most items to buy: patterns, refinements and products. Default: no limit."
     )
-    max_products: Count | None = Field(None, description="The most products to buy. Default: no limit.")
     max_failures: MaxFailures = Field(
         None,
         description="Begin nothing new once more items than this have failed: a count (25), or a share (10%).",
@@ -55,13 +51,6 @@ class RunRequest(BaseModel):
         None,
         description="Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.",
     )
-    attempts: Attempts | None = Field(
-        None,
-        description="How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.",
-    )
-    max_in_flight: Window | None = Field(
-        None, description="The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200."
-    )
 
 
 class SheetRequest(RunRequest):
@@ -69,10 +58,6 @@ class SheetRequest(RunRequest):
 
     edition: EditionName | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
-    )
-    model: ModelName | None = Field(
-        None,
-        description="The model for rows that name none. Default: the service's own choice.",
     )
     worksheet: str | None = Field(
         None, description="Of a workbook: the worksheet's name, if several could be meant."

@@ -54,8 +54,6 @@ class RunSpec:
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
     edition: str | None = None
-    #: Of rows that name no model.
-    model: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
     #: The run whose results file the source is, by its column `run`.
@@ -168,7 +166,6 @@ def retry_spec(
         options=_options(request, settings),
         out=request.out,
         edition=record.options.get("edition") or None,
-        model=record.options.get("model") or None,
         selection=selection,
         retry=selection.chooses,
         by_deployment=by_deployment,
@@ -187,12 +184,10 @@ def _spec_of_file(
     settings = _settings_for(request, settings, environment, by_deployment)
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
-    edition, model = request.edition, request.model
     named = named_mapping(request.mapping, str(source))
-    mapping = named.mapping
+    edition, mapping = request.edition, named.mapping
     if origin is not None:
         edition = origin.options.get("edition")
-        model = model if model is not None else origin.options.get("model")
         mapping = mapping if request.mapping else ColumnMapping(origin.options.get(MAPPING) or {})
     return RunSpec(
         source=source,
@@ -204,7 +199,6 @@ def _spec_of_file(
         usual_choices=named.choices,
         mapping=mapping,
         edition=edition or None,
-        model=model or None,
         origin=origin,
     )
 
@@ -220,8 +214,6 @@ def _settings_for(
         settings,
         environment,
         unknown_too=by_deployment,
-        max_in_flight=request.max_in_flight,
-        attempts=request.attempts,
         confirm=request.confirm,
     )
 
@@ -230,8 +222,7 @@ def _options(request: RunRequest, settings: Settings) -> RunOptions:
     return RunOptions.from_settings(
         settings,
         max_failures=request.max_failures,
-        max_patterns=request.max_patterns,
-        max_products=request.max_products,
+        max_items=request.max_items,
         budget=request.budget,
     )
 

@@ -331,12 +331,9 @@ def _reached(ended: Ended) -> list[str]:
 
 def _overshot(evidence: Evidence, options: tuple[str, ...]) -> list[str]:
     patterns, products = evidence.audit.bought("pattern"), evidence.audit.bought("product")
-    came_to = {
-        "--max-patterns": patterns,
-        "--max-products": products,
-        "--budget": 10 * patterns + 25 * products,
-    }[options[0]]
-    least = int(options[1]) - (35 if options[0] == "--budget" else 0)
+    is_budget = options[0] == "--budget"
+    came_to = 10 * patterns + 25 * products if is_budget else patterns + products
+    least = int(options[1]) - (35 if is_budget else 2)
     return [] if least <= came_to <= int(options[1]) else [f"{came_to} for {' '.join(options)}"]
 
 
@@ -345,7 +342,7 @@ def too_many_failures(folder: Path, zygote: Zygote, inject: Inject = NONE) -> li
     rules = (Rule("patterns/create", "job_fails", {"message": "the loom broke"}, share=0.5),)
     with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote, rows=40, window=4)
-        ended = room.run("--max-failures", "3", "--attempts", "1", inject=(*HURRY, *inject))
+        ended = room.run("--max-failures", "3", attempts="1", inject=(*HURRY, *inject))
         evidence = Evidence(room)
         faults = (
             [] if ended.code == 1 and "max-failures" in ended.output else [f"it did not halt: {ended.output}"]

@@ -151,7 +151,7 @@ def run_behind(refusal: Refusal, room: Room, server: NamedServer, closing: ExitS
     """A whole import whose Prefect server stands behind a proxy; returns what it printed."""
     proxy = Proxy(server.port, refusal)
     closing.callback(proxy.close)
-    running = start_import(room, "--max-in-flight", "20", PREFECT_API_URL=proxy.api_url, **settings)
+    running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="20", PREFECT_API_URL=proxy.api_url, **settings)
     closing.callback(running.kill)
     ended = running.wait(150)
     assert ended.code == 0, ended.output
@@ -243,7 +243,7 @@ def test_next_command_completes_the_record(
     closing.callback(server.kill)
     server.start()
     server.await_ready()
-    running = start_import(room, "--max-in-flight", "20", PREFECT_API_URL=server.api.url)
+    running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="20", PREFECT_API_URL=server.api.url)
     closing.callback(running.kill)
     wait_for(service.record, '"created"', count=40, timeout=60)
     server.kill()

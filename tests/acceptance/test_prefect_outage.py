@@ -79,7 +79,7 @@ class Stage:
         return directory
 
     def _start(self, **environment: str) -> None:
-        self.running = start_import(self.room, "--max-in-flight", WINDOW, **environment)
+        self.running = start_import(self.room, PATTERNMILL_MAX_IN_FLIGHT=WINDOW, **environment)
         self.closing.callback(self.running.kill)
 
     @property
@@ -282,7 +282,7 @@ def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> 
     fails = tuple(Rule(f"{name}/create", "job_fails", share=0.03) for name in ("patterns", "products"))
     room = make_room(600, Plan(patterns=quick, products=quick, rules=fails))
     directory = lay_database(template, room.folder / room.home)
-    ended = start_import(room, "--max-in-flight", "60").wait(120)
+    ended = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="60").wait(120)
     assert ended.code == 3, ended.output
     assert Evidence(room).faults(all_made=False) == []
     assert_record_agrees(room, directory, "CompletedWithFailures", shards=2)

@@ -91,6 +91,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
             **clean_environment(),
             **client_environment(server.api_url, home),
             "PATTERNMILL_STUDIO_URL": service.url,
+            "PATTERNMILL_MAX_IN_FLIGHT": "6",
             "PATTERNMILL_API_KEY": service.key,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
@@ -126,7 +127,7 @@ def runs(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def begin(prefect: Prefect, folder: Path, about: str) -> Pressed:
     rows = some_rows(ROWS, about=about)
     file = write_csv(folder / f"{about}.csv", rows)
-    values = {"file": str(file), "out": str(folder / "out"), "max_in_flight": 6, "environment": "staging"}
+    values = {"file": str(file), "out": str(folder / "out"), "environment": "staging"}
     return Pressed(prefect, prefect.begin("bulk-import", **values), folder / "out", rows)
 
 

@@ -85,7 +85,7 @@ def test_every_task_run_agrees_with_the_ledger(databases: Databases, tmp_path: P
         settings = {"PATTERNMILL_LEDGER_URL": databases.ledger} if databases.ledger else {}
         room = Room(tmp_path / "room", service, some_rows(ROWS), zygote, settings)
         api, named = a_server(stack, room, databases)
-        running = start_import(room, "--max-in-flight", "100", "--attempts", "1", **named)
+        running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="100", PATTERNMILL_ATTEMPTS="1", **named)
         stack.callback(running.kill)
         ended = running.wait(600)
         assert ended.code == 3, ended.output

@@ -20,7 +20,7 @@ PATIENT = {"PATTERNMILL_REQUEST_TIMEOUT": "PT5S"}
 def requests_of(folder: Path, zygote: Zygote, plan: Plan, rows: int) -> tuple[dict[str, int], Evidence]:
     with ServiceInThread(plan, folder) as service:
         room = Room(folder / "room", service, some_rows(rows, shared=0), zygote, PATIENT)
-        ended = room.run("--max-in-flight", "40")
+        ended = room.run(max_in_flight="40")
         assert ended.code == 0, ended.output
         evidence = Evidence(room)
         assert evidence.faults() == []

@@ -168,9 +168,7 @@ def begin_import(
         )
 
     before = creates()
-    flow_run = prefect.begin(
-        "bulk-import", file=str(file), out=str(folder / "out"), max_in_flight=WINDOW, environment="staging"
-    )
+    flow_run = prefect.begin("bulk-import", file=str(file), out=str(folder / "out"), environment="staging")
     eventually(lambda: creates() - before >= sent, 90, lambda: prefect.state(flow_run))
     return Begun(flow_run, folder / "out", lambda: creates() - before)
 

@@ -62,7 +62,6 @@ class Chains:
 
     home: Path
     studio: Studio
-    model: str | None = None
     operations: Path | None = None
 
     @property
@@ -77,9 +76,7 @@ class Chains:
     def spec(self, text: str, **options: Any) -> RunSpec:
         file = self.home / "spring.csv"
         file.write_text(text, "utf-8")
-        return RunSpec(
-            file, "spring", self.settings, RunOptions(**options), model=self.model, out=self.home / "out"
-        )
+        return RunSpec(file, "spring", self.settings, RunOptions(**options), out=self.home / "out")
 
     def run(self, text: str, **options: Any) -> ChainRun:
         return self._run(self.spec(text, **options))

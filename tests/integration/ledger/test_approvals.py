@@ -171,8 +171,8 @@ def test_amount_of_a_withdrawn_request_returns_to_its_approval(ledger: Ledger, s
 def test_refusal_by_another_limit_draws_nothing(ledger: Ledger) -> None:
     """A refusal has written nothing."""
     approved(ledger)
-    with pytest.raises(BudgetReached, match="--max-patterns"):
-        begin(ledger, "a", limits=replace(UNDER, patterns=0), price=10)
+    with pytest.raises(BudgetReached, match="--max-items"):
+        begin(ledger, "a", limits=replace(UNDER, items=0), price=10)
     assert drawn(ledger) == (0, 0)
 
 

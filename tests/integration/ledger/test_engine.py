@@ -30,7 +30,7 @@ def test_crashes_and_limits_buy_everything_once(url: str, tmp_path: Path) -> Non
     for _ in range(3):
         shop.crash(many(20), max_in_flight=4)
     service.at_create, service.at_job_end = (lambda _: None), (lambda _: None)
-    limited = shop.run(many(20), max_in_flight=4, limits=SpendingLimits(patterns=3))
+    limited = shop.run(many(20), max_in_flight=4, limits=SpendingLimits(items=6))
     assert limited.outcome is Outcome.BUDGET_REACHED
     assert limited.counts[RowStatus.SUCCEEDED] < 20
     assert shop.run(many(20)).outcome is Outcome.COMPLETED

@@ -40,28 +40,24 @@ def refused(ledger: Ledger, name: str, limits: SpendingLimits, **how: object) ->
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("stage", "limits"),
-    [(Stage.PATTERN, SpendingLimits(patterns=2)), (Stage.PRODUCT, SpendingLimits(products=2))],
-)
-def test_item_limit_of_a_run(ledger: Ledger, stage: Stage, limits: SpendingLimits) -> None:
-    """The third of two is refused with the option to raise, and the other stage continues."""
-    for name in ("a", "b"):
-        begin(ledger, name, stage=stage, limits=limits)
-    reached = refused(ledger, "c", limits, stage=stage)
-    assert reached.code == f"max_{stage}s"
-    assert f"--max-{stage}s" in reached.remedy
-    other = Stage.PRODUCT if stage is Stage.PATTERN else Stage.PATTERN
-    begin(ledger, "d", stage=other, limits=limits)
+def test_item_limit_of_a_run(ledger: Ledger) -> None:
+    """The third of two is refused with the option to raise, whatever it is."""
+    limits = SpendingLimits(items=2)
+    begin(ledger, "a", stage=Stage.PATTERN, limits=limits)
+    begin(ledger, "b", stage=Stage.PRODUCT, limits=limits)
+    for stage in (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT):
+        reached = refused(ledger, "c", limits, stage=stage)
+        assert reached.code == "max_items"
+        assert "--max-items" in reached.remedy
 
 
 def test_limit_of_zero_buys_nothing(ledger: Ledger) -> None:
-    assert refused(ledger, "a", SpendingLimits(patterns=0)).code == "max_patterns"
+    assert refused(ledger, "a", SpendingLimits(items=0)).code == "max_items"
     assert refused(ledger, "a", SpendingLimits(run_amount=0), price=1).code == "budget"
 
 
 def test_item_limit_counts_one_run(ledger: Ledger) -> None:
-    limits = SpendingLimits(patterns=1)
+    limits = SpendingLimits(items=1)
     begin(ledger, "a", limits=limits)
     refused(ledger, "b", limits)
     begin(ledger, "b", limits=limits, run=OTHER_RUN)
@@ -109,18 +105,18 @@ def test_daily_budget_is_per_environment(ledger: Ledger, clock: Clock) -> None:
 
 
 def test_budget_of_a_run_does_not_restart_at_midnight(ledger: Ledger, clock: Clock) -> None:
-    limits = SpendingLimits(run_amount=100, patterns=2)
+    limits = SpendingLimits(run_amount=100, items=2)
     begin(ledger, "a", limits=limits, price=60)
     clock.now += DAY
     refused(ledger, "b", limits, price=60)
     begin(ledger, "b", limits=limits, price=10)
     clock.now += DAY
-    assert refused(ledger, "c", limits, price=1).code == "max_patterns"
+    assert refused(ledger, "c", limits, price=1).code == "max_items"
 
 
 def test_known_intent_reserves_nothing_more(ledger: Ledger) -> None:
     """Also when the budget is used up."""
-    limits = SpendingLimits(patterns=1, run_amount=50)
+    limits = SpendingLimits(items=1, run_amount=50)
     first = begin(ledger, "a", limits=limits, price=50)
     assert begin(ledger, "a", limits=limits, price=50) == first
     assert spent(ledger) == (1, 50)
@@ -131,7 +127,7 @@ def test_reservation_of_a_withdrawn_request_is_returned(
     ledger: Ledger, clock: Clock, state: AttemptState
 ) -> None:
     """To the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
-    limits = SpendingLimits(patterns=1, run_amount=50)
+    limits = SpendingLimits(items=1, run_amount=50)
     begin(ledger, "a", limits=limits, price=50)
     clock.now += DAY
     change(ledger, "a", state)
@@ -156,7 +152,7 @@ def test_failed_job_stays_spent(ledger: Ledger, state: AttemptState) -> None:
 
 
 def test_second_attempt_counts_against_the_limit(ledger: Ledger) -> None:
-    limits = SpendingLimits(patterns=1)
+    limits = SpendingLimits(items=1)
     begin(ledger, "a", limits=limits)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     with pytest.raises(BudgetReached):
@@ -173,7 +169,7 @@ FIRST = FirstPurchases({Stage.PATTERN: 3, Stage.PRODUCT: 3}, PRICES)
     [
         (SpendingLimits(run_amount=190, first=FIRST), SpendingLimits(run_amount=189, first=FIRST)),
         (SpendingLimits(day_amount=190, first=FIRST), SpendingLimits(day_amount=189, first=FIRST)),
-        (SpendingLimits(patterns=4, first=FIRST), SpendingLimits(patterns=3, first=FIRST)),
+        (SpendingLimits(items=7, first=FIRST), SpendingLimits(items=6, first=FIRST)),
     ],
 )
 def test_second_attempt_leaves_the_planned_money(
@@ -238,7 +234,7 @@ def test_held_attempt_stays_reserved(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [SpendingLimits(patterns=20), SpendingLimits(run_amount=200), SpendingLimits(day_amount=200)]
+    "limits", [SpendingLimits(items=20), SpendingLimits(run_amount=200), SpendingLimits(day_amount=200)]
 )
 def test_concurrent_writers_never_exceed_the_limit(open_ledger: OpenLedger, limits: SpendingLimits) -> None:
     """Four writers at once, on connections of their own: exactly what the limit allows is bought."""

@@ -123,7 +123,7 @@ def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger: Open
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
-        limits = SpendingLimits(patterns=3)
+        limits = SpendingLimits(items=3)
         ends = await asyncio.gather(
             *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
         )

@@ -141,6 +141,13 @@ def test_import_asks_on_a_terminal(
     assert shown(capsys) == ""
 
 
+def test_import_accepts_what_is_proposed_with_yes(sheet: Path) -> None:
+    """Without a terminal, and once."""
+    spec = import_spec(ImportRequest(file=sheet))
+    assert confirmed_input(spec, yes=True).columns.prompt == 1
+    assert confirmed_input(spec).columns.prompt == 1
+
+
 def test_changed_columns_are_asked_for_again(
     sheet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,8 +60,7 @@ lines = st.builds(
 catalogs = st.lists(lines, min_size=1, max_size=5, unique_by=lambda line: line.sku)
 limits = st.builds(
     SpendingLimits,
-    patterns=st.none() | st.integers(0, 3),
-    products=st.none() | st.integers(0, 3),
+    items=st.none() | st.integers(0, 6),
     run_amount=st.none() | st.integers(0, 150),
     day_amount=st.none() | st.integers(0, 600),
 )
@@ -248,8 +247,7 @@ class Charging(RuleBasedStateMachine):
                     {"run": run.record.run_id},
                 )
             }
-        for stage, most in ((Stage.PATTERN, allowed.patterns), (Stage.PRODUCT, allowed.products)):
-            assert most is None or of_run.get(stage, (0, 0))[0] <= most
+        assert allowed.items is None or sum(items for items, _ in of_run.values()) <= allowed.items
         amount = sum(amount for _, amount in of_run.values())
         assert allowed.run_amount is None or amount <= allowed.run_amount
         assert allowed.day_amount is None or amount == 0 or spent_before + amount <= allowed.day_amount

@@ -318,7 +318,7 @@ def test_every_end_of_a_create(
 def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: outcomes.CreateEnd) -> None:
     """It is not in doubt, reserves no budget, and the next run sends it."""
     service.on_create["herons"] = [end]
-    ended = shop.run(ONE, limits=SpendingLimits(patterns=1))
+    ended = shop.run(ONE, limits=SpendingLimits(items=2))
     assert shop.state("herons") is AttemptState.WITHDRAWN
     assert ended.statuses == {"H-1": RowStatus.NOT_STARTED}
     assert shop.run(ONE).outcome is Outcome.COMPLETED
@@ -416,11 +416,11 @@ def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> N
 
 def test_limit_ends_the_run_and_raising_it_resumes(shop: Workshop, service: Service) -> None:
     """Exactly what the limit allows is bought; products of made patterns are still made."""
-    ended = shop.run(many(10), max_in_flight=3, limits=SpendingLimits(patterns=4))
+    ended = shop.run(many(10), max_in_flight=3, limits=SpendingLimits(items=8))
     assert ended.outcome is Outcome.BUDGET_REACHED
-    assert "--max-patterns" in (ended.ending.record.reason or "")
+    assert "--max-items" in (ended.ending.record.reason or "")
     assert ended.counts == {RowStatus.SUCCEEDED: 4, RowStatus.NOT_STARTED: 6}
-    assert shop.run(many(10), limits=SpendingLimits(patterns=6)).outcome is Outcome.COMPLETED
+    assert shop.run(many(10), limits=SpendingLimits(items=12)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
@@ -439,8 +439,8 @@ def test_budget_is_never_exceeded(shop: Workshop, service: Service) -> None:
     assert all(service.bought.count(f"prompt {number:03}") == 2 for number in range(10))
 
 
-def test_product_limit_leaves_no_pattern_without_its_product(shop: Workshop, service: Service) -> None:
-    ended = shop.run(many(30), max_in_flight=3, limits=SpendingLimits(products=2))
+def test_item_limit_leaves_no_pattern_without_its_product(shop: Workshop, service: Service) -> None:
+    ended = shop.run(many(30), max_in_flight=3, limits=SpendingLimits(items=5))
     assert ended.outcome is Outcome.BUDGET_REACHED
     assert ended.counts[RowStatus.SUCCEEDED] == 2
     assert shop.stranded() == 0

@@ -43,10 +43,9 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
         (SpendingLimits(run_amount=1000), 20, "The budget of 1,000 minor units reaches to 20 of 60 rows"),
         (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 minor units reaches to 20 of 60 rows"),
         (SpendingLimits(day_amount=1000), 20, "reaches to 20 of 60 rows"),
-        (SpendingLimits(patterns=7), 7, "The limit of 7 patterns reaches to 7 of 60 rows"),
-        (SpendingLimits(products=7), 7, "The limit of 7 products reaches to 7 of 60 rows"),
+        (SpendingLimits(items=15), 7, "The limit of 15 items reaches to 7 of 60 rows"),
         (
-            SpendingLimits(patterns=9, run_amount=300),
+            SpendingLimits(items=18, run_amount=300),
             6,
             "The budget of 300 minor units reaches to 6 of 60 rows",
         ),
@@ -100,7 +99,7 @@ def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Servi
 
 def test_made_and_begun_patterns_get_their_products_first(shop: Workshop, service: Service) -> None:
     """Wherever they are in the file; what is begun costs nothing more."""
-    shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(patterns=1), **PRICES)
+    shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(items=2), **PRICES)
     received: list[Create] = []
 
     def crash(create: Create) -> None:
