@@ -150,13 +150,6 @@ def test_manifest_counts_and_checksums_hold(shop: Shop, first: object) -> None:
     assert verify(shop.latest("spring")) == []
 
 
-def test_gallery_shows_local_pictures(shop: Shop, first: object) -> None:
-    """The studio has ended; the gallery opens from disk all the same."""
-    pictures = list((shop.latest("spring") / "pictures").glob("*.png"))
-    assert len(pictures) == 3 + 3
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
-
-
 def test_each_product_belongs_to_its_row(shop: Shop, first: object) -> None:
     """By the studio's own record: that pattern, that category, those selections; nothing bought twice."""
     lines = [line for line in read_record(shop.home / "studio" / "studio.db") if line.verdict == "accepted"]
@@ -190,13 +183,6 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
     assert items[f"pattern · {HERONS}"]["type"] == items["product · A-2"]["type"] == "COMPLETED"
     assert items["pattern · Broken looms [fail]"]["type"] == items["product · A-5"]["type"] == "FAILED"
     assert not {"product · A-4", "product · A-6", "product · A-7"} & set(items)
-
-
-def test_shard_run_is_named_after_its_rows(
-    record: Mapping[str, list[dict[str, Any]]],
-) -> None:
-    shards = [run["name"] for run in record["flow_runs"] if run["parent_task_run_id"]]
-    assert shards == ["rows 2-6 · A-1 … A-5"]
 
 
 def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, list[dict[str, Any]]]) -> None:
@@ -263,12 +249,6 @@ def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, expected
     assert expected in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / ".patternmill").exists()
-
-
-def test_check_answers_without_a_server(shop: Shop) -> None:
-    """3 when rows are refused, 2 when the file is."""
-    assert shop.run("check", "spring.csv").returncode == 3
-    assert shop.run("check", "nowhere.csv").returncode == 2
 
 
 @pytest.mark.parametrize("shown", [True, False])

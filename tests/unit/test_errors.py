@@ -9,7 +9,7 @@ import re
 import pytest
 
 from patternmill import errors
-from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError, RowFailed
+from patternmill.errors import LedgerError, PatternmillError
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PatternmillError)]
 
@@ -32,25 +32,6 @@ def test_every_error_has_a_code_of_its_own(kind: type[PatternmillError]) -> None
     """Stable, for machines."""
     assert re.fullmatch(r"[a-z_]+", kind.code)
     assert [other.code for other in ALL].count(kind.code) == 1
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_error_has_a_message_and_a_remedy(kind: type[PatternmillError]) -> None:
-    """In this order, in one line; without a remedy, without a trailing space."""
-    error = kind("It broke.", remedy="Mend it.")
-    assert (str(error), error.message, error.remedy) == ("It broke. Mend it.", "It broke.", "Mend it.")
-    assert str(kind("It broke.")) == "It broke."
-
-
-def test_code_can_be_more_exact() -> None:
-    """The class's is only the default."""
-    assert RowFailed("no", code="pattern_failed").code == "pattern_failed"
-    assert RowFailed("no").code == "failed"
-
-
-def test_ledger_errors_are_one_family() -> None:
-    """What stops at a ledger that cannot be trusted stops at these too."""
-    assert issubclass(Overlap, LedgerError) and issubclass(LeaseLost, LedgerError)
 
 
 def test_errors_can_be_pickled() -> None:

@@ -18,7 +18,6 @@ from patternmill.states import (
     AttemptState,
     Outcome,
     RowStatus,
-    Stage,
 )
 
 SCHEMA = (Path(patternmill.ledger.__file__).parent / "schema.sql").read_text(encoding="utf-8")
@@ -33,11 +32,6 @@ def quoted(after: str) -> set[str]:
 
 def test_schema_lists_every_state_of_an_attempt() -> None:
     assert quoted("state") == {state.value for state in AttemptState}
-
-
-def test_stages_in_the_order_of_purchase() -> None:
-    """Their values are in the request IDs: they never change."""
-    assert [stage.value for stage in Stage] == ["reference", "pattern", "refinement", "product", "checkout"]
 
 
 def test_every_state_has_its_changes() -> None:
@@ -75,17 +69,6 @@ def test_failed_needs_a_job() -> None:
     """No state without a job leads to FAILED, except by a person's decision on what is held."""
     leading = {state for state, changes in ATTEMPT_CHANGES.items() if AttemptState.FAILED in changes}
     assert leading == {AttemptState.ACCEPTED, AttemptState.HELD}
-
-
-def test_every_state_can_be_reached() -> None:
-    """From the intent, which is where every attempt begins."""
-    reached, waiting = set(), [AttemptState.INTENDED]
-    while waiting:
-        state = waiting.pop()
-        if state not in reached:
-            reached.add(state)
-            waiting.extend(ATTEMPT_CHANGES[state])
-    assert reached == set(AttemptState)
 
 
 def test_unfinished_rows_are_those_that_a_second_run_can_change() -> None:

@@ -47,13 +47,6 @@ def test_old_file_is_visible_until_the_new_one_is_whole(tmp_path: Path) -> None:
     assert (seen, path.read_bytes()) == ([b"old"], b"new")
 
 
-def test_results_file_has_default_permissions(tmp_path: Path) -> None:
-    """Not those of a private temporary one."""
-    (tmp_path / "plain").write_bytes(b"")
-    write_whole(tmp_path / "whole", [b""])
-    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
 def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
     """The link is relative, so that the results can be moved as a whole."""
     for name in ("run-1", "run-2"):
@@ -82,7 +75,3 @@ def test_text_file_replaces_the_link_where_links_are_impossible(
 
     monkeypatch.setattr(Path, "symlink_to", impossible)
     assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
-
-
-def test_run_called_latest_needs_no_link(tmp_path: Path) -> None:
-    assert link_latest(tmp_path / "latest") is None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from patternmill.catalog.problems import RowCode
 from patternmill.planning.plan import TO_BUY
 from patternmill.states import Outcome, RowStatus, Stage
-from tests.integration.chains.conftest import Chains, picture
+from tests.integration.chains.conftest import Chains
 
-INPUTS = Path(__file__).resolve().parents[3] / "inputs"
 HEADER = "sku,prompt,category,option:size,option:fabric,reference,model,refine:recolor,refine:crop\n"
 ROW = "{sku},{prompt},Cushion,50x50,linen,{reference},{model},{recolor},{crop}\n"
 
@@ -171,13 +168,6 @@ def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
     assert "save the picture anew" in (ended.rows["S-2"].remedy or "")
 
 
-def test_changed_picture_is_another_reference(chains: Chains) -> None:
-    chains.run(HEADER + row(reference="heron.png"))
-    (chains.home / "heron.png").write_bytes(picture(red=200))
-    plan = chains.preview(HEADER + row(reference="heron.png")).plan
-    assert plan.purchases() == {Stage.REFERENCE: 1, Stage.PATTERN: 1, Stage.PRODUCT: 1}
-
-
 def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> None:
     """Rows that need it are refused before anything is spent on them; the others are made."""
     chains.studio.faults.use({"on": "refine/recolor", "effect": {"kind": "refuse", "status": 404}})
@@ -233,22 +223,6 @@ def test_retry_uploads_the_picture_that_was_read(chains: Chains) -> None:
     retried = chains.retry()
     assert retried.ending.rows == {RowStatus.SUCCEEDED: 1}
     assert retried.rows["S-1"].items[0].result_id is not None
-
-
-def test_example_catalog_is_made(chains: Chains) -> None:
-    """As `make import FILE=inputs/refined_catalog.csv` does."""
-    example = INPUTS / "refined_catalog.csv"
-    (chains.home / "references").mkdir()
-    (chains.home / "references" / "reeds.png").write_bytes((INPUTS / "references" / "reeds.png").read_bytes())
-    ended = chains.run(example.read_text("utf-8"))
-    assert ended.ending.rows == {RowStatus.SUCCEEDED: 6}
-    assert chains.bought == {
-        "patterns/create": 3,
-        "refine/recolor": 2,
-        "refine/crop": 1,
-        "refine/edit": 1,
-        "products/create": 6,
-    }
 
 
 def test_failures_are_imported_again_from_their_own_folder(chains: Chains) -> None:

@@ -214,13 +214,3 @@ def test_address_is_shown_again_and_asked_for_where_it_is_missing(shop: Shop) ->
     paid = verb("order", "--address", checkout_id)
     assert "is paid" in paid.stdout and shop.page_of(checkout_id) not in paid.stdout
     assert not any((shop.folder / "home" / "checkouts").iterdir()), "it is of no use any more"
-
-
-def test_address_of_an_old_checkout_is_not_asked_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    (record,) = shop.order("S-1").checkouts
-    for file in (shop.folder / "home" / "checkouts").iterdir():
-        file.unlink()
-    monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
-    refused = verb("order", "--address", str(record.checkout_id))
-    assert refused.returncode == 2 and "too old" in refused.stderr
-    assert shop.opened() == [record.checkout_id]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from patternmill.results.summary import read_manifest
 from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import Outcome
-from studio.testing import Studio
 from tests.integration.orders.shop import CATALOG, Shop
 
 
@@ -135,12 +133,6 @@ def test_wait_follows_the_order_to_a_status(shop: Shop) -> None:
     assert ending.checkouts[0].order is not None
 
 
-def test_wait_ends_at_its_time(shop: Shop) -> None:
-    ending = shop.order("S-1", wait=0.2)
-    assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
-    assert ending.sentence == "1 checkout: 0 paid, 1 open"
-
-
 def test_refused_checkout_is_final_and_others_go_on(shop: Shop) -> None:
     """As the service does not know one product any more, and be it in the first checkout ever."""
     with shop.ledger() as ledger, ledger.transaction():
@@ -151,14 +143,6 @@ def test_refused_checkout_is_final_and_others_go_on(shop: Shop) -> None:
     assert failed.attempt is not None and failed.attempt.error is not None
     assert [line.sku for line in failed.lines] == ["S-2"]
     assert len(shop.opened()) == 2
-
-
-def test_ledger_agrees_with_itself(shop: Shop) -> None:
-    (record, _) = shop.order("S-1", "S-2", lines=1).checkouts
-    shop.studio.pay(str(record.checkout_id))
-    shop.order("S-1", "S-2", lines=1)
-    with shop.ledger() as ledger:
-        assert list(problems(ledger)) == []
 
 
 def test_results_that_are_older_than_the_catalog(shop: Shop) -> None:
@@ -205,16 +189,6 @@ def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: py
     assert len(shop.opened()) == 1
 
 
-def test_order_of_unknown_cost_waits_where_cost_is_limited(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "10")
-    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_COST", "1000000")
-    with pytest.raises(ApprovalNeeded):
-        shop.order("S-1")
-    assert shop.opened() == []
-
-
 def test_request_too_long_in_doubt_is_for_a_person(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written off, the same command opens another checkout under another request ID."""
     lost = {"on": "checkouts/create", "effect": {"kind": "body", "form": "empty"}, "first": 20}
@@ -253,29 +227,3 @@ def test_results_and_pages_show_the_order(shop: Shop) -> None:
     (entry,) = read_manifest(out).orders
     assert (entry.order_id, entry.checkout_id, entry.skus) == (order, record.checkout_id, ("S-1", "S-3"))
     assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2
-
-
-def test_orders_with_a_ledger_on_postgresql(
-    studio: Studio, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two machines share it: the second has no address of the first, and asks for it by the same request."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "HOME": str(tmp_path / "first"),
-        "STUDIO_URL": studio.base_url,
-        "API_KEY": studio.key,
-        "LEDGER_URL": postgres_url,
-    }.items():
-        monkeypatch.setenv(f"PATTERNMILL_{name}", value)
-    shop = Shop(studio, tmp_path)
-    shop.imported_now(CATALOG)
-    (record,) = shop.order("S-1", "S-2").checkouts
-    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "second"))
-    assert shop.order("S-1", "S-2").checkouts == (record,)
-    assert shop.address(str(record.checkout_id)).endswith(shop.page_of(str(record.checkout_id)))
-    order = studio.pay(str(record.checkout_id))
-    (paid,) = shop.order("S-1", "S-2").checkouts
-    assert paid.order is not None and paid.order.order_id == order
-    assert shop.opened() == [record.checkout_id]
-    with shop.ledger() as ledger:
-        assert list(problems(ledger)) == []

@@ -111,26 +111,6 @@ def test_refresh_from_an_unchanged_source_keeps_the_corrections(corrected: Desk)
     assert desk.refresh().counts == {"unchanged": 6}
 
 
-def test_round_after_round_of_corrections(desk: Desk) -> None:
-    """A correction of a correction leads from the source's text; each round has the rows that are left."""
-    desk.write(*SOURCE)
-    desk.refresh()
-    rounds: list[dict[str, Row]] = [
-        {"C-3": {"category": "Cushin"}, "C-5": {"option:size": "77x77"}, "C-4": CORRECT["C-4"]},
-        {"C-3": CORRECT["C-3"], "C-5": CORRECT["C-5"], "C-9": {"prompt": "Ferns, in rain"}},
-        {"C-9": FERNS},
-    ]
-    for cells in rounds:
-        edit(latest(desk) / "failures.csv", lambda row, cells=cells: row.update(cells.get(row["sku"], {})))  # type: ignore[misc]
-        import_file(desk, latest(desk) / "failures.csv")
-    assert rows_of(latest(desk) / "failures.csv") == []
-    before, products = desk.creates(), desk.products()
-    assert len(products) == 6
-    assert desk.refresh().counts == {"unchanged": 6}
-    assert (desk.creates(), desk.products()) == (before, products)
-    assert rows_of(latest(desk) / "results.csv")[5]["prompt"] == "Ferns, in rain"
-
-
 def test_the_same_corrections_imported_twice(desk: Desk) -> None:
     """As after a kill: in the second round too, what is corrected stays so."""
     desk.write(*SOURCE)
@@ -174,13 +154,3 @@ def test_undone_corrections_are_refused_again(corrected: Desk) -> None:
     assert night.counts == {"unchanged": 5, "refused": 1}
     assert desk.products() == products
     assert [row["sku"] for row in rows_of(latest(desk) / "failures.csv")] == ["C-3"]
-
-
-def test_nothing_sticks_that_nobody_changed(desk: Desk) -> None:
-    """The same file again, other notes, ends of lines: no corrections."""
-    desk.write(*SOURCE)
-    results = desk.refresh().out / "results.csv"
-    edit(results, lambda row: row.update(note="later", prompt=f" {row['prompt']} "))
-    import_file(desk, results)
-    held = with_ledger(lambda ledger: ledger.corrections(load_settings().environment, desk.catalog))
-    assert held == []

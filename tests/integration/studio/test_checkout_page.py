@@ -131,18 +131,6 @@ def test_order_is_cancelled_while_it_is_not_in_production(tmp_path: Path) -> Non
         assert visitor.submit(paid.form("/order/cancel")).status == 200
 
 
-def test_delivered_order_cannot_be_cancelled(studio: InProcess, checkout: dict[str, Any]) -> None:
-    visitor = Visitor(studio)
-    page = visitor.get(checkout["checkoutUrl"])
-    visitor.submit(page.form("/pay"))
-    form = page.form("/cancel")
-    form.action = form.action.replace("/cancel", "/order/cancel")
-
-    late = visitor.submit(form)
-
-    assert (late.status, "is in production" in late.text) == (409, True)
-
-
 @pytest.mark.parametrize("headers", [{"Origin": "http://evil.test"}, {"Origin": "null"}])
 def test_forms_of_other_sites_are_refused(
     studio: InProcess, checkout: dict[str, Any], headers: dict[str, str]

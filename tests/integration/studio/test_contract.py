@@ -13,10 +13,9 @@ from schemathesis import Case, Config, GenerationMode
 from schemathesis.openapi import from_asgi
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from studio.openapi import LINKS
 from studio.operations.table import OPERATIONS
 
-from .in_process import AUTHORIZED, InProcess, encoded_picture
+from .in_process import AUTHORIZED, InProcess
 
 #: 422: understood, and impossible in a way that a schema cannot say.
 ACCEPTED = ["2xx", "401", "404", "409", "422"]
@@ -120,57 +119,3 @@ def test_generated_requests_follow_the_links(schema: OpenApiSchema) -> None:
     followed = walk(schema, settings(SETTINGS, max_examples=8))
 
     assert {status for _, status in followed} <= {200, 401, 404, 409, 422}
-
-
-def test_links_of_the_document_lead_on(studio: InProcess, known: dict[str, str]) -> None:
-    """What one operation answers, where the link says, is what the next one takes."""
-    bodies = create_bodies(known)
-    answers = {
-        name: [studio.ask(name, requestId=f"links of {name}", **body)] for name, body in bodies.items()
-    }
-    started = [answers[name][0]["jobId"] for name in ("patterns/create", "products/create")]
-    answers["jobs/get"] = [studio.ask("jobs/get", jobId=job_id) for job_id in started]
-
-    for source, targets in LINKS.items():
-        for target, fields in targets.items():
-            taken = next(
-                found
-                for found in (taken_from(one, fields) for one in answers[source])
-                if None not in found.values()
-            )
-            body = {**bodies.get(target, {}), "requestId": f"{source} to {target}", **taken}
-            expected = 404 if target == "orders/get" else 200  # nobody has paid
-            assert studio.request(target, body).status_code == expected, (source, target)
-
-
-def create_bodies(known: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Without a requestId, for the operations that answer something new."""
-    pattern = {"patternId": known["patternId"]}
-    return {
-        "patterns/create": {"prompt": "ferns"},
-        "refine/edit": {**pattern, "prompt": "more"},
-        "refine/recolor": {**pattern, "palette": ["#102030"]},
-        "refine/crop": {**pattern, "x": 0, "y": 0, "width": 0.5, "height": 1},
-        "refine/extend": {**pattern, "columns": 2, "rows": 1},
-        "products/create": {
-            **pattern,
-            "categoryId": "cat_stg_mug",
-            "selections": {"size": "11oz", "finish": "matte"},
-        },
-        "references/create": {"data": encoded_picture("teal")},
-        "checkouts/create": {"lines": [{"productId": known["productId"], "quantity": 1}]},
-        "categories/list": {},
-        "models/list": {},
-    }
-
-
-def taken_from(answer: Any, fields: dict[str, str]) -> dict[str, Any]:
-    """The next body's fields, None for what this answer does not have."""
-
-    def at(place: str) -> Any:
-        found = answer
-        for part in place.split("/"):
-            found = found[int(part)] if isinstance(found, list) else found.get(part)
-        return found
-
-    return {name: at(place) for name, place in fields.items()}

@@ -20,7 +20,6 @@ from PIL import Image
 from studio.errors import Refusal
 from studio.instruments.control import Control
 from studio.instruments.control_client import ControlClient, ControlFailed, post_json
-from studio.instruments.control_commands import main
 from studio.instruments.control_file import NAME
 from studio.testing import Studio
 
@@ -194,22 +193,3 @@ def test_calls_are_answered_from_the_one_state_or_the_other(studio: Studio) -> N
     studio.restore("one")
     assert jobs(studio) == ["always"]
     assert len(studio.meter.read()["purchases"]) == 1
-
-
-def test_control_from_the_shell(studio: Studio, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Fields as texts, numbers and files; the answer is JSON, a refusal one line."""
-    home = ["--home", str(studio.home)]
-    plan = tmp_path / "plan.toml"
-    plan.write_text('[[faults]]\nname = "lost"\non = "creates"\neffect = { kind = "close" }\n')
-
-    assert main([*home, "faults/set", f"@{plan}"]) == 0
-    assert json.loads(capsys.readouterr().out)["unfired"] == ["lost"]
-    assert main([*home, "shapes/set", "errors=html"]) == 0
-    assert studio.control("state")["shapes"]["errors"] == "html"
-    capsys.readouterr()
-    for refused in (["clock/advance", "seconds=5"], ["shapes/set", "html"], ["faults/set", "@/no/file"]):
-        assert main([*home, *refused]) == 1
-        out, errors = capsys.readouterr()
-        assert (out, errors.count("\n")) == ("", 1)
-    assert main(["--home", str(tmp_path), "reset"]) == 1
-    assert "--control" in capsys.readouterr().err

@@ -97,15 +97,6 @@ def test_restore_is_whole_even_when_it_is_killed() -> None:
         assert found <= {(20, "old"), (30, "new")}
 
 
-def test_unfired_faults_are_named_at_the_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """On standard error of the process."""
-    plan = tmp_path / "plan.toml"
-    plan.write_text('[[faults]]\nname = "lost answer"\non = "creates"\neffect = { kind = "close" }\n')
-    with Studio("--faults", str(plan), process=True):
-        pass
-    assert "the fault 'lost answer' did not fire as often as expected" in capfd.readouterr().err
-
-
 def test_examples_of_the_readme_work() -> None:
     """Every test function in it, as it stands there."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)

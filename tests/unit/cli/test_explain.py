@@ -74,16 +74,6 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
     assert "450 minor units, over all attempts" in text
 
 
-def test_pattern_story_lists_its_rows(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A pattern's ID has its own story, and the rows that are built on it."""
-    run = retried(past)
-    (attempt,) = past.ledger.attempts_of(run.pattern("H-1").key)
-    assert attempt.result_id is not None
-    text = shown(capsys, attempt.result_id)
-    assert text.startswith("A pattern in catalog spring")
-    assert "shared by: H-1, H-2" in text
-
-
 def test_sku_of_several_catalogs_has_a_story_in_each(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     past.begin(HERON)
     past.begin(HERON, catalog="autumn")

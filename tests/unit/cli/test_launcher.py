@@ -15,7 +15,6 @@ import pytest
 
 from cli.commands.up import _end
 from cli.launcher import _WatchedRun
-from patternmill.errors import PatternmillError
 from prefect_host.stop_signals import Interruption
 
 
@@ -46,21 +45,6 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert stops == ["Stopped by SIGINT."]
-
-
-def test_run_does_not_begin_while_a_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is planned in a thread of its own, and would buy until the process is gone."""
-
-    def begin_meanwhile(code: int) -> NoReturn:
-        with pytest.raises(PatternmillError, match="before anything was bought"):
-            watched._on_begin(cast(Any, SimpleNamespace()))
-        raise Exited(code)
-
-    monkeypatch.setattr(os, "_exit", begin_meanwhile)
-    watched = _WatchedRun()
-    with pytest.raises(Exited, match="130"):
-        watched.on_signal("SIGINT")
-    assert watched.begun is None
 
 
 @pytest.mark.parametrize("signals", [0, 1, 2])

@@ -190,15 +190,6 @@ def test_settling_is_refused_while_a_run_has_the_lease(past: Past) -> None:
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 
-def test_lease_is_released_afterwards(past: Past) -> None:
-    """Decided or refused."""
-    _, held = one_in(past, AttemptState.HELD)
-    decide(past, held.request_id, Decision.WRITE_OFF)
-    lease = past.ledger.lease("staging", "spring")
-    assert lease is not None
-    assert lease.holder == ""
-
-
 def test_change_before_the_lease_is_noticed(past: Past) -> None:
     """What another run settled while the lease was waited for is not settled once more."""
     run, held = one_in(past, AttemptState.HELD)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.refinements import Refinement
 from patternmill.errors import ConfigurationError
-from patternmill.identifiers import ItemKey, RequestId
+from patternmill.identifiers import RequestId
 from patternmill.planning.items import (
     NAMESPACE,
     PatternItem,
@@ -153,16 +153,6 @@ def test_selections_have_no_order() -> None:
     assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
 
 
-def test_empty_edition_is_none() -> None:
-    """An empty setting does not buy everything again."""
-    assert pattern_item(STAGING, "blue herons at dawn", edition="") == HERONS
-
-
-def test_attempts_are_counted_from_one() -> None:
-    with pytest.raises(ValueError, match="from 1"):
-        HERONS.request_id(0)
-
-
 def test_patterns_and_products_never_share_a_request_id() -> None:
     content = {"same": "content"}
     ids = {request_id("e", "c", stage, content, 1) for stage in Stage}
@@ -198,23 +188,6 @@ def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -
     chance.shuffle(pairs)
     assert canonical_json(dict(pairs)) == canonical_json(content)
     assert json.loads(canonical_json(content)) == content
-
-
-def test_items_are_described_in_one_line() -> None:
-    """Long prompts are cut, line breaks replaced."""
-    long = pattern_item(STAGING, "blue\nherons " + "and reeds " * 20)
-    assert long.describe().startswith("pattern · blue herons and reeds")
-    assert len(long.describe()) <= len("pattern · ") + 60
-    assert "\n" not in long.describe()
-    assert HERONS.describe() == "pattern · blue herons at dawn"
-    assert CUSHION.describe() == "product · CU-001"
-
-
-def test_a_product_knows_its_row_and_its_pattern() -> None:
-    """What the ledger stores next to its content is taken from it."""
-    assert (CUSHION.sku, CUSHION.parent_key) == ("CU-001", HERONS.key)
-    assert (HERONS.sku, HERONS.parent_key) == (None, None)
-    assert ItemKey(CUSHION.content["pattern"]) == HERONS.key
 
 
 SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

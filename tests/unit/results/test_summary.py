@@ -34,11 +34,6 @@ def test_quoted_names_and_numbers_do_not_separate_causes(one: str, other: str) -
     assert signature(one) == signature(other)
 
 
-def test_words_separate_causes() -> None:
-    """An apostrophe does not begin a quotation."""
-    assert signature("it can't be read") != signature("it can't be written")
-
-
 def test_most_frequent_cause_is_first() -> None:
     """With its first row's message, and its skus in the order of the file, capped."""
     many = [failed(f"F{n}", f"no ink in job-{n}") for n in range(SKUS_SHOWN + 5)]
@@ -66,18 +61,6 @@ def test_each_wrong_word_of_a_file_is_a_cause() -> None:
         (2, "unknown category `Cusion`"),
         (1, "unknown category `Pillow`"),
     ]
-
-
-def test_rows_without_a_sku_are_named_by_their_number() -> None:
-    """Else a list of them is a list of commas."""
-    rows = [refused("", line=number, error_code="empty_sku", error="the sku is empty") for number in (4, 7)]
-    assert failures_by_cause(rows)[0].skus == ("row 4", "row 7")
-
-
-def test_rows_not_started_have_no_cause() -> None:
-    """Nor have those that succeeded; rows that wait for the service have one."""
-    causes = failures_by_cause([row(status.value, status) for status in RowStatus])
-    assert [cause.code for cause in causes] == ["failed", "held", "in_doubt", "refused", "waiting"]
 
 
 def test_every_status_is_counted() -> None:

@@ -98,33 +98,6 @@ def test_crash_anywhere_buys_nothing_twice(
     assert before.items() <= service.jobs.items()
 
 
-@pytest.mark.slow
-def test_many_crashes_at_random_moments(shop: Workshop, service: Service) -> None:
-    """Including crashes of the recovery itself: each item is bought once, with the same bytes each time."""
-    chance = random.Random(7)
-    catalog = many(8)
-
-    def crash(_: object) -> None:
-        if chance.random() < 0.15:
-            raise Crash
-
-    crashes = 0
-    for _ in range(30):
-        service.at_create, service.at_job_end = crash, crash
-        try:
-            shop.crash(catalog, max_in_flight=4, chance=chance)
-        except AssertionError:
-            break
-        crashes += 1
-    shop.bury()
-    service.at_create, service.at_job_end = ignore, ignore
-    ended = shop.run(catalog, max_in_flight=4)
-    assert crashes >= 3
-    assert ended.outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 16
-    assert len({create.body for create in service.creates}) == len(service.jobs)
-
-
 def test_crashed_run_ended_with_its_last_activity(shop: Workshop, service: Service) -> None:
     """Not when the next run closed it: nobody knows how long that took."""
 
@@ -207,12 +180,6 @@ def test_attempts_are_limited(shop: Workshop, service: Service, attempts: int) -
         assert ended.statuses == {"H-1": RowStatus.FAILED}
         assert (ended.rows["H-1"].error_code, ended.rows["H-1"].error) == ("pattern_failed", "the loom broke")
         assert service.bought == ["herons"] * attempts
-
-
-def test_raised_attempt_limit_applies_to_earlier_failures(shop: Workshop, service: Service) -> None:
-    service.on_follow["herons"] = [failed()]
-    assert shop.run(ONE, attempts=1).statuses == {"H-1": RowStatus.FAILED}
-    assert shop.run(ONE, attempts=2).outcome is Outcome.COMPLETED
 
 
 def test_final_reason_gets_no_other_attempt(shop: Workshop, service: Service) -> None:
@@ -414,16 +381,6 @@ def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> N
 # -- money
 
 
-def test_limit_ends_the_run_and_raising_it_resumes(shop: Workshop, service: Service) -> None:
-    """Exactly what the limit allows is bought; products of made patterns are still made."""
-    ended = shop.run(many(10), max_in_flight=3, limits=SpendingLimits(items=8))
-    assert ended.outcome is Outcome.BUDGET_REACHED
-    assert "--max-items" in (ended.ending.record.reason or "")
-    assert ended.counts == {RowStatus.SUCCEEDED: 4, RowStatus.NOT_STARTED: 6}
-    assert shop.run(many(10), limits=SpendingLimits(items=12)).outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 20
-
-
 def test_budget_is_never_exceeded(shop: Workshop, service: Service) -> None:
     """Reserved with the intent, whatever is in flight at once, with attempts that fail."""
     for number in range(10):
@@ -447,14 +404,6 @@ def test_item_limit_leaves_no_pattern_without_its_product(shop: Workshop, servic
 
 
 # -- order and stopping
-
-
-def test_products_go_before_patterns(shop: Workshop, service: Service) -> None:
-    """With room for one, each row is finished before the next is begun."""
-    shop.run(many(4), max_in_flight=1)
-    assert service.bought == [
-        name for number in range(4) for name in (f"prompt {number:03}", f"S-{number:03}")
-    ]
 
 
 @pytest.mark.slow
@@ -546,16 +495,6 @@ def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     assert {one.state for these in shop.attempts().values() for one in these} == {AttemptState.ACCEPTED}
     assert shop.run(many(2)).outcome is Outcome.COMPLETED
     assert len(service.bought) == 4
-
-
-def test_stopped_run_with_every_row_made_is_completed(shop: Workshop) -> None:
-    """A halt does not count against what is made."""
-
-    async def stop(run: Run, api: FakeStudioApi) -> None:
-        await until(lambda: run.progress.ended == 1)
-        run.stop("too late")
-
-    assert shop.run(ONE, watch=stop).outcome is Outcome.COMPLETED
 
 
 # -- screens
@@ -661,13 +600,6 @@ def test_rows_of_one_pattern_stay_together_and_made_patterns_go_first(shop: Work
     shards = shop.run(four, shard_rows=2).run.engine.shards
     assert [[row.sku for row in shard.rows] for shard in shards] == [["C-2"], ["H-1", "H-2"], ["F-1"]]
     assert shards[1].describe() == "rows 2-4 · H-1 … H-2"
-
-
-def test_rows_of_one_pattern_are_cut_at_the_size_of_a_shard(shop: Workshop) -> None:
-    """A page with all rows of a large catalog on one motif would not be usable."""
-    same = rows(*((f"S-{number}", "herons") for number in range(5)))
-    shards = shop.run(same, shard_rows=2).run.engine.shards
-    assert [len(shard.rows) for shard in shards] == [2, 2, 1]
 
 
 def test_run_is_on_record(shop: Workshop) -> None:

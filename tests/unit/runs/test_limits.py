@@ -78,15 +78,6 @@ def test_shown_plan_has_its_reach(shop: Workshop) -> None:
     )
 
 
-def test_shown_plan_is_in_the_configured_currency(shop: Workshop) -> None:
-    """Its cost, and the limit."""
-    found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000, currency="EUR"), **PRICES)
-    checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
-    lines = list(plan_lines(found, checked, "digest"))
-    assert "Limit: The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
-    assert "Cost: at least €30.00, at most €60.00 if jobs fail." in lines
-
-
 @pytest.mark.usefixtures("long_day")
 def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
@@ -220,11 +211,3 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     assert bought(service) == (6, 5)
     assert shop.stranded() == 0
     assert "what is left of the approval" in reason(ended).lower()
-
-
-def test_limit_that_covers_everything_changes_nothing(shop: Workshop, service: Service) -> None:
-    """Second attempts included, while there is money for them."""
-    service.on_follow["prompt 001"] = [failed()]
-    ended = shop.run(many(3), limits=SpendingLimits(run_amount=190), **PRICES)
-    assert ended.outcome is Outcome.COMPLETED
-    assert bought(service) == (4, 3)

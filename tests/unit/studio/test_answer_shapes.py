@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from studio import offer
-from studio.errors import FieldFault, Refusal, invalid_fields
+from studio.errors import FieldFault, invalid_fields
 from studio.instruments.answer_shapes import (
     Repeated,
     Shapes,
@@ -40,23 +40,6 @@ def test_every_category_is_in_the_list(shape: str) -> None:
     found = texts(listing(shape))
     assert set(NAMES) <= set(found)
     assert {category.category_id("staging") for category in offer.CATEGORIES} <= set(found)
-
-
-def test_pages_lead_to_one_another() -> None:
-    """To the end; a cursor that leads nowhere is refused."""
-    names: list[str] = []
-    body: dict[str, str] = {}
-    while True:
-        page = listing("paged", **body)
-        names += [category["name"] for category in page["categories"]]
-        if page["nextCursor"] is None:
-            break
-        body = {"cursor": page["nextCursor"]}
-
-    assert names == NAMES
-    with pytest.raises(Refusal) as refused:
-        listing("paged", cursor="page-99")
-    assert refused.value.code == "unknown_cursor"
 
 
 def test_repeated_request_gets_the_first_answer_or_a_conflict() -> None:

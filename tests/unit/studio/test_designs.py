@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from studio.art.changes import sheet_of
-from studio.art.cutting import LARGEST, MOST_PATCHES
 from studio.art.models import MANNERS
 from studio.art.sheet import FILLER, to_svg
 from studio.art.tile import render, tile_image
@@ -107,16 +106,6 @@ def test_recolor_keeps_the_drawing(prompt: str) -> None:
     )
 
     assert before == after
-
-
-def test_repeat_has_a_largest_size() -> None:
-    """However often it is extended, or mirrored by a crop; and it has no seam then."""
-    more = (Extend(columns=3, rows=3), Crop(x=0.1, y=0.1, width=0.99, height=0.98))
-    sheet = sheet_of(design("geometric in navy", *more, *more, *more))
-
-    assert max(sheet.width, sheet.height) <= LARGEST
-    assert len(sheet.patches) <= MOST_PATCHES
-    assert seams_are_hidden(np.asarray(render(sheet, side=SMALL), dtype=np.float64))
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from studio.art.layout import HEXAGONAL, TILE, Motion, Wish, arrange, cells, compose, motions
-from studio.art.recipe import Dice, recipe_for
-from studio.art.sheet import sheet_for
-from studio.art.tile import render
-from tests.unit.studio.test_tile import seam_and_inside
+from studio.art.recipe import Dice
 
 #: The group, and how many motions it has in a cell of the lattice as it is written here (centred cells count double).
 GROUPS = {
@@ -62,27 +59,3 @@ def _same(one: Motion, other: Motion, period: tuple[float, float]) -> bool:
     gaps = [abs(a - b) % whole for a, b, whole in zip(one[4:], other[4:], period, strict=True)]
     near = all(min(gap, whole - gap) < 1e-3 for gap, whole in zip(gaps, period, strict=True))
     return near and np.allclose(one[:4], other[:4], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", [*sorted(GROUPS), "toss", "grid", "brick"])
-@pytest.mark.parametrize("side", [96, 260])
-def test_every_layout_is_seamless_at_every_size(name: str, side: int) -> None:
-    """The name of a group in the prompt arranges the drawings so."""
-    recipe = recipe_for(f"daisies and leaves {name.replace('_', ' ')}")
-    image = np.asarray(render(sheet_for(recipe), side=side), dtype=np.float64)
-
-    assert recipe.layout == name
-    assert all(
-        seam <= inside * 1.1 + 0.5 for seam, inside in (seam_and_inside(image, axis) for axis in (0, 1))
-    )
-
-
-@pytest.mark.parametrize("name", ["p2", "pmm", "pmg", "pgg", "cmm", "p4", "p4m", "p4g", "p6", "p6m"])
-def test_pixels_have_the_half_turn_of_the_group(name: str) -> None:
-    """These groups turn by half around the tile's corner: the picture, turned over, correlates with itself."""
-    recipe = recipe_for(f"feathers {name}")
-    image = np.asarray(render(sheet_for(recipe), side=128).convert("L"), dtype=np.float64)
-    turned = image[::-1, ::-1]
-
-    assert recipe.layout == name
-    assert np.corrcoef(image.ravel(), turned.ravel())[0, 1] > 0.8

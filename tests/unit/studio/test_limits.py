@@ -54,18 +54,6 @@ def test_rate_is_refilled_by_the_clock() -> None:
     assert admitted(limits, "jobs/get", 9) == 9
 
 
-def test_declared_limit_says_when_to_come_again() -> None:
-    """In whole seconds, after which the request is admitted; an undeclared one does not."""
-    for text, expected in (("all=1/m", "60"), ("all=1/m,undeclared", None)):
-        limits = Limits([read_limit(text)])
-        limits.admit_request("jobs/get", "a", NOW)
-        with pytest.raises(Refusal) as refused:
-            limits.admit_request("jobs/get", "a", NOW)
-        assert refused.value.code == "rate_limited"
-        assert (refused.value.headers or {}).get("Retry-After") == expected
-        limits.admit_request("jobs/get", "a", NOW + timedelta(seconds=60))
-
-
 def test_jobs_at_once_are_limited_until_one_ends() -> None:
     """Those that were running at the start count too."""
     ends = [NOW + timedelta(seconds=seconds) for seconds in (7, 90)]

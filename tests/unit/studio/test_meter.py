@@ -93,18 +93,3 @@ def test_same_content_under_another_request_id_is_suspected(shop: Shop) -> None:
     shop.pattern("5", caller=OTHER)
 
     assert shop.double() == [("1", "2"), ("1", "3")]
-
-
-def test_second_attempt_after_a_failure_is_none(shop: Shop) -> None:
-    """Nor is what failed charged; but one that is begun before the first has failed is suspected."""
-    shop.pattern("1", "x [fail once]")
-    shop.pattern("2", "x [fail once]")
-    assert shop.double() == []
-    assert read_meter(shop.path, shop.now)["total"] == PATTERN_PRICE
-
-    for request_id in ("3", "4"):
-        shop.service.patterns.create(CreatePattern(requestId=request_id, prompt="y [fail]"), CALLER)
-    assert shop.double() == [("3", "4")]
-    assert read_meter(shop.path, shop.now)["total"] == 3 * PATTERN_PRICE
-    shop.now += timedelta(seconds=120)
-    assert read_meter(shop.path, shop.now)["total"] == PATTERN_PRICE
