@@ -73,6 +73,9 @@ class ReadExtras:
     findings: tuple[Finding, ...] = ()
 
 
+_NONE = ReadExtras()
+
+
 class ExtraColumns:
     """Reads these columns of one file's rows."""
 
@@ -80,8 +83,12 @@ class ExtraColumns:
         self._header, self._columns, self._extras = file.header, file.columns, extras
         self._nearest = Nearest()
         self._refined: dict[tuple[int, str], Refinement | Finding] = {}
+        columns = file.columns
+        self._has_none = columns.model is None and columns.reference is None and not columns.refinements
 
     def read(self, cells: Sequence[str]) -> ReadExtras:
+        if self._has_none:
+            return _NONE
         findings: list[Finding] = []
         written, model = self._model(cells, findings)
         reference = self._reference(cells, findings)

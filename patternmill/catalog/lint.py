@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from patternmill.catalog.check_report import line_ranges
@@ -133,41 +133,24 @@ def spelling_key(prompt: str) -> bytes:
     return b" ".join([word for word in singular if word not in _FILLERS] or singular)
 
 
-class _Spellings:
-    """The rows whose prompts are alike, found in two passes, so that a large catalog keeps no more than hashes."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
-        self._keys: dict[str, int] = {}
-
-    def groups(self) -> Iterable[Mapping[str, list[Row]]]:
-        """By prompt, where there are several."""
-        several = self._several
-        found: dict[int, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-        for row in self._rows if several else ():
-            if (group := self._group(row)) in several:
-                found[group][row.prompt].append(row)
-        return found.values()
-
-    @cached_property
-    def _several(self) -> set[int]:
-        first: dict[int, str] = {}
-        return {
-            group
-            for row in self._rows
-            if first.setdefault(group := self._group(row), row.prompt) != row.prompt
-        }
-
-    def _group(self, row: Row) -> int:
-        """A hash of all that makes a pattern, with its prompt by the key."""
-        key = self._keys.get(row.prompt)
-        if key is None:
-            key = self._keys[row.prompt] = hash(spelling_key(row.prompt))
-        return hash((key, row.model, row.reference)) if row.model or row.reference else key
+def _alike(rows: Sequence[Row]) -> Iterable[Mapping[str, list[Row]]]:
+    """Rows whose prompts are alike, by prompt, where there are several; of a large catalog it keeps hashes alone."""
+    groups = array("q", (hash((spelling_key(row.prompt), row.model, row.reference)) for row in rows))
+    first: dict[int, Row] = {}
+    several = {
+        group
+        for group, row in zip(groups, rows, strict=True)
+        if first.setdefault(group, row).prompt != row.prompt
+    }
+    found: dict[int, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for group, row in zip(groups, rows, strict=True) if several else ():
+        if group in several:
+            found[group][row.prompt].append(row)
+    return found.values()
 
 
 def _spellings(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row], bool]) -> Iterator[Lint]:
-    for by_prompt in _Spellings(rows).groups():
+    for by_prompt in _alike(rows):
         new = sum(any(map(buys, same)) for same in by_prompt.values())
         saved = min(new, len(by_prompt) - 1)
         if not saved:

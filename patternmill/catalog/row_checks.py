@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -119,7 +118,6 @@ class _RowChecker:
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
-        self._shared_texts: dict[str, str] = {}
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
         self._other_columns = OptionColumns(
@@ -169,8 +167,8 @@ class _RowChecker:
         row = Row(
             line=record.line,
             sku=sku,
-            prompt=self._shared(prompt),
-            category=self._shared(written),
+            prompt=prompt,
+            category=written,
             category_id=category.id,
             selections=chosen.selections,
             cells=cells,
@@ -228,10 +226,6 @@ class _RowChecker:
             choices, selections, selections if written == selections else written, (*misread, *mismatched)
         )
 
-    def _shared(self, text: str) -> str:
-        """One object for equal texts."""
-        return self._shared_texts.setdefault(text, text)
-
     def _sku_of(self, record: Record) -> str:
         index = self._columns.sku
         return tidy(record.cells[index]) if index < len(record.cells) else ""
@@ -258,8 +252,8 @@ class _RowChecker:
         return [unfit] if unfit is not None else self._duplicates(record, sku)
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
-        lines = self._lines_by_sku.get(sku_key(sku), ())
-        if len(lines) < 2:
+        lines = self._lines_by_sku.get(sku_key(sku)) if self._lines_by_sku else None
+        if lines is None:
             return []
         others = [str(line) for line in lines[: _MOST_LINES_NAMED + 1] if line != record.line]
         more = len(lines) - 1 - len(others[:_MOST_LINES_NAMED])
@@ -332,10 +326,12 @@ def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
     return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
 
 
-def _lines_by_sku(file: CatalogFile) -> dict[str, tuple[int, ...]]:
+def _lines_by_sku(file: CatalogFile) -> dict[str, list[int]]:
     """The rows of each sku that more than one row has."""
-    index, lines = file.columns.sku, defaultdict[str, list[int]](list)
+    index, first, several = file.columns.sku, dict[str, int](), dict[str, list[int]]()
     for record in file.records:
         if index < len(record.cells) and (key := sku_key(record.cells[index])):
-            lines[key].append(record.line)
-    return {key: tuple(found) for key, found in lines.items() if len(found) > 1}
+            before = first.setdefault(key, record.line)
+            if before != record.line:
+                several.setdefault(key, [before]).append(record.line)
+    return several

@@ -9,10 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
-
-import pydantic.dataclasses
-from pydantic import AfterValidator, SkipValidation
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.refinements import REFINEMENTS, Refinement
@@ -304,47 +300,29 @@ def sku_key(sku: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Nothing that could be seen."""
-    return not text or text.isspace() or not UNSAFE.sub("", text).strip()
+    if not text or text.isspace():
+        return True
+    return not (text.isascii() and text.isprintable()) and not UNSAFE.sub("", text).strip()
 
 
-def _tidy_text(text: str) -> str:
-    if is_blank(text) or tidy(text) != text:
-        raise ValueError("must be composed (NFC) text with LF and without outer spaces")
-    return text
-
-
-def _safe_text(text: str) -> str:
-    if UNSAFE.search(text):
-        raise ValueError("must be without control, direction and invisible characters")
-    return text
-
-
-TidyText = Annotated[str, AfterValidator(_tidy_text)]
-SafeText = Annotated[str, AfterValidator(_safe_text)]
-Identifier = Annotated[TidyText, AfterValidator(_safe_text)]
-
-
-@pydantic.dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the catalog. What cannot be bought as it is never becomes a Row.
-
-    A pydantic dataclass: with slots, a hundred thousand rows take 100 MB less than as a pydantic model.
-    """
+    """One line of the catalog, as `check_rows` makes it: what cannot be bought as it is never becomes a Row."""
 
     #: The row number that a spreadsheet shows; the header is 1.
     line: int
-    sku: Identifier
-    prompt: TidyText
+    sku: str
+    prompt: str
     #: As written.
-    category: Identifier
+    category: str
     #: As the environment offers it; the category as written where its offer is unknown.
-    category_id: SafeText | None
+    category_id: str | None
     #: Option name to value, sorted by name, in the offered spelling.
-    selections: dict[SafeText, SafeText]
+    selections: dict[str, str]
     #: The whole row as the file has it.
-    cells: Annotated[tuple[str, ...], SkipValidation]
+    cells: tuple[str, ...]
     #: The same options as the row spells them.
-    written: Annotated[dict[str, str], SkipValidation] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
     #: As the service lists it; as written where it lists none. None: the service's own choice.
     model: str | None = None
     #: None where the row names none: then it is the run's default.
@@ -352,4 +330,4 @@ class Row:
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None
     #: What is done to the pattern, in this order.
-    refinements: Annotated[tuple[Refinement, ...], SkipValidation] = ()
+    refinements: tuple[Refinement, ...] = ()

@@ -133,7 +133,9 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
 
 def repeated_header_finding(cells: Sequence[str], header: Sequence[str], columns: Columns) -> Finding | None:
     """The header once more. What an earlier run wrote there does not count."""
-    if columns.sku >= len(cells) or not _is_same(cells[columns.sku], header[columns.sku]):
+    if columns.sku >= len(cells) or len(cells[columns.sku]) > _LONGEST:
+        return None
+    if not _is_same(cells[columns.sku], header[columns.sku]):
         return None
     own = [cell if index not in columns.results else "" for index, cell in enumerate(cells)]
     if not repeats_header(own, header):

@@ -29,6 +29,7 @@ from patternmill.sheets.text_encodings import check_text, choose_encoding
 from patternmill.text import plain
 
 _LONGEST_PATH = 1000
+_KEPT = 4096
 #: Characters of a first line in which another delimiter is looked for: less than the longest cell that can be read.
 _FIRST_LINE = 100_000
 
@@ -118,11 +119,16 @@ class CsvText:
     def records(self, is_results_file: bool) -> tuple[tuple[Record, ...], int]:
         """The rows below the header, and how many blank ones were skipped."""
         records, blank = [], 0
+        # One object for equal cells, of which the first are kept: categories and options are among them.
+        known: dict[str, str] = {}
         for line, cells in self.rows:
-            if has_content(cells):
-                records.append(Record(line, tuple(map(restore, cells)) if is_results_file else cells))
-            else:
+            if not has_content(cells):
                 blank += 1
+                continue
+            if len(known) < _KEPT:
+                known.update(zip(cells, cells, strict=True))
+            texts = map(restore, cells) if is_results_file else cells
+            records.append(Record(line, tuple([known.get(cell, cell) for cell in texts])))
         return tuple(records), blank
 
     def _strict_rows(self) -> Iterator[NumberedRow]:

@@ -7,11 +7,9 @@ import sys
 import time
 
 import pytest
-from pydantic import ValidationError
 
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import UNCHECKED
-from patternmill.catalog.rows import Row
 
 from .samples import CUSHION, HEADER, OFFER, checked, checked_row, codes
 
@@ -106,26 +104,6 @@ def test_prompt_length_is_counted_as_it_is_bought() -> None:
     text = f"{HEADER}\nA,  {decomposed}  ,Mug,,,\nB,123456,Mug,,,\n"
     found = checked(text, OFFER, prompt_limit=5)
     assert [problem.message for problem in found.problems] == ["the prompt has 6 characters; 5 are allowed"]
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [{"sku": ""}, {"sku": " A"}, {"prompt": " "}, {"category": "a\u202eb"}, {"selections": {"a": "\x00"}}],
-)
-def test_invalid_row_cannot_be_constructed(fault: dict[str, object]) -> None:
-    """The model itself enforces what the checks promise."""
-    good: dict[str, object] = {
-        "line": 2,
-        "sku": "A",
-        "prompt": "b",
-        "category": "Mug",
-        "category_id": "cat_2",
-        "selections": {},
-        "cells": ("A", "b", "Mug"),
-    }
-    Row(**good)  # type: ignore[arg-type]
-    with pytest.raises(ValidationError):
-        Row(**{**good, **fault})  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
