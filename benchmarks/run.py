@@ -51,17 +51,15 @@ class Bench:
             server_cpu=None if contender == PLAIN else used,
             service=score,
             fault=_fault(usage, score, scenario),
-            settings=ours.UNPACED if contender == OURS and scenario.instant else {},
+            settings={"rates": "unpaced"} if contender == OURS and scenario.instant else {},
         )
 
     def _start(self, scenario: Scenario, contender: str, url: str, rows: Path) -> Usage:
         folder = rows.parent
         if contender == OURS:
             (folder / "home").mkdir()
-            env = ours.environment(
-                url, self.server.api_url, folder / "home", window=scenario.window, paced=not scenario.instant
-            )
-            command = ours.command(rows, folder / "out")
+            env = ours.environment(url, self.server.api_url, folder / "home", window=scenario.window)
+            command = ours.command(rows, folder / "out", paced=not scenario.instant)
         else:
             env = self._peer_environment(folder)
             command = [sys.executable, "-m", "benchmarks.peers", contender, "--url", url]

@@ -191,12 +191,11 @@ def measure(kind: str, name: str, trouble: str) -> Figures:
         write_rows(rows, load.rows)
         server = stack.enter_context(prefect_server(kind, folder))
         service = stack.enter_context(FakeService(load.pattern_seconds, load.product_seconds, sigma=0.2))
-        env = ours.environment(
-            service.url, server.api_url, home, window=load.window, paced=load.pattern_seconds > 1
-        )
+        env = ours.environment(service.url, server.api_url, home, window=load.window)
+        command = ours.command(rows, folder / "out", paced=load.pattern_seconds > 1)
         began = time.monotonic()
         with in_trouble(server, trouble, lambda: int(service.stats(load.window)["jobs"])):
-            usage = run(ours.command(rows, folder / "out"), env, folder, timeout=TIMEOUT)
+            usage = run(command, env, folder, timeout=TIMEOUT)
         stats = service.stats(load.window)
         found = Figures(
             kind, load.describe(), trouble, usage.code, time.monotonic() - began, output=usage.output

@@ -51,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     if inject.silence is not None:
         lease.TAKEOVER_AFTER = timedelta(seconds=inject.silence)
         ledger.CONFIRMED_FOR = lease.TAKEOVER_AFTER / 2
+    if inject.create_rate is not None:
+        studio_api.CREATE_RATE = inject.create_rate
     if inject.explode:
         _explode()
     for bug in inject.bug:
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--do", choices=sorted(points.DEEDS))
     parser.add_argument("--first-pause", type=float, help="seconds before a first second try (0.5)")
     parser.add_argument("--young", type=float, help="seconds for which an unknown job may be new (60)")
+    parser.add_argument("--create-rate", type=float, help="creates a second (500)")
     parser.add_argument("--explode", action="store_true", help="an unexpected error that names the key")
     parser.add_argument("--drain", type=float, help="seconds for which a stopped run follows its jobs (20)")
     parser.add_argument(
@@ -106,8 +109,8 @@ def _drain_for(drain: timedelta) -> None:
 def _explode() -> None:
     async def offer(self: studio_api.StudioApi, written: object = ()) -> Any:
         settings = load_settings()
-        assert settings.api_key is not None
-        key = settings.api_key.get_secret_value()
+        assert settings.service is not None
+        key = settings.service.key.get_secret_value()
         raise RuntimeError(f"nobody expected this of {key}")
 
     studio_api.StudioApi.offer = offer  # type: ignore[method-assign]

@@ -258,11 +258,13 @@ def run_process(
     return subprocess.CompletedProcess(arguments, process.returncode, str(out), str(err))
 
 
-def start_import(room: Room, *options: str, **environment: str) -> Running:
-    """`patternmill import` of a room's catalog, as a person starts it."""
+def start_import(room: Room, *options: str, before: str = "", **environment: str) -> Running:
+    """`patternmill import` of a room's catalog, as a person starts it; or with Python to run before."""
     settings = {**room.environment, "PREFECT_HOME": str(room.folder / "prefect-client"), **environment}
     with (room.folder / "command.out").open("wb") as out, (room.folder / "command.err").open("wb") as err:
-        arguments = [str(COMMAND), "import", str(room.file), "--out", str(room.out), *options]
+        script = f"{before}\nfrom cli.main import main\nmain()"
+        command = [sys.executable, "-c", script] if before else [str(COMMAND)]
+        arguments = [*command, "import", str(room.file), "--out", str(room.out), *options]
         process = shared_process.start_process(
             arguments, cwd=room.folder, env=clean_environment() | settings, stdout=out, stderr=err
         )

@@ -140,7 +140,7 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         room = room_in(folder, service, zygote, rows=24, window=6)
         hasty = (*HURRY, "--silence", "1.5")
         # Two requests or more are on record, and wait until they may be sent.
-        first = room.start(inject=(*hasty, "--drain", "5", *inject), create_rate="2")
+        first = room.start(inject=(*hasty, "--drain", "5", "--create-rate", "2", *inject))
         wait_for(service.record, '"created"', count=4)
         _stop_between_writes(first, room.folder / room.home)
         # Requests that were sent have arrived by now.

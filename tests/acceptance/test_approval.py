@@ -163,18 +163,6 @@ def test_retry_button_on_a_worker_without_limits_does_not_buy_a_rejected_plan(
     assert statuses(tmp_path) == {"succeeded": ROWS}
 
 
-def test_unanswered_plan_is_cancelled_at_its_timeout(
-    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
-) -> None:
-    """Prefect fails the run at its timeout; started once more, it ends as Cancelled, with the reason."""
-    worker(PATTERNMILL_APPROVAL_TIMEOUT="PT10S")
-    flow_run = suspended(prefect, service, tmp_path, "lapsed")
-    eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
-    assert "Nobody answered in time" in prefect.state(flow_run)["message"]
-    assert statuses(tmp_path) == {"not_started": ROWS}
-    assert [one.verdict for one in approvals(prefect, "lapsed")] == ["lapsed"]
-
-
 def test_restarted_waiting_run_requests_the_same_approval(
     prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ from tests.hostile.plan import Times
 ROWS = 60
 #: Several shards wait for their flow runs.
 SHARD = 20
-SETTINGS = {"PATTERNMILL_SHARD_ROWS": str(SHARD)}
+SMALL_SHARDS = f"from patternmill.engine import options; options.SHARD_ROWS = {SHARD}"
 JOBS = Times("uniform", low=0.5, high=1.0)
 
 #: What a proxy answers in place of the server: a status, or None to let the request through.
@@ -147,11 +147,14 @@ def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     server.kill()
 
 
-def run_behind(refusal: Refusal, room: Room, server: NamedServer, closing: ExitStack, **settings: str) -> str:
+def run_behind(
+    refusal: Refusal, room: Room, server: NamedServer, closing: ExitStack, before: str = SMALL_SHARDS
+) -> str:
     """A whole import whose Prefect server stands behind a proxy; returns what it printed."""
     proxy = Proxy(server.port, refusal)
     closing.callback(proxy.close)
-    running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="20", PREFECT_API_URL=proxy.api_url, **settings)
+    own = {"PATTERNMILL_MAX_IN_FLIGHT": "20", "PREFECT_API_URL": proxy.api_url}
+    running = start_import(room, before=before, **own)
     closing.callback(running.kill)
     ended = running.wait(150)
     assert ended.code == 0, ended.output
@@ -160,7 +163,7 @@ def run_behind(refusal: Refusal, room: Room, server: NamedServer, closing: ExitS
 
 def room_of(about: str, folder: Path, zygote: Zygote, closing: ExitStack) -> Room:
     service = closing.enter_context(ServiceInThread(Plan(patterns=JOBS, products=JOBS), folder / "service"))
-    return Room(folder / "room", service, some_rows(ROWS, about=about, shared=0), zygote, SETTINGS)
+    return Room(folder / "room", service, some_rows(ROWS, about=about, shared=0), zygote)
 
 
 def shards_of(about: str, server: NamedServer) -> list[dict[str, Any]]:
@@ -225,7 +228,7 @@ def test_large_run_has_a_task_run_each_shard(
 ) -> None:
     """Above a number of rows: the shards' counts are in their names, and only failed items have task runs."""
     room = room_of("large", tmp_path, zygote, closing)
-    run_behind(lambda *_: None, room, server, closing, PATTERNMILL_ITEM_TASK_RUNS_UP_TO="50")
+    run_behind(lambda *_: None, room, server, closing, f"{SMALL_SHARDS}; options.ITEM_TASK_RUNS_UP_TO = 50")
     shown = [run for run in everything(server.api, "task_runs") if "large" in run["name"]]
     assert sorted(re.sub(r".*: ", "", run["name"]) for run in shown) == [f"{SHARD} of {SHARD} products"] * 3
     assert {run["state_type"] for run in shown} == {"COMPLETED"}
@@ -238,12 +241,13 @@ def test_next_command_completes_the_record(
 ) -> None:
     """The server dies in mid-run and stays away: a command that finds it again records what it lacks."""
     service = closing.enter_context(ServiceInThread(Plan(patterns=JOBS, products=JOBS), tmp_path / "service"))
-    room = Room(tmp_path / "room", service, some_rows(ROWS, shared=0), zygote, SETTINGS)
+    room = Room(tmp_path / "room", service, some_rows(ROWS, shared=0), zygote)
     server = NamedServer(lay_database(template, tmp_path / "named"))
     closing.callback(server.kill)
     server.start()
     server.await_ready()
-    running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="20", PREFECT_API_URL=server.api.url)
+    own = {"PATTERNMILL_MAX_IN_FLIGHT": "20", "PREFECT_API_URL": server.api.url}
+    running = start_import(room, before=SMALL_SHARDS, **own)
     closing.callback(running.kill)
     wait_for(service.record, '"created"', count=40, timeout=60)
     server.kill()
