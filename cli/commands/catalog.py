@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.terminal import echo, write_output
+from patternmill.catalog.remote import is_remote, write_bytes
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.overview import catalogs
+from patternmill.results.catalog_table import Format, state_bytes
+from patternmill.settings import load_settings
 from patternmill.text import plural
 
 if TYPE_CHECKING:
@@ -41,10 +47,6 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
 
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.results.catalog_table import Format, state_bytes
-    from patternmill.settings import load_settings
-
     chosen = Format(form or _by_ending(out))
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
@@ -64,8 +66,6 @@ def _by_ending(out: str | None) -> str:
 
 
 def _write(chunks: Iterable[bytes], out: str | None) -> None:
-    from patternmill.catalog.remote import is_remote, write_bytes
-
     if out is None:
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
@@ -76,9 +76,6 @@ def _write(chunks: Iterable[bytes], out: str | None) -> None:
 
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:
-    from patternmill.errors import ConfigurationError
-    from patternmill.ledger.reports.overview import catalogs
-
     known = ", ".join(f"{catalog} ({its})" for catalog, its in catalogs(ledger)[:5])
     return ConfigurationError(
         f"The catalog {name!r} ({environment}) has no products in this ledger.",

@@ -10,6 +10,11 @@ import click
 
 from cli.terminal import echo
 from patternmill.catalog.row_corrections import Correction, CorrectionEnd
+from patternmill.catalog.rows import tidy
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.story import stories
+from patternmill.settings import load_settings
 from patternmill.text import moment, money, more, readable, shortened
 
 if TYPE_CHECKING:
@@ -50,11 +55,6 @@ def command(
     --report: 1 not delivered (feedback is unavailable, or it was refused), 3 its answer was lost: it may have arrived.
     """
     from cli.failure_report import is_operation, report_failure, report_operation
-    from patternmill.catalog.rows import tidy
-    from patternmill.errors import ConfigurationError
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.ledger.reports.story import stories
-    from patternmill.settings import load_settings
 
     if (text is not None or yes) and not report:
         raise click.UsageError("--text and --yes are of --report.")

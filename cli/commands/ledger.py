@@ -10,7 +10,12 @@ from pathlib import Path
 import click
 
 from cli.terminal import echo, echo_lines, write_output
-from patternmill.ledger.reports.export import TABLES
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
+from patternmill.ledger.reports.integrity import CHECKS, problems
+from patternmill.results import summary
+from patternmill.settings import load_settings
+from patternmill.text import more, plural
 
 _MOST_PROBLEMS = 100
 
@@ -41,11 +46,6 @@ def check() -> int:
 
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.ledger.reports.integrity import CHECKS, problems
-    from patternmill.settings import load_settings
-    from patternmill.text import more
-
     with open_ledger(load_settings(), must_exist=True) as ledger:
         found = list(problems(ledger))
     echo_lines(found[:_MOST_PROBLEMS])
@@ -83,10 +83,6 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
     Exit codes: 0 written; 2 there is no ledger here, or csv without a table; 1 failed.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.ledger.reports.export import csv_lines, jsonl
-    from patternmill.settings import load_settings
-
     if form == "csv" and table is None:
         raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
     with open_ledger(load_settings(), must_exist=True) as ledger:
@@ -98,8 +94,6 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
 
 def _write(lines: Iterator[bytes], out: Path | None) -> None:
-    from patternmill.text import plural
-
     if out is not None:
         mark = write_output(out, lines)
         echo(f"{out}: {plural(mark.bytes, 'byte')}, SHA-256 {mark.sha256}")
@@ -119,9 +113,6 @@ def verify(directory: Path) -> int:
 
     Exit codes: 0 every file is as it was written; 1 one is missing or was changed, or there is no manifest.
     """
-    from patternmill.results import summary
-    from patternmill.text import plural
-
     manifest = summary.read_manifest(directory)
     found = summary.verify(directory)
     for name in found:

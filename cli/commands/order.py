@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.available_service import available_service
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo, echo_lines
-from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.errors import ConfigurationError, Overlap, ServiceStopped
+from patternmill.orders.order_plan import (
+    CheckoutStatus,
+    order_spec,
+    ordered_line,
+    spec_of_checkout,
+    status_of,
+)
 from patternmill.parameters import wait_time
+from patternmill.planning.checkout_items import catalog_of
+from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.request import OrderRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.text import in_columns, more, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.records import PickedLine
@@ -60,8 +71,6 @@ def command(
         return _show_address(request, address)
     if refresh:
         return _refresh(request)
-    from cli.available_service import available_service
-    from patternmill.orders.order_plan import order_spec
 
     if request.until is not None and request.wait is None:
         raise click.UsageError("--until goes with --wait.")
@@ -72,7 +81,6 @@ def command(
 
 async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, plan_only: bool) -> int:
     from cli.approval_prompt import is_approved
-    from patternmill.errors import Overlap
     from patternmill.orders.ordering import Ordering
 
     async with Ordering(spec) as work, _notice_of_waiting(work):
@@ -179,8 +187,6 @@ def _refresh_all(records: list[CheckoutRecord]) -> int:
 
 def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
     """Do something at the service that a checkout is at."""
-    from cli.available_service import available_service
-    from patternmill.orders.order_plan import spec_of_checkout
     from patternmill.orders.ordering import Ordering
 
     async def main(spec: OrderSpec) -> int:
@@ -193,10 +199,6 @@ def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) 
 
 
 def plan_lines(plan: OrderPlan) -> Iterator[str]:
-    from patternmill.planning.checkout_items import catalog_of
-    from patternmill.runs.approval import LEAST_DIGEST
-    from patternmill.text import plural
-
     scope = f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
     yield f"Order {plan.name!r} from catalog {scope}: {plural(len(plan.checkouts), 'checkout')}"
     for checkout in plan.checkouts:
@@ -210,8 +212,6 @@ def plan_lines(plan: OrderPlan) -> Iterator[str]:
 
 def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     """A checkout and what has become of it; never its address."""
-    from patternmill.orders.order_plan import CheckoutStatus, ordered_line, status_of
-
     status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
     if status is CheckoutStatus.PAID:
@@ -238,8 +238,6 @@ def _why(record: CheckoutRecord) -> str:
 
 
 def _line_texts(lines: tuple[PickedLine, ...]) -> Iterator[str]:
-    from patternmill.text import in_columns, more
-
     rows = [(f"  {line.sku}", f"× {line.quantity}", line.note or "") for line in lines[:_MOST_LINES]]
     yield from in_columns(rows)
     yield from more(len(lines), _MOST_LINES)

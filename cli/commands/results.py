@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.terminal import echo
+from patternmill.errors import ConfigurationError
+from patternmill.files import LATEST, latest_in
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.run_lookup import find_run, had_lease, runs_with_lease
+from patternmill.results.gallery import KEPT_PICTURES
+from patternmill.results.kept_pictures import NOT_SHARED, picture_cache, share_pictures
+from patternmill.results.results_files import rebuild, write_catalog
+from patternmill.settings import load_settings
+from patternmill.text import counted, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
@@ -34,14 +43,6 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
 
     Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.ledger.reports.run_lookup import find_run
-    from patternmill.results.gallery import KEPT_PICTURES
-    from patternmill.results.kept_pictures import NOT_SHARED, picture_cache, share_pictures
-    from patternmill.results.results_files import rebuild, write_catalog
-    from patternmill.settings import load_settings
-    from patternmill.text import counted, plural
-
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         record = find_run(ledger, run, catalog=catalog, environment=environment)
@@ -62,9 +63,6 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
 
 
 def _refuse_skipped(record: RunRecord) -> None:
-    from patternmill.errors import ConfigurationError
-    from patternmill.ledger.reports.run_lookup import had_lease
-
     if not had_lease(record):
         raise ConfigurationError(
             f"Run {record.run_id} made nothing: {record.reason or 'another run had the lease'}",
@@ -74,9 +72,6 @@ def _refuse_skipped(record: RunRecord) -> None:
 
 def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
     """`latest` if it is the catalog's latest run, and the like for its environment."""
-    from patternmill.files import LATEST, latest_in
-    from patternmill.ledger.reports.run_lookup import runs_with_lease
-
     runs = list(runs_with_lease(ledger, record.catalog))
     here = [run for run in runs if run.environment == record.environment]
     named = {LATEST: runs, latest_in(record.environment): here}

@@ -9,8 +9,14 @@ import click
 
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import confirmed, echo_lines
+from patternmill.ledger.ledger import open_ledger
+from patternmill.runs.approval import may_need_approval
 from patternmill.runs.request import RetryRequest
+from patternmill.runs.retry import cost, has_aged, select_rows, statuses_of
+from patternmill.runs.spec import retry_spec
+from patternmill.settings import in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.text import counted, goods, in_columns, more, plural, readable, shortened
 
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
@@ -24,7 +30,6 @@ _MOST_LEFT_OUT = 10
 def _statuses(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
     if not names:
         return ()
-    from patternmill.runs.retry import statuses_of
 
     return tuple(status.value for status in statuses_of(names))
 
@@ -59,12 +64,6 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     not confirmed or approved, or only shown because there is no terminal; 1 failed; 4 another run of this catalog goes
     on; 130 interrupted.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.runs.approval import may_need_approval
-    from patternmill.runs.retry import select_rows
-    from patternmill.runs.spec import retry_spec
-    from patternmill.settings import in_environment, read_settings
-
     settings = read_settings()
     with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
         chosen = select_rows(ledger, request)
@@ -86,9 +85,6 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
 
 def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
     """The rows, up to a screenful, and their cost."""
-    from patternmill.runs.retry import cost, has_aged
-    from patternmill.text import counted, goods, plural
-
     record = chosen.record
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
     yield from chosen.left_out_lines(_MOST_LEFT_OUT)
@@ -105,8 +101,6 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
 
 
 def _row_lines(chosen: RetrySelection) -> Iterator[str]:
-    from patternmill.text import in_columns, more, readable, shortened
-
     rows = [
         (
             "  " + row.sku,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.available_service import available_service
 from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import Overlap
+from patternmill.identifiers import RequestId
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.parameters import wait_time
+from patternmill.runs.safeguards import settings_for_request
+from patternmill.runs.settlement import Decision, Settlement, SettlementFilter, next_runs, settle, settle_many
+from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
 
@@ -87,8 +95,6 @@ class _Options:
             )
 
     def filter(self, now: float) -> SettlementFilter:
-        from patternmill.runs.settlement import SettlementFilter
-
         stage = Stage(self.stage) if self.stage else None
         before = None if self.older_than is None else _moment_before(self.older_than, now)
         return SettlementFilter(self.catalog, self.environment, stage, self.code, before)
@@ -161,9 +167,6 @@ def command(**values: Any) -> int:
     Exit codes: 0 listed or decided; 2 nothing to decide or not confirmed, and nothing was changed;
     3 some of many were left; 4 a run has the catalog's lease; 1 failed.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.settings import load_settings
-
     options = _Options(**values)
     options.check()
     settings = load_settings()
@@ -191,17 +194,10 @@ def _moment_before(older_than: str, now: float) -> float:
 
 
 def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: str) -> int:
-    import asyncio
-
-    from patternmill.identifiers import RequestId
-    from patternmill.runs.safeguards import settings_for_request
-    from patternmill.runs.settlement import Decision, Settlement, settle
-
     request, decision = RequestId(request_id.strip()), Decision(options.decisions[0])
     settlement = Settlement(request, decision, options.why, options.who, options.job or options.made)
 
     async def look_up(job_id: str) -> Job | None:
-        from cli.available_service import available_service
         from patternmill.service.studio_api import StudioApi
 
         with available_service(settings_for_request(ledger, request)) as service:
@@ -220,11 +216,6 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
 
 def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: SettlementFilter) -> int:
     """Show the requests, ask, and decide about all of them at once."""
-    import asyncio
-
-    from patternmill.ledger.reports.unsettled import unsettled
-    from patternmill.runs.settlement import Decision, settle_many
-
     limit, reason = settings.in_doubt_limit, options.why
     items = [item for item in unsettled(ledger, limit) if choice.fits(item)]
     if not items:
@@ -279,9 +270,6 @@ def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
 
 
 def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
-    from patternmill.ledger.reports.unsettled import unsettled
-    from patternmill.runs.settlement import next_runs
-
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
     if not found:
         echo("Nothing waits for a decision.")

@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cli.terminal import echo, echo_json, echo_lines, login_hint, terminal_width
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports import overview
+from patternmill.ledger.reports.order_report import checkouts
+from patternmill.ledger.reports.overview import rows_by_status, spent_on
+from patternmill.ledger.reports.run_lookup import had_lease
+from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.ledger.spending import day_of
+from patternmill.planning.checkout_items import catalog_of
+from patternmill.planning.plan import Cost
+from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
+from patternmill.runs.retry import RETRIABLE
+from patternmill.settings import load_settings
 from patternmill.states import Stage, Verdict
 from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
@@ -66,9 +78,6 @@ def command(
 
     Exit codes: 0 shown; 1 the Prefect server did not start or ended; 2 there is no ledger here, or a setting is wrong.
     """
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.settings import load_settings
-
     if as_json and is_open:
         raise click.UsageError("--json is for programs, --open for a browser: one of them.")
     settings = load_settings(environment, unknown_too=True)
@@ -102,8 +111,6 @@ def status_facts(
     ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
 ) -> dict[str, list[dict[str, Any]]]:
     """Runs, the newest first, and what is open; each filtered as the lines are."""
-    from patternmill.ledger.reports import overview
-
     runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
     return {
         "runs": [_run_facts(run) for run in runs],
@@ -114,8 +121,6 @@ def status_facts(
 
 def _order_facts(record: CheckoutRecord) -> dict[str, Any]:
     """Never the address, which lets its reader pay."""
-    from patternmill.planning.checkout_items import catalog_of
-
     order = record.order
     return {
         "catalog": catalog_of(record.scope),
@@ -154,9 +159,6 @@ def status_lines(
     width: int | None = None,
 ) -> Iterator[str]:
     """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
-    from patternmill.ledger.reports import overview
-    from patternmill.ledger.reports.unsettled import unsettled
-
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
     leases = _matching(catalog, environment, ledger.held_leases())
@@ -185,8 +187,6 @@ def status_lines(
 
 def _matching(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
     """Those of a catalog or of its orders, in an environment; None: in any."""
-    from patternmill.planning.checkout_items import catalog_of
-
     return [
         one
         for one in found
@@ -242,9 +242,6 @@ def _run_cells(
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:
-    from patternmill.ledger.reports.overview import spent_on
-    from patternmill.ledger.spending import day_of
-
     for its_environment, spent in spent_on(ledger, day_of(ledger.now())).items():
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
@@ -259,8 +256,6 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     """Whether the lease's process lives."""
-    from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
-
     holder = LeaseHolder.of(lease)
     if holder.is_surely_dead():
         return f"{_DEAD} (process {holder.pid}); the next run takes over at once"
@@ -297,8 +292,6 @@ def _approval_lines(approvals: list[Approval], now: float, currency: str | None)
 
 
 def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
-    from patternmill.planning.plan import Cost
-
     left = (approval.lapses_at or now) - now
     until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
     cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
@@ -335,8 +328,6 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
 
 def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -> Iterator[str]:
     """The newest orders, and the checkouts that nobody has paid as far as is known."""
-    from patternmill.planning.checkout_items import catalog_of
-
     found = _checkouts(ledger, environment, catalog)
     ordered = [(record, record.order) for record in found if record.order is not None and record.is_ordered]
     for record, order in sorted(ordered, key=lambda pair: pair[1].since, reverse=True)[:_MOST_ORDERS]:
@@ -355,19 +346,12 @@ def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -
 
 
 def _checkouts(ledger: Ledger, environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
-    from patternmill.ledger.reports.order_report import checkouts
-    from patternmill.planning.checkout_items import catalog_of
-
     found = checkouts(ledger, environment=environment)
     return [record for record in found if catalog in (None, catalog_of(record.scope))]
 
 
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
     """For the latest run of each catalog: the command that retries it."""
-    from patternmill.ledger.reports.overview import rows_by_status
-    from patternmill.ledger.reports.run_lookup import had_lease
-    from patternmill.runs.retry import RETRIABLE
-
     latest: dict[str, RunRecord] = {}
     for record in filter(had_lease, records):
         latest.setdefault(_scope(record), record)
