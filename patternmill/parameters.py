@@ -58,7 +58,7 @@ OrderName = Annotated[str, Field(pattern=r"^[\w][\w .-]{0,62}$")]
 WaitTime = Annotated[str, Field(pattern=r"^\d{1,5}[smhd]$")]
 #: What a retry can change.
 RetriableStatus = Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"]
-#: What a person confirms: a large purchase in an environment, by its name; a second one of another catalog's products.
+#: What a person confirms: a large purchase in an environment, by its name; a second one of what exists.
 Confirmation = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}(,[a-z0-9][a-z0-9_-]{0,62})*$")]
 
 

@@ -87,7 +87,7 @@ class Settings(BaseModel):
     approval_code: ApprovalCode | None = None
     #: More items than this are bought of a service (not the embedded one) only when its environment is confirmed.
     confirm_above: Count = 100
-    #: Environments whose purchases need no further confirmation; `duplicates`: nor do another catalog's products.
+    #: Environments whose purchases need no further confirmation; `duplicates`: nor does what exists already.
     confirm: Confirmed = None
     #: The most rows that a refresh retires without a person's approval: a count, a percentage, or both.
     retire_at_most: RetireLimitText = "20,10%"
