@@ -93,7 +93,7 @@ class _Drawer:
     async def _started(self) -> Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "studio.art.drawing", stdin=PIPE, stdout=PIPE
+                sys.executable, "-P", "-m", "studio.art.drawing", stdin=PIPE, stdout=PIPE
             )
         return self._process
 

@@ -66,7 +66,7 @@ def _unusable(reason: str) -> Refusal:
 
 def _decode(raw: bytes) -> bytes:
     """What the decoding process wrote, or nothing when it had to be stopped or died."""
-    command = [sys.executable, "-m", "studio.reference_decoder"]
+    command = [sys.executable, "-P", "-m", "studio.reference_decoder"]
     # No key of the studio's own environment.
     env = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
     try:

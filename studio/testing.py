@@ -215,7 +215,7 @@ class _Process:
     def start(self, arguments: Sequence[str]) -> str:
         ready = Path(arguments[1]) / "ready.json"
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "studio", *arguments]
+        command = [sys.executable, "-P", "-m", "studio", *arguments]
         command += ["--ready-file", str(ready), "--parent", str(os.getpid())]
         paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -101,3 +102,13 @@ def test_installed_packages_can_be_imported() -> None:
         assert set(found.get(top, ["patternmill"])) == {"patternmill"}, (
             f"{top} belongs to another distribution too"
         )
+
+
+def test_what_we_start_imports_nothing_from_the_working_folder() -> None:
+    """A `json.py` or `click.py` that somebody left there would have the key: each interpreter is started with -P."""
+    tops = {name.partition(".")[0] for name in packages_of_the_tree()}
+    paths = [path for top in tops for path in (ROOT / top).rglob("*.py")]
+    started = [
+        text for path in paths for text in re.findall(r"sys\.executable, ([^,]+),", path.read_text("utf-8"))
+    ]
+    assert len(started) >= 6 and set(started) == {'"-P"'}

@@ -84,12 +84,11 @@ def test_wrong_key_ends_with_code_2(check: Check, studio: StudioProcess) -> None
 
 
 def test_key_goes_to_its_own_address_alone(
-    check: Check, studio: StudioProcess, monkeypatch: pytest.MonkeyPatch
+    check: Check, studio: StudioProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
-    found = check(studio.base_url, KEY)
-    assert (found.code, found.outcomes) == (2, {})
-    assert "Nothing was sent" in found.complaint
+    check("http://127.0.0.1:9/v1", KEY)
+    assert main.run(["studio", "--check", studio.base_url]) == 2
+    assert "no key is sent to it" in capsys.readouterr().err
 
 
 def test_deviation_ends_with_code_1(check: Check, tmp_path: Path) -> None:
