@@ -216,7 +216,8 @@ def test_second_import_buys_nothing(shop: Shop, record: object) -> None:
     assert again.returncode == 3
     assert "continues without the Prefect UI" in again.stderr
     assert shop.creates() == before
-    assert rows_of(shop.latest("spring") / "results.csv") == results
+    again_rows = rows_of(shop.latest("spring") / "results.csv")
+    assert [row | {"run": ""} for row in again_rows] == [row | {"run": ""} for row in results]
 
 
 def test_failures_csv_is_retried_as_it_is(shop: Shop, record: object) -> None:
