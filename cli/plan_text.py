@@ -53,14 +53,15 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
 
 
 def _item_lines(plan: Plan) -> Iterator[str]:
-    lines = [
-        f"  {planned.reason.value:14} {planned.item.describe()}{_rows_text(planned)}"
+    items = [
+        planned
         for stage in plan.stages
         for planned in plan.of_stage(stage).values()
         if planned.rows or planned.reason not in _UNTOUCHED
     ]
-    yield from lines[:_MOST_ITEMS]
-    yield from more(len(lines), _MOST_ITEMS)
+    for planned in items[:_MOST_ITEMS]:
+        yield f"  {planned.reason.value:14} {planned.item.describe()}{_rows_text(planned)}"
+    yield from more(len(items), _MOST_ITEMS)
 
 
 def _rows_text(planned: PlannedItem) -> str:

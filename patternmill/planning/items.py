@@ -25,9 +25,8 @@ from patternmill.text import plain
 NAMESPACE = UUID("6f1c2c1e-6a53-5d0b-9c3e-5b7f2a1d4e80")
 
 
-def canonical_json(value: Any) -> str:
-    """The one spelling of a JSON value: sorted keys, no spaces, characters as they are."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+#: The one spelling of a JSON value: sorted keys, no spaces, characters as they are.
+canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def reference_content(sha256: str) -> dict[str, Any]:

@@ -58,7 +58,7 @@ _REASON_OF_STATE = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedItem:
     item: Item
     reason: Reason
@@ -70,7 +70,7 @@ class PlannedItem:
     after: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedRow:
     """One row of the input and its items; both None where the row was refused."""
 

@@ -42,12 +42,7 @@ def read_catalog(
     reading = Reading(plain(path.name, _LONGEST_NAME))
     raw = stable_bytes(path, reading)
     return parse_sheet(
-        raw,
-        name=path.name,
-        choices=choices,
-        mapping=mapping,
-        reading=reading,
-        quoting=quoting,
+        raw, name=path.name, choices=choices, mapping=mapping, reading=reading, quoting=quoting
     )
 
 

@@ -126,9 +126,8 @@ def _undecodable(
 #: Of the programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.
 _LIKELY = ["cp1252", "cp1250", "mac_roman", "cp932"]
 _BETWEEN_WORDS = re.compile(rb"[\s,;|\"]+")
-_WORDS_SHOWN = 3
+_WORDS_SHOWN = _MOST_PROPOSED = 3
 _LONGEST_WORD = 30
-_MOST_PROPOSED = 3
 _JUDGED = 1 << 16
 
 
