@@ -12,7 +12,6 @@ import pytest
 
 from cli.main import VERBS, patternmill
 from patternmill.catalog.problems import FileCode, RowCode
-from patternmill.ledger.reports.export import TABLES
 from patternmill.service import outcomes
 from patternmill.settings import PREFIX, Settings
 from patternmill.states import EXIT_CODES, WRITTEN_OFF, AttemptState, Outcome, RowStatus
@@ -98,11 +97,6 @@ def test_shown_commands_exist(page: Path) -> None:
         name = f"{words[1]} {words[2]}" if f"{words[1]} {words[2]}" in known else words[1]
         assert name in known, line
         assert set(OPTION.findall(line.partition("#")[0])) <= options_of(known[name]), line
-
-
-def test_commands_page_lists_exactly_the_exported_tables() -> None:
-    documented = section("ledger export").partition("The tables are")[2].partition("\n\n")[0]
-    assert re.findall(r"`(\w+)`", documented) == list(TABLES)
 
 
 def test_every_setting_is_documented() -> None:

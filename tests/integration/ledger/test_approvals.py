@@ -13,7 +13,6 @@ from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval, SpendingLimits
-from patternmill.ledger.reports.export import csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.states import AttemptState, Verdict
 
@@ -227,19 +226,6 @@ def test_check_finds_a_contradiction_between_approvals_and_purchases(
     with ledger.transaction():
         ledger.database.execute(damage)
     assert [problem in found for found in problems(ledger)] == [True]
-
-
-def test_approvals_are_exported(ledger: Ledger) -> None:
-    """As JSON lines and for a spreadsheet; each request names the approval that it rests on."""
-    approved(ledger)
-    begin(ledger, "a", limits=UNDER, price=10)
-    lines = [json.loads(line) for line in jsonl(ledger, ["approvals", "attempts"])]
-    assert [(line["table"], line.get("who"), line.get("approval_id")) for line in lines] == [
-        ("approvals", "anna@mill", None),
-        ("attempts", None, "approval-1"),
-    ]
-    assert lines[0]["asked_at"] == "1970-01-01T00:00:01+00:00"
-    assert b"anna@mill" in list(csv_lines(ledger, "approvals"))[1]
 
 
 @pytest.mark.parametrize("price", [2**31, 10**15])

@@ -188,7 +188,7 @@ def test_address_is_with_its_owner_alone(shop: Shop) -> None:
     assert all(secret in done.stdout for secret in secrets) and not any(s in done.stderr for s in secrets)
 
     listed = [
-        *(("status",), ("explain", "S-1"), ("explain", shop.opened()[0]), ("ledger", "export")),
+        *(("status",), ("explain", "S-1"), ("explain", shop.opened()[0])),
         *(("order", "--refresh"), ("results", "--out", str(shop.folder / "again"))),
     ]
     shown = "".join(done.stdout + done.stderr for done in (verb(*words) for words in listed))

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import timedelta
 
 import pytest
 
 from cli.commands.status import status_lines
-from patternmill.catalog.changes import Change, ChangeKind
-from patternmill.catalog.offer import Offer
-from patternmill.catalog.row_corrections import Correction
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import (
-    Approval,
-    ConfirmedMapping,
     Intent,
     NewItem,
     OrderRecord,
     PickedLine,
     SpendingLimits,
 )
-from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.order_report import (
     checkout_called,
@@ -44,8 +37,6 @@ from patternmill.states import AttemptState, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Clock, Past
 
 LIMIT = timedelta(hours=12)
-APPROVAL = Approval("approval-1", "staging", "spring", "ab" * 32, 1, 2, 3, most_purchases=2, asked_at=1.0)
-OFFER = Offer((), None)
 
 
 @pytest.fixture
@@ -179,26 +170,3 @@ def test_damaged_orders_are_found(run: BegunRun) -> None:
         )
     found = "\n".join(problems(run.ledger))
     assert "are not those that its request names" in found and "which was never opened" in found
-
-
-def test_export_is_complete(run: BegunRun) -> None:
-    """A line a record, bodies as text."""
-    ordered(run)
-    run.end()
-    with run.ledger.transaction():
-        run.ledger.add_approval(APPROVAL, [ItemKey("a")])
-        run.ledger.remember_offer("staging", OFFER)
-        run.ledger.update_catalog(run.record)
-        run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
-        correction = Correction(
-            "sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion", run.record.run_id
-        )
-        run.ledger.add_corrections(run.record, [correction])
-        run.ledger.add_merged(run.record.run_id, [correction])
-        run.ledger.confirm_mapping("spring", ConfirmedMapping({"farbe": "option:color"}, {}, "ann"))
-    lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
-    assert {line["table"] for line in lines} == set(TABLES)
-    attempts = [line for line in lines if line["table"] == "attempts"]
-    assert all(json.loads(line["body"])["requestId"] == line["request_id"] for line in attempts)
-    for table in TABLES:
-        assert len(list(csv_lines(run.ledger, table))) == 1 + sum(line["table"] == table for line in lines)

@@ -22,7 +22,7 @@ VERBS = [
     ["check"],
     ["offer"],
 ]
-UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
+UNDER_LEDGER = [["ledger", name] for name in ("check", "verify")]
 
 
 @pytest.mark.parametrize("verb", VERBS + UNDER_LEDGER, ids=" ".join)

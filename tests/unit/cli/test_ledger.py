@@ -1,10 +1,7 @@
-"""The verb `ledger`: what its check finds, what it writes out, and files compared with their manifest."""
+"""The verb `ledger`: what its check finds, and files compared with their manifest."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,32 +80,6 @@ def test_problems_exit_with_1(past: Past, capsys: pytest.CaptureFixture[str]) ->
     past.ledger.database.execute("DELETE FROM spending")
     assert main.run(["ledger", "check"]) == 1
     assert "booked" in capsys.readouterr().out
-
-
-def test_export_holds_every_record(past: Past, tmp_path: Path) -> None:
-    """As many records as the tables have rows, JSON within them opened, bodies and texts exact."""
-    busy(past)
-    out = tmp_path / "ledger.jsonl"
-    assert main.run(["ledger", "export", "--out", str(out)]) == 0
-    records = [json.loads(line) for line in out.read_text().splitlines()]
-    for table, count in Counter(record["table"] for record in records).items():
-        assert past.ledger.database.rows(f"SELECT count(*) FROM {table}") == [(count,)]
-    prompts = {record["content"].get("prompt") for record in records if record["table"] == "items"}
-    assert {"blue herons", "green ferns"} <= prompts
-    attempts = [record for record in records if record["table"] == "attempts"]
-    assert all(json.loads(record["body"])["requestId"] == record["request_id"] for record in attempts)
-
-
-def test_csv_holds_one_table_for_a_spreadsheet(past: Past, tmp_path: Path) -> None:
-    """A header and a line a record; what a spreadsheet would take for a formula is defused."""
-    run = past.begin(FERN)
-    run.attempt(run.pattern("F-1"), AttemptState.FAILED, error="=1+1, said the loom")
-    out = tmp_path / "attempts.csv"
-    assert main.run(["ledger", "export", "--format", "csv", "--table", "attempts", "--out", str(out)]) == 0
-    with out.open(encoding="utf-8-sig", newline="") as file:
-        (line,) = csv.DictReader(file)
-    assert line["error"] == "'=1+1, said the loom"
-    assert line["state"] == "failed"
 
 
 def test_edited_file_is_found_by_its_manifest(
