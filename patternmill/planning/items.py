@@ -9,7 +9,6 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 from uuid import UUID, uuid5
 
@@ -65,7 +64,7 @@ def product_content(
         "sku": tidy(sku),
         "pattern": pattern,
         "category": category_id,
-        "selections": dict(selections),
+        "selections": selections,
     }
     return content | {"edition": edition} if edition else content
 
@@ -104,7 +103,7 @@ class Scope:
     catalog: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _WorkItem:
     """What all kinds of items have: a scope, what is bought, and the names that follow from the two."""
 
@@ -112,7 +111,12 @@ class _WorkItem:
     content: Mapping[str, Any]
     #: How it is asked for, where the interface does not say.
     unstated: Unstated = field(default=UNSTATED, compare=False, repr=False)
+    key: ItemKey = field(init=False, compare=False, repr=False)
     stage: ClassVar[Stage]
+
+    def __post_init__(self) -> None:
+        key = item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
+        object.__setattr__(self, "key", key)
 
     @property
     def sku(self) -> str | None:
@@ -133,10 +137,6 @@ class _WorkItem:
     def parent_key(self) -> ItemKey | None:
         """The item that it is built on, which is made first."""
         return None
-
-    @cached_property
-    def key(self) -> ItemKey:
-        return item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
 
     def request_id(self, attempt: int) -> RequestId:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
@@ -170,7 +170,7 @@ def no_picture(sha256: str) -> bytes:
     raise LookupError(f"the picture {sha256} is not at hand")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReferenceItem(_WorkItem):
     """One picture to be uploaded; every pattern that it guides shares it."""
 
@@ -200,6 +200,7 @@ class ReferenceItem(_WorkItem):
 class PatternItem(_WorkItem):
     """One pattern to be generated; every row with this prompt, model and reference shares it."""
 
+    __slots__ = ()
     stage = Stage.PATTERN
 
     @property
@@ -238,6 +239,7 @@ def reference_of(pattern_content: Mapping[str, Any]) -> str | None:
 class RefinementItem(_WorkItem):
     """One pattern made of another; every row with this pattern and the same refinements so far shares it."""
 
+    __slots__ = ()
     stage = Stage.REFINEMENT
 
     @property
@@ -268,6 +270,7 @@ class RefinementItem(_WorkItem):
 class ProductItem(_WorkItem):
     """One product to be built: one row's sku, on one pattern, in one category with its selections."""
 
+    __slots__ = ()
     stage = Stage.PRODUCT
 
     @property

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope, written_of
+from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope
 from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
 from patternmill.text import goods, money, plural
@@ -47,6 +46,9 @@ class Reason(StrEnum):
 TO_DO = frozenset({Reason.NEW, Reason.CHANGED, Reason.CONTINUED, Reason.TRIED_AGAIN, Reason.RETRIED})
 #: The reasons for which a new purchase is expected.
 TO_BUY = frozenset({Reason.NEW, Reason.CHANGED, Reason.TRIED_AGAIN, Reason.RETRIED})
+_TO_DO_OR_DONE = TO_DO | {Reason.DONE}
+#: Of one item's reasons, the first of these counts.
+_STRONGEST = (Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED)
 
 _REASON_OF_STATE = {
     AttemptState.SUCCEEDED: Reason.DONE,
@@ -64,8 +66,6 @@ class PlannedItem:
     reason: Reason
     #: This run's rows that wait for it.
     rows: int
-    #: What the row of a product chooses, as it spells it.
-    written: Mapping[str, Any] | None = None
     #: The number of the failed attempt that another one would follow; 0: of none.
     after: int = 0
 
@@ -165,7 +165,7 @@ def make_plan(
     entries: Sequence[Entry],
     memory: Memory,
     *,
-    retry: Callable[[Row], bool] = lambda row: False,
+    retry: Callable[[Row], bool] | None = None,
     only: Callable[[Row], bool] = lambda row: True,
     items: Items | None = None,
 ) -> Plan:
@@ -175,27 +175,24 @@ def make_plan(
     `items`: how a row becomes items, by default by its content.
     """
     items = items or ContentItems(scope)
-    named = [_named(entry, items) for entry in entries]
-    # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
-    retried = frozenset(
-        item.key
-        for row, chain in (each for _, each in named if each)
-        if only(row) and retry(row)
-        for item in (*chain.before, chain.pattern)
-    )
-    planner = _Planner(memory, retry, only, retried)
-    rows = tuple(
-        planner.row(position, entry, *each) if each else PlannedRow(position, entry)
-        for position, (entry, each) in enumerate(named)
-    )
-    return Plan(scope, rows, planner.planned())
+    named: Iterable[tuple[Entry, Row | None, Chain | None]] = (_named(entry, items) for entry in entries)
+    retried: set[ItemKey] = set()
+    if retry is not None:
+        named = list(named)
+        # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
+        for _, row, chain in named:
+            if row is not None and chain is not None and only(row) and retry(row):
+                retried.update(item.key for item in (*chain.before, chain.pattern, chain.product))
+    planner = _Planner(memory, only, retried)
+    rows = tuple(planner.row(position, *each) for position, each in enumerate(named))
+    return Plan(scope, rows, planner.items)
 
 
-def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, Chain] | None]:
-    """An entry with its items, and its row as they name it."""
+def _named(entry: Entry, items: Items) -> tuple[Entry, Row | None, Chain | None]:
+    """An entry, its row as its items name it, and these."""
     row = entry.row
     if row is None:
-        return entry, None
+        return entry, None, None
     chain = items.of(row)
     content = chain.product.content
     as_named = (content["sku"], content["category"], content["selections"])
@@ -203,51 +200,49 @@ def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, Chain] | None]
         sku, category, selections = as_named
         row = replace(row, sku=sku, category_id=category, selections=dict(selections))
         entry = replace(entry, row=row)
-    return entry, (row, chain)
+    return entry, row, chain
 
 
 class _Planner:
     """Collects the items of rows, with the reason of each."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        retry: Callable[[Row], bool],
-        only: Callable[[Row], bool],
-        retried: Collection[ItemKey],
-    ) -> None:
-        self.memory, self.retry, self.only = memory, retry, only
+    def __init__(self, memory: Memory, only: Callable[[Row], bool], retried: Collection[ItemKey]) -> None:
+        self.memory, self.only = memory, only
         self._retried = retried
-        self._items: dict[ItemKey, tuple[Item, list[Reason]]] = {}
-        self._written: dict[ItemKey, Mapping[str, Any]] = {}
+        self.items: dict[ItemKey, PlannedItem] = {}
 
-    def row(self, position: int, entry: Entry, row: Row, chain: Chain) -> PlannedRow:
+    def row(self, position: int, entry: Entry, row: Row | None, chain: Chain | None) -> PlannedRow:
+        if row is None or chain is None:
+            return PlannedRow(position, entry)
         product, needed = chain.product, (*chain.before, chain.pattern)
-        reason = self._product_reason(product, self.retry(row))
+        reason = self._product_reason(product)
         if reason in TO_DO and not self.only(row):
             reason = Reason.LEFT_OUT
         reasons = self._needed_reasons(needed, reason)
-        if reason in TO_DO and any(one not in TO_DO | {Reason.DONE} for one in reasons):
+        if reason in TO_DO and any(one not in _TO_DO_OR_DONE for one in reasons):
             reason = Reason.BLOCKED
-        for item, why in zip((*needed, product), (*reasons, reason), strict=True):
-            self._items.setdefault(item.key, (item, []))[1].append(why)
-        self._written[product.key] = written_of(row)
-        before = tuple(item.key for item in chain.before)
+        for item, why in zip(needed, reasons, strict=True):
+            self._add(item, why)
+        self._add(product, reason)
+        before = tuple([item.key for item in chain.before])
         return PlannedRow(position, entry, chain.pattern.key, product.key, before)
 
-    def planned(self) -> dict[ItemKey, PlannedItem]:
-        return {key: self._planned(item, reasons) for key, (item, reasons) in self._items.items()}
-
-    def _planned(self, item: Item, reasons: list[Reason]) -> PlannedItem:
-        reason, last = _strongest(reasons), self.memory.last_attempts.get(item.key)
+    def _add(self, item: Item, reason: Reason) -> None:
+        """Rows may name one item for several reasons; the one that makes it work to do counts, else the first."""
+        known = self.items.get(item.key)
+        rows = int(reason in TO_DO)
+        if known is not None:
+            rows += known.rows
+            item = known.item
+            reason = next((one for one in _STRONGEST if one in (known.reason, reason)), known.reason)
+        last = self.memory.last_attempts.get(item.key)
         after = last.attempt if last is not None and reason in (Reason.TRIED_AGAIN, Reason.RETRIED) else 0
-        rows = sum(one in TO_DO for one in reasons)
-        return PlannedItem(item, reason, rows, self._written.get(item.key), after)
+        self.items[item.key] = PlannedItem(item, reason, rows, after)
 
-    def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
+    def _product_reason(self, product: ProductItem) -> Reason:
         before = self.memory.products_by_sku.get(product.sku)
         new = Reason.NEW if before in (None, product.key) else Reason.CHANGED
-        return self._known_reason(product, retried) or new
+        return self._known_reason(product) or new
 
     def _needed_reasons(self, needed: Sequence[Item], product_reason: Reason) -> list[Reason]:
         """Of what a product is built on: the first items wait for nothing, a later one for those before it.
@@ -260,7 +255,7 @@ class _Planner:
             reason = self._needed_reason(item, reason)
             reasons.insert(0, reason)
         for number, before in enumerate(reasons[:-1], start=1):
-            if reasons[number] in TO_DO and before not in TO_DO | {Reason.DONE}:
+            if reasons[number] in TO_DO and before not in _TO_DO_OR_DONE:
                 reasons[number] = Reason.BLOCKED
         return reasons
 
@@ -268,29 +263,22 @@ class _Planner:
         """`on_it`: the reason of what is made on this item."""
         if on_it not in TO_DO:
             # This row does not need it.
-            known = self._known_reason(item, retried=False)
+            known = self._known_reason(item, may_retry=False)
             if on_it is Reason.LEFT_OUT:
                 return Reason.LEFT_OUT if known is None or known in TO_DO else known
             return known or Reason.DONE
-        reason = self._known_reason(item, item.key in self._retried)
-        return reason or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
+        return self._known_reason(item) or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
 
-    def _known_reason(self, item: Item, retried: bool) -> Reason | None:
+    def _known_reason(self, item: Item, *, may_retry: bool = True) -> Reason | None:
         last = self.memory.last_attempts.get(item.key)
         if last is None or last.state is AttemptState.WITHDRAWN:
             return None
         reason = _REASON_OF_STATE[last.state]
         if reason is not Reason.FAILED_BEFORE:
             return reason
-        if retried and item.key not in self.memory.given_up:
+        if may_retry and item.key in self._retried and item.key not in self.memory.given_up:
             return Reason.RETRIED
         return Reason.TRIED_AGAIN if item.key in self.memory.trying else reason
-
-
-def _strongest(reasons: list[Reason]) -> Reason:
-    """Rows may name one item for several reasons; the one that makes it work to do counts."""
-    order = [Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED]
-    return next((reason for reason in order if reason in reasons), reasons[0])
 
 
 @dataclass(frozen=True, eq=False)

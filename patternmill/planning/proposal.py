@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import canonical_json
@@ -13,6 +13,8 @@ from patternmill.states import Stage
 from patternmill.text import plural
 
 Prices = Mapping[Stage, int]
+
+_CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,18 @@ class Proposal:
 
         After which attempt, too: what was approved and failed again is another plan.
         """
-        scope = self.plan.scope
-        planned = ((key, self.plan.items[key]) for key in self.to_do)
-        items = sorted(
-            [key, it.reason.value, self.price(key), *([it.after] if it.after else [])] for key, it in planned
+        scope, planned = self.plan.scope, self.plan.items
+        keys = sorted(key for key, one in planned.items() if one.reason in TO_DO)
+        # The bytes of one JSON text, of which a part at a time is in memory.
+        text = sha256(
+            canonical_json(["v1", scope.environment, scope.catalog, self.edition, []])[:-2].encode()
         )
-        content = ["v1", scope.environment, scope.catalog, self.edition, items]
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+        for first in range(0, len(keys), _CHUNK):
+            items = [
+                [key, one.reason.value, self.prices[one.item.stage], *([one.after] if one.after else [])]
+                for key in keys[first : first + _CHUNK]
+                for one in (planned[key],)
+            ]
+            text.update(f"{',' if first else ''}{canonical_json(items)[1:-1]}".encode())
+        text.update(b"]]")
+        return text.hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +15,7 @@ from patternmill import __version__
 from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.rows import Row
 from patternmill.catalog.sheet_choices import READING
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
@@ -22,7 +23,7 @@ from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
-from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.items import Item, Scope, canonical_json, written_of
 from patternmill.planning.plan import Plan
 from patternmill.results.gallery import KEPT_PICTURES
 from patternmill.runs.approval import JUDGED_BY, limits_on_record
@@ -131,7 +132,8 @@ def put_on_record(
     record_corrections(ledger, record, checked.overlay)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_input(sha256, raw)
-    items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]
+    rows = {row.product: row.entry.row for row in plan.rows}
+    items = [_new_item(planned.item, rows.get(key)) for key, planned in plan.items.items()]
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
     ledger.add_rows(record.run_id, _run_rows(plan))
@@ -156,9 +158,9 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
             ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
 
 
-def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
-    """`written`: what a product's row has in its own spelling."""
-    as_written = canonical_json(written) if written is not None else None
+def _new_item(item: Item, row: Row | None = None) -> NewItem:
+    """`row`: of a product."""
+    as_written = canonical_json(written_of(row)) if row is not None else None
     return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key, as_written)
 
 

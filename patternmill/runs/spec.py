@@ -59,7 +59,7 @@ class RunSpec:
     #: The run whose results file the source is, by its column `run`.
     origin: RunRecord | None = None
     #: Rows whose failed items a person retries.
-    retry: Callable[[Row], bool] = field(default=lambda row: False)
+    retry: Callable[[Row], bool] | None = None
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
     #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
