@@ -365,7 +365,10 @@ class _WatchedRun:
         run = self.begun
         if self._pictures is not None and run is not None and run.results is not None:
             # After a person's stop nothing more is waited for.
-            self._pictures.finish(run.results.out, self.display, is_stopped=lambda: run.is_stopped)
+            for line in self._pictures.finish(
+                run.results.out, step=self.display.step, is_stopped=lambda: run.is_stopped
+            ):
+                self.display.print(line)
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once.

@@ -31,11 +31,8 @@ async def order_samples(
     picks: Path | None = None,
     quantity: Quantity = 1,
     order: OrderName = "samples",
-    again: bool = False,
-    as_listed: bool = False,
     lines: Lines = 50,
     wait: WaitTime | None = None,
-    until: str | None = None,
 ) -> State[Any]:
     """Open a checkout of the picked rows, once, and follow it; where to pay is shown by `patternmill order --address`.
 
@@ -47,11 +44,8 @@ async def order_samples(
         picks: A CSV with the columns sku and picked (yes or no), and maybe quantity and note.
         quantity: How many of each product whose row names no quantity.
         order: The order's name: under one name no product is ordered twice.
-        again: Order once more what is ordered and paid already, under the next free name.
-        as_listed: Order what the results list, also where the catalog has replaced or retired it.
         lines: The most lines of one checkout; further ones make another.
         wait: Wait so long for the orders of the paid checkouts: 30m, 2h. Default: do not wait.
-        until: Wait until the service shows this status of every order. Default: until it is there.
     """
     async with Ordering(await requested_order(OrderRequest(**locals()))) as work:
         plan = await plan_checkouts(work)
@@ -67,6 +61,6 @@ async def order_samples(
         await work.close()
         ending = await work.ending(plan)
         if wait is not None:
-            ending = await wait_for_orders(work, ending, wait_time(wait), until)
+            ending = await wait_for_orders(work, ending, wait_time(wait))
         await show_order(ending)
         return state_of(ending.outcome, ending.sentence)

@@ -71,14 +71,12 @@ async def open_checkout(work: Ordering, checkout: PlannedCheckout, number: int) 
 @task(
     name="wait-for-orders", task_run_name="wait for the orders", cache_policy=NO_CACHE, persist_result=False
 )
-async def wait_for_orders(
-    work: Ordering, ending: OrderEnding, limit: timedelta, until: str | None
-) -> OrderEnding:
+async def wait_for_orders(work: Ordering, ending: OrderEnding, limit: timedelta) -> OrderEnding:
     def log(record: CheckoutRecord) -> None:
         assert record.order is not None, "it has changed"
         logged(f"Checkout {record.checkout_id}: {record.order.order_id}, {record.order.status}")
 
-    return await work.wait(ending, limit, until, on_change=log)
+    return await work.wait(ending, limit, on_change=log)
 
 
 async def show_order(ending: OrderEnding) -> None:

@@ -98,20 +98,6 @@ async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
 async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
-    keeper, shown = PictureKeeper(picture_cache(settings.home), settings.studio_url), _Logged()
-    await asyncio.to_thread(keeper.finish, out, shown, is_stopped=lambda: stopping.is_requested)
-    for line in shown.lines:
+    keeper = PictureKeeper(picture_cache(settings.home), settings.studio_url)
+    for line in await asyncio.to_thread(keeper.finish, out, is_stopped=lambda: stopping.is_requested):
         logged(line)
-
-
-class _Logged:
-    """Collects lines for the flow run's log, which a thread cannot write."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def print(self, text: str) -> None:
-        self.lines.append(text)
-
-    def step(self, text: str) -> None:
-        """Not in a log."""

@@ -14,27 +14,22 @@ from patternmill.catalog.remote import is_remote, write_bytes
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.overview import catalogs
-from patternmill.results.catalog_table import Format, state_bytes
+from patternmill.results.catalog_table import state_bytes
 from patternmill.settings import load_settings
 from patternmill.text import plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
 
-_FORMATS = ("csv", "jsonl")
-
 
 @click.command("catalog")
 @click.argument("name")
-@click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="Default: by the ending of --out, else csv."
-)
 @click.option("--out", help="A file or an address to write to (default: the terminal).")
 @click.option(
     "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
-def command(name: str, form: str | None, out: str | None, environment: str | None, current: bool) -> int:
+def command(name: str, out: str | None, environment: str | None, current: bool) -> int:
     """Write what the catalog NAME has now: each sku with its latest product, and what that was made from.
 
     A changed row that failed keeps its old product. Rows that the source no longer has are `retired`.
@@ -43,26 +38,20 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     Examples:
       patternmill catalog spring
       patternmill catalog spring --out spring.csv
-      patternmill catalog spring --format jsonl --current | jq -r '[.sku, .product_id] | @tsv'
+      patternmill catalog spring --current
 
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    chosen = Format(form or _by_ending(out))
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         rows = list(ledger.catalog_rows(settings.environment, name))
         if not rows:
             raise _unknown(ledger, name, settings.environment)
     shown = [row for row in rows if row.retired_at is None or not current]
-    _write(state_bytes(shown, chosen), out)
+    _write(state_bytes(shown), out)
     if out is not None:
         echo(f"{plural(len(shown), 'row')} of catalog {name} ({settings.environment})", err=True)
     return 0
-
-
-def _by_ending(out: str | None) -> str:
-    ending = Path(out).suffix.removeprefix(".").lower() if out else ""
-    return ending if ending in _FORMATS else _FORMATS[0]
 
 
 def _write(chunks: Iterable[bytes], out: str | None) -> None:

@@ -59,7 +59,6 @@ def command(
     Examples:
       patternmill order --sku SPR-CUS-001 --sku SPR-MUG-004 --quantity 2
       patternmill order results/spring/latest --picks picks.csv --wait 2h
-      patternmill order --sku SPR-CUS-001 --again
       patternmill order --address chk_4c1f
 
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
@@ -72,8 +71,6 @@ def command(
     if refresh:
         return _refresh(request)
 
-    if request.until is not None and request.wait is None:
-        raise click.UsageError("--until goes with --wait.")
     spec = order_spec(request)
     with available_service(spec.settings) as settings:
         return asyncio.run(_order(replace(spec, settings=settings), request, approve, plan_only))
@@ -131,9 +128,7 @@ async def _waited(work: Ordering, ending: OrderEnding, request: OrderRequest) ->
     if ending.pending:
         echo(f"Waiting for {request.wait} at most; stopped, the same command goes on.")
     limit = wait_time(request.wait)
-    return await work.wait(
-        ending, limit, request.until, on_change=lambda record: echo_lines(checkout_lines(record))
-    )
+    return await work.wait(ending, limit, on_change=lambda record: echo_lines(checkout_lines(record)))
 
 
 async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
@@ -215,7 +210,7 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
     if status is CheckoutStatus.PAID:
-        again = "To order the same once more: --again. For the gallery: patternmill results RUN."
+        again = "To order the same once more: another --order. For the gallery: patternmill results RUN."
         yield f"{name} is paid: {ordered_line(record)}. {again}"
     elif status is CheckoutStatus.OPEN:
         shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import count
 from pathlib import Path
 
 from patternmill.catalog.sheet_choices import NO_CHOICES
@@ -39,8 +38,6 @@ class OrderSpec:
     #: The run whose results were named; None: what the catalog has now.
     listed: RunRecord | None = None
     name: str = "samples"
-    again: bool = False
-    as_listed: bool = False
     lines: int = 50
 
     @property
@@ -66,8 +63,6 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
         picks=picks,
         listed=record if request.results is not None else None,
         name=request.order,
-        again=request.again,
-        as_listed=request.as_listed,
         lines=request.lines,
     )
 
@@ -174,17 +169,10 @@ def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> 
     """
     lines = sorted(lines, key=lambda line: line.sku)
     known = {record.key: record for record in checkouts_of(ledger, spec)}
-    for number in count(1):
-        name = spec.name if number == 1 else f"{spec.name}-{number}"
-        plan = OrderPlan(spec.scope, name, tuple(_split(spec, name, lines, known)))
-        twice = list(_ordered_already(plan, known))
-        is_used = bool(twice) or len(plan.of_status(CheckoutStatus.PAID)) == len(plan.checkouts)
-        if spec.again and is_used:
-            continue
-        if twice:
-            raise _ordered_twice(twice)
-        return replace(plan, notes=tuple(_notes(ledger, spec, plan)))
-    raise AssertionError("there is always another name")
+    plan = OrderPlan(spec.scope, spec.name, tuple(_split(spec, lines, known)))
+    if twice := list(_ordered_already(plan, known)):
+        raise _ordered_twice(twice)
+    return replace(plan, notes=tuple(_notes(ledger, spec, plan)))
 
 
 def checkouts_of(ledger: Ledger, spec: OrderSpec) -> list[CheckoutRecord]:
@@ -192,11 +180,11 @@ def checkouts_of(ledger: Ledger, spec: OrderSpec) -> list[CheckoutRecord]:
 
 
 def _split(
-    spec: OrderSpec, name: str, lines: Sequence[PickedLine], known: Mapping[ItemKey, CheckoutRecord]
+    spec: OrderSpec, lines: Sequence[PickedLine], known: Mapping[ItemKey, CheckoutRecord]
 ) -> Iterator[PlannedCheckout]:
     for first in range(0, len(lines), spec.lines):
         part = tuple(lines[first : first + spec.lines])
-        item = CheckoutItem(spec.scope, name, tuple((line.product_id, line.quantity) for line in part))
+        item = CheckoutItem(spec.scope, spec.name, tuple((line.product_id, line.quantity) for line in part))
         yield PlannedCheckout(item, part, known.get(item.key))
 
 
@@ -221,7 +209,7 @@ def _ordered_twice(found: Sequence[tuple[PickedLine, CheckoutRecord]]) -> InputR
     return InputRefused(
         f"Some of this is ordered already:\n{listed}\n",
         code="ordered_already",
-        remedy="Leave it out; or, to order it once more, add --again or another name with --order. Nothing was sent.",
+        remedy="Leave it out; or, to order it once more, give it another name with --order. Nothing was sent.",
     )
 
 

@@ -61,8 +61,7 @@ class OrderEnding:
     checkouts: tuple[CheckoutRecord, ...]
     #: Why not every checkout was opened, where that is about all of them.
     halted: HaltReason | None = None
-    #: The status that the orders were waited for, and whether they were.
-    until: str | None = None
+    #: Whether the orders were waited for.
     waited: bool = False
 
     @property
@@ -72,10 +71,8 @@ class OrderEnding:
 
     @property
     def pending(self) -> tuple[CheckoutRecord, ...]:
-        """Open, and not paid or not in the status that is waited for."""
-        return tuple(
-            record for record in self.checkouts if record.checkout_id and not _has_come(record, self.until)
-        )
+        """Open, and not paid."""
+        return tuple(record for record in self.checkouts if record.checkout_id and not record.is_paid)
 
     @property
     def outcome(self) -> Outcome:
@@ -99,12 +96,6 @@ class OrderEnding:
 
 def _shown(record: CheckoutRecord) -> tuple[str | None, bool] | None:
     return (record.order.status, record.order.paid) if record.order is not None else None
-
-
-def _has_come(record: CheckoutRecord, until: str | None) -> bool:
-    if until is None:
-        return record.is_paid
-    return record.order is not None and (record.order.status or "").casefold() == until.casefold()
 
 
 class Ordering:
@@ -189,7 +180,6 @@ class Ordering:
         self,
         ending: OrderEnding,
         limit: timedelta,
-        until: str | None = None,
         *,
         on_change: Callable[[CheckoutRecord], None] = lambda record: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -198,9 +188,9 @@ class Ordering:
         """Follow the orders until all have come, or the time is over; what was seen is on record all the while."""
         now = clock or asyncio.get_running_loop().time
         deadline, pause = now() + limit.total_seconds(), _FIRST_PAUSE.total_seconds()
-        ending = replace(ending, until=until, waited=True)
+        ending = replace(ending, waited=True)
         while ending.pending:
-            found = [await self._followed(record, until, on_change) for record in ending.checkouts]
+            found = [await self._followed(record, on_change) for record in ending.checkouts]
             ending = replace(ending, checkouts=tuple(found))
             left = deadline - now()
             if not ending.pending or left <= 0:
@@ -244,10 +234,10 @@ class Ordering:
         )
 
     async def _followed(
-        self, record: CheckoutRecord, until: str | None, on_change: Callable[[CheckoutRecord], None]
+        self, record: CheckoutRecord, on_change: Callable[[CheckoutRecord], None]
     ) -> CheckoutRecord:
         """A question that fails is asked again later; a key that is refused ends the wait."""
-        if record.checkout_id is None or _has_come(record, until):
+        if record.checkout_id is None or record.is_paid:
             return record
         try:
             found = await self.refresh(record)
@@ -261,9 +251,7 @@ class Ordering:
 
     def _lines(self, ledger: Ledger) -> tuple[PickedLine, ...]:
         spec = self.spec
-        return picked_lines(
-            ledger, spec.settings.environment, spec.catalog, spec.listed, spec.picks, as_listed=spec.as_listed
-        )
+        return picked_lines(ledger, spec.settings.environment, spec.catalog, spec.listed, spec.picks)
 
     def _record_order(self, record: CheckoutRecord, found: ShownOrder) -> OrderRecord:
         with open_ledger(self.spec.settings) as ledger, ledger.transaction():
@@ -398,7 +386,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
 def _refuse_changed(shown: OrderPlan, current: OrderPlan) -> None:
     """Raise InputRefused where others have ordered some of it since the plan was shown."""
     news = [note for note in current.notes if note not in shown.notes]
-    if news or current.name != shown.name:
+    if news:
         raise InputRefused(
             " ".join(("The order has changed since its plan was shown.", *news)),
             code="order_changed",

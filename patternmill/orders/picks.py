@@ -144,7 +144,7 @@ def _repeated(picks: Iterable[Pick]) -> Iterator[str]:
 
 
 def picked_lines(
-    ledger: Ledger, environment: str, catalog: str, listed: RunRecord | None, found: Picks, *, as_listed: bool
+    ledger: Ledger, environment: str, catalog: str, listed: RunRecord | None, found: Picks
 ) -> tuple[PickedLine, ...]:
     """The lines to order. `listed`: the run whose results were named. Raises InputRefused with everything wrong."""
     current = {row.sku: row for row in ledger.catalog_rows(environment, catalog)}
@@ -157,7 +157,7 @@ def picked_lines(
             line = _current_line(pick, now, catalog)
         else:
             assert listed is not None, "its rows were read"
-            line = _listed_line(pick, of_run.get(pick.sku), None if as_listed else now, listed, as_listed)
+            line = _listed_line(pick, of_run.get(pick.sku), now, listed)
         if isinstance(line, PickedLine):
             lines.append(line)
         else:
@@ -180,7 +180,7 @@ def _current_line(pick: Pick, now: CurrentRow | None, catalog: str) -> PickedLin
 
 
 def _listed_line(
-    pick: Pick, row: PresentRow | None, now: CurrentRow | None, record: RunRecord, as_listed: bool
+    pick: Pick, row: PresentRow | None, now: CurrentRow | None, record: RunRecord
 ) -> PickedLine | str:
     if row is None:
         return f"run {record.run_id} has no row {shown(pick.sku)}; write the sku as its file does"
@@ -188,12 +188,12 @@ def _listed_line(
     if made is None or made.state is not AttemptState.SUCCEEDED or made.result_id is None:
         return f"{shown(pick.sku)} has no product, as its row is {readable(row.outcome.status.value)}; leave it out"
     assert row.product_key is not None, "it has a product"
-    if not as_listed and (now is None or now.retired_at is not None):
-        return f"the catalog no longer has {shown(pick.sku)}; leave it out, or add --as-listed"
-    if now is not None and now.product_key != row.product_key:
+    if now is None or now.retired_at is not None:
+        return f"the catalog no longer has {shown(pick.sku)}; leave it out"
+    if now.product_key != row.product_key:
         return (
             f"{shown(pick.sku)} was made anew since (run {now.run_id}: {now.product_id}); "
-            "order from the newer results, or add --as-listed"
+            "order from the newer results"
         )
     return PickedLine(pick.sku, row.product_key, made.result_id, pick.quantity, pick.note)
 

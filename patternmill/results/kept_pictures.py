@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from patternmill.files import private_folder, write_private
 from patternmill.results.gallery import FOLDER, picture_name, picture_urls
-from patternmill.text import duration, plural
+from patternmill.text import plural
 
 #: Sharp on a card of 256 points also where a point has two pixels.
 WIDTH = 512
@@ -30,23 +29,11 @@ NOT_SHARED = (
 _POLL_SECONDS = 0.3
 #: Of one picture, with those that wait before it.
 _PICTURE_SECONDS = 120.0
-#: So many seconds of drawing are measured before they say how long the rest takes.
-_MEASURED_SECONDS = 2.0
 
 
 def picture_cache(home: Path) -> Path:
     """Where the pictures of all runs of a home are kept."""
     return home / "pictures" / f"{WIDTH}"
-
-
-class PictureDisplay(Protocol):
-    """Where people see how far the drawing is."""
-
-    def print(self, text: str) -> None:
-        """A line that stays."""
-
-    def step(self, text: str) -> None:
-        """What is being done now, in place of what was shown before."""
 
 
 class PictureKeeper:
@@ -89,33 +76,29 @@ class PictureKeeper:
         self._following = self._start_daemon(following)
 
     def finish(
-        self, out: Path, display: PictureDisplay, *, is_stopped: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Wait for the pictures of the run whose results are in `out`, and put them there; says what is left out."""
+        self,
+        out: Path,
+        *,
+        step: Callable[[str], None] = lambda text: None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> list[str]:
+        """Wait for the pictures of the run whose results are in `out`, and put them there; returns what is left out.
+
+        `step` is told what is being done now.
+        """
         self._followed.set()
         if self._following is not None:
             self._following.join()
         with suppress(OSError):
             self.ask(picture_urls(out / "results.jsonl"))
-        begun, before = time.monotonic(), self.drawn
+        deadline = time.monotonic() + MOST_SECONDS
         with suppress(KeyboardInterrupt):
-            while self.left and not is_stopped():
-                seconds = time.monotonic() - begun
-                if seconds > MOST_SECONDS:
-                    break
-                display.step(self._progress(self.drawn - before, seconds))
+            while self.left and not is_stopped() and time.monotonic() < deadline:
+                step(f"Drawing the gallery's pictures: {self.left:,} left. Ctrl-C leaves them out.")
                 time.sleep(_POLL_SECONDS)
         self._over.set()
-        if self.left or self.failed:
-            display.print(self._missing())
-        if not share_pictures(out, self._cache):
-            display.print(NOT_SHARED.format(out))
-
-    def _progress(self, drawn: int, seconds: float) -> str:
-        expected = ""
-        if drawn and seconds > _MEASURED_SECONDS:
-            expected = f", about {duration(self.left * seconds / drawn)}"
-        return f"Drawing the gallery's pictures: {self.left:,} left{expected}. Ctrl-C leaves them out."
+        missing = [self._missing()] if self.left or self.failed else []
+        return missing if share_pictures(out, self._cache) else [*missing, NOT_SHARED.format(out)]
 
     def _missing(self) -> str:
         failed = f"{plural(self.failed, 'picture')} could not be drawn" if self.failed else ""

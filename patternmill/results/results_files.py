@@ -16,7 +16,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
 from patternmill.parameters import STAGING
 from patternmill.results import gallery, row_files
-from patternmill.results.catalog_table import Format, state_bytes
+from patternmill.results.catalog_table import state_bytes
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
 from patternmill.results.row_files import RowResult, input_file, row_results, table, with_corrections
@@ -86,7 +86,7 @@ def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) 
     rows = ledger.catalog_rows(environment, catalog)
     name = CATALOG_FILE if environment == STAGING else f"catalog-{environment}.csv"
     sweep(folder, [name])
-    write_whole(folder / name, state_bytes(rows, Format.CSV))
+    write_whole(folder / name, state_bytes(rows))
     return folder / name
 
 

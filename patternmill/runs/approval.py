@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,20 +18,17 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval, RunRecord
-from patternmill.ledger.reports.run_lookup import runs_with_lease
+from patternmill.ledger.records import Approval
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Cost, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.spec import RunSpec
-from patternmill.settings import PREFIX, Settings
+from patternmill.settings import Settings
 from patternmill.states import Outcome, Verdict
 from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
-#: In the options of a run's record: the limits by which its plan was judged.
-JUDGED_BY = "approve_above"
 
 
 @dataclass(frozen=True)
@@ -92,37 +89,6 @@ def may_need_approval(spec: Requester) -> bool:
         return True
     with ledger_if_any(spec.settings) as ledger:
         return ledger is not None and _last_decision(ledger, spec) is not None
-
-
-def looser_limits(spec: Requester) -> str | None:
-    """A note where plans are judged by looser limits than the catalog's last one was; None otherwise."""
-    with ledger_if_any(spec.settings) as ledger:
-        if ledger is None:
-            return None
-        for record in runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment):
-            if JUDGED_BY in record.options:
-                return _looser_than(record, spec.options)
-    return None
-
-
-def limits_on_record(options: RunOptions) -> Mapping[str, int | None]:
-    """The limits above which a plan waits, as a run's record keeps them."""
-    return {"items": options.approve_above_items, "cost": options.approve_above_cost}
-
-
-def _looser_than(record: RunRecord, options: RunOptions) -> str | None:
-    before, changes = record.options[JUDGED_BY], []
-    for name, now in limits_on_record(options).items():
-        was = before.get(name)
-        if was is not None and (now is None or now > was):
-            here = "not set" if now is None else f"{now}"
-            changes.append(f"{PREFIX}APPROVE_ABOVE_{name.upper()} is {here} here, and was {was}")
-    if not changes:
-        return None
-    return (
-        f"Plans wait for approval by looser limits than in run {record.run_id}, the last of this catalog: "
-        f"{'; '.join(changes)}."
-    )
 
 
 def needs_approval(spec: Requester, proposal: Proposed) -> bool:

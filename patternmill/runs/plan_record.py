@@ -26,7 +26,6 @@ from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, Scope, canonical_json, written_of
 from patternmill.planning.plan import Plan
 from patternmill.results.gallery import KEPT_PICTURES
-from patternmill.runs.approval import JUDGED_BY, limits_on_record
 from patternmill.runs.corrected_input import record_corrections, with_overlay
 from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.spec import RunSpec
@@ -75,7 +74,6 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         "max_in_flight": spec.options.max_in_flight,
         "attempts": spec.options.attempts,
         "edition": spec.edition,
-        JUDGED_BY: limits_on_record(spec.options),
     }
     if spec.options.currency is not None:
         options["currency"] = spec.options.currency

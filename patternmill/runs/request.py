@@ -149,17 +149,7 @@ class OrderRequest(BaseModel):
     order: OrderName = Field(
         "samples", description="The order's name: under one name no product is ordered twice."
     )
-    again: bool = Field(
-        False, description="Order once more what is ordered and paid already, under the next free name."
-    )
-    as_listed: bool = Field(
-        False, description="Order what the results list, also where the catalog has replaced or retired it."
-    )
     lines: Lines = Field(50, description="The most lines of one checkout; further ones make another.")
     wait: WaitTime | None = Field(
         None, description="Wait so long for the orders of the paid checkouts: 30m, 2h. Default: do not wait."
-    )
-    until: str | None = Field(
-        None,
-        description="Wait until the service shows this status of every order. Default: until it is there.",
     )

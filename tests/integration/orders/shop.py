@@ -58,7 +58,6 @@ class Shop:
         self,
         *skus: str,
         wait: float | None = None,
-        until: str | None = None,
         on_open: Callable[[CheckoutRecord], None] = lambda record: None,
         **options: Any,
     ) -> OrderEnding:
@@ -74,9 +73,8 @@ class Shop:
                 ending = await work.ending(plan)
                 if wait is None:
                     return ending
-                return await work.wait(
-                    ending, timedelta(seconds=wait), until, sleep=lambda seconds: asyncio.sleep(0.01)
-                )
+                limit = timedelta(seconds=wait)
+                return await work.wait(ending, limit, sleep=lambda seconds: asyncio.sleep(0.01))
 
         return asyncio.run(main())
 

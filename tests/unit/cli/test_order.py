@@ -22,7 +22,6 @@ from tests.unit.cli.ledgers import Past
     [
         ((), "No rows are named"),
         (("--sku", "A"), "There is no ledger"),
-        (("--sku", "A", "--until", "paid"), "--until goes with --wait"),
         (("--sku", "A", "--wait", "soon"), "--wait must be a number and its unit"),
         (("--sku", "A", "--quantity", "0"), "0 is not in the range"),
         (("--sku", "A", "--order", "a/b"), "--order must have letters"),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-import json
-
-import pytest
 
 from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RecordedChange
-from patternmill.results.catalog_table import COLUMNS, Format, state_bytes
+from patternmill.results.catalog_table import COLUMNS, state_bytes
 from patternmill.results.changes_csv import changes_file
 from tests.unit.results.builders import row
 
@@ -24,36 +20,16 @@ ROWS = [
 ]
 
 
-def written(form: Format, rows: list[CurrentRow] | None = None) -> bytes:
-    return b"".join(state_bytes(ROWS if rows is None else rows, form))
-
-
 def test_csv_is_for_spreadsheets() -> None:
     """Rows by sku, formula cells defused, retired ones marked."""
-    header, first, second = csv.reader(io.StringIO(written(Format.CSV).decode("utf-8-sig"), newline=""))
+    header, first, second = csv.reader(
+        io.StringIO(b"".join(state_bytes(ROWS)).decode("utf-8-sig"), newline="")
+    )
     assert tuple(header) == COLUMNS
     assert first[:4] == ["007", "current", "prd-1", "pat"]
     assert first[6].startswith("'=blue")
     assert second[1] == "retired"
     assert second[8] == "2026-03-01T09:31:00.250Z"
-
-
-def test_jsonl_is_exact() -> None:
-    """One object a line, with unchanged texts."""
-    first, second = map(json.loads, written(Format.JSONL).splitlines())
-    assert first["sku"] == "007"
-    assert first["prompt"] == ODD.prompt
-    assert first["selections"] == {"fabric": "linen", "size": "S"}
-    assert first["retired_at"] is None
-    assert second["status"] == "retired"
-
-
-@pytest.mark.parametrize("form", Format)
-def test_empty_catalog_is_a_table_without_rows(form: Format) -> None:
-    found = written(form, [])
-    lines = found.decode("utf-8-sig").splitlines()
-    assert lines == ([",".join(COLUMNS)] if form is Format.CSV else [])
-    assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
 
 
 def test_changes_have_the_old_and_new_ids() -> None:

@@ -41,18 +41,6 @@ class _Answer(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-class Lines:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.steps: list[str] = []
-
-    def print(self, text: str) -> None:
-        self.lines.append(text)
-
-    def step(self, text: str) -> None:
-        self.steps.append(text)
-
-
 @pytest.fixture
 def painter() -> Iterator[Painter]:
     with Painter() as server:
@@ -78,25 +66,23 @@ def results(out: Path, *names: str) -> Path:
 
 def test_pictures_are_drawn_once_and_kept_next_to_the_gallery(tmp_path: Path, painter: Painter) -> None:
     """While the run goes on and after it; the next run of the same rows draws nothing."""
-    cache, shown = picture_cache(tmp_path), Lines()
+    cache = picture_cache(tmp_path)
     keeper = PictureKeeper(cache, painter.url)
     keeper.follow(lambda: [url("a"), url("p")])
     out = results(tmp_path / "out", "a", "b", "b")
-    keeper.finish(out, shown)
+    assert keeper.finish(out) == []
     assert sorted(painter.asked) == [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "abp"]
     assert {path.name for path in (out / "pictures").iterdir()} == {picture_name(url(name)) for name in "abp"}
-    assert shown.lines == []
     again = PictureKeeper(cache, painter.url)
-    again.finish(results(tmp_path / "again", "a", "b"), shown)
+    again.finish(results(tmp_path / "again", "a", "b"))
     assert len(painter.asked) == 3 and again.drawn == 0
 
 
 def test_what_cannot_be_drawn_is_said(tmp_path: Path, painter: Painter) -> None:
     """The others are drawn all the same; an answer that ends too early is no picture."""
-    shown = Lines()
     out = results(tmp_path / "out", "a", "broken", "cut")
-    PictureKeeper(picture_cache(tmp_path), painter.url).finish(out, shown)
-    assert shown.lines[0].startswith("2 pictures could not be drawn: the gallery shows tiles")
+    said = PictureKeeper(picture_cache(tmp_path), painter.url).finish(out)
+    assert said[0].startswith("2 pictures could not be drawn: the gallery shows tiles")
     assert len(list((out / "pictures").iterdir())) == 2
 
 
@@ -104,14 +90,14 @@ def test_a_disk_that_refuses_pictures_fails_no_run(
     tmp_path: Path, painter: Painter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither in the home nor in the results; a part of a picture never counts as one."""
-    shown, out = Lines(), results(tmp_path / "out", "a")
+    out = results(tmp_path / "out", "a")
     (tmp_path / "a-file").touch()
-    PictureKeeper(picture_cache(tmp_path / "a-file"), painter.url).finish(out, shown)
-    assert shown.lines[0].startswith("2 pictures could not be drawn")
+    said = PictureKeeper(picture_cache(tmp_path / "a-file"), painter.url).finish(out)
+    assert said[0].startswith("2 pictures could not be drawn")
     with monkeypatch.context() as full:
         full.setattr("shutil.copyfile", _copied_in_part)
-        PictureKeeper(picture_cache(tmp_path), painter.url).finish(out, shown)
-    assert shown.lines[-1].startswith(f"Pictures cannot be written into {out}: the gallery shows tiles")
+        said = PictureKeeper(picture_cache(tmp_path), painter.url).finish(out)
+    assert said[-1].startswith(f"Pictures cannot be written into {out}: the gallery shows tiles")
     assert list((out / "pictures").iterdir()) == []
     assert share_pictures(out, picture_cache(tmp_path))
     assert len(list((out / "pictures").iterdir())) == 2
@@ -127,11 +113,11 @@ def test_a_stop_leaves_the_rest_out(
 ) -> None:
     """As does the end of the time for it; what is there is shown."""
     monkeypatch.setattr(PictureKeeper, "_draw_waiting", lambda keeper: None)
-    out, cache, shown = results(tmp_path / "out", "a", "b"), picture_cache(tmp_path), Lines()
-    PictureKeeper(cache, painter.url).finish(out, shown, is_stopped=lambda: True)
+    out, cache = results(tmp_path / "out", "a", "b"), picture_cache(tmp_path)
+    said = PictureKeeper(cache, painter.url).finish(out, is_stopped=lambda: True)
     monkeypatch.setattr("patternmill.results.kept_pictures.MOST_SECONDS", -1.0)
-    PictureKeeper(cache, painter.url).finish(out, shown)
-    assert [line.partition(":")[0] for line in shown.lines] == ["3 pictures left out"] * 2
+    said += PictureKeeper(cache, painter.url).finish(out)
+    assert [line.partition(":")[0] for line in said] == ["3 pictures left out"] * 2
     (private_folder(cache) / picture_name(url("a"))).write_bytes(b"a picture")
     share_pictures(out, cache)
     assert len(list((out / "pictures").iterdir())) == 1

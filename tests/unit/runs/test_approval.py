@@ -237,36 +237,6 @@ def test_catalog_with_a_decision_may_need_an_approval(shop: Workshop) -> None:
     assert approval.may_need_approval(spec(shop, **LOOSE))
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "said"),
-    [
-        ({"approve_above_items": 8}, LOOSE, "PATTERNMILL_APPROVE_ABOVE_ITEMS is not set here, and was 8"),
-        (
-            {"approve_above_items": 8},
-            {"approve_above_items": 90},
-            "PATTERNMILL_APPROVE_ABOVE_ITEMS is 90 here, and was 8",
-        ),
-        (
-            {"approve_above_cost": 1000, "approve_above_items": None},
-            {"approve_above_items": 8},
-            "PATTERNMILL_APPROVE_ABOVE_COST is not set here, and was 1000",
-        ),
-        ({"approve_above_items": 8}, {"approve_above_items": 8}, None),
-        ({"approve_above_items": 8}, {"approve_above_items": 7}, None),
-        (LOOSE, {"approve_above_items": 90}, None),
-    ],
-)
-def test_looser_limits_than_before_are_noted(
-    shop: Workshop, before: dict[str, Any], now: dict[str, Any], said: str | None
-) -> None:
-    """Compared with those by which the catalog's last plan was judged."""
-    one = rows(("S-000", "prompt 000"))
-    assert approval.looser_limits(spec(shop, **now)) is None
-    run(shop, one, **before)
-    note = approval.looser_limits(spec(shop, **now))
-    assert (note is None) if said is None else (note is not None and said in note)
-
-
 def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     """Cancelled, with author and reason, every row not started; the lease is released."""
     decided = approval.approve(
