@@ -23,6 +23,7 @@ from patternmill.catalog.rows import header_key
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import ItemTrace, RowResult, iso_time, json_bytes
 from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
+from patternmill.text import duration
 
 _SLOT = re.compile(r"<!--(\w+)-->")
 _FOR_SCRIPT = {
@@ -119,7 +120,7 @@ def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
         "outcome": run.outcome.value if run.outcome else None,
         "reason": run.reason,
         "started": iso_time(run.started_at),
-        "ended": iso_time(run.ended_at),
+        "took": duration(run.ended_at - run.started_at) if run.ended_at else None,
         "rows": counted.rows,
         "products": counted.products,
         "patterns": counted.patterns,
