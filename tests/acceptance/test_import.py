@@ -239,44 +239,33 @@ def test_failures_csv_is_retried_as_it_is(shop: Shop, record: object) -> None:
     assert shop.creates() == before
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("", "empty"),
-        ("sku,prompt,category\n", "nothing below"),
-        ('sku,prompt,category\nA,"b,c\n', "not closed"),
-    ],
-)
-def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, expected: str) -> None:
+def test_unusable_file_is_refused_at_once(tmp_path: Path) -> None:
     """Exit code 2, one message, nothing started."""
-    (tmp_path / "bad.csv").write_text(content)
+    (tmp_path / "bad.csv").write_text('sku,prompt,category\nA,"b,c\n')
     refused = Shop(tmp_path).run("import", "bad.csv")
     assert refused.returncode == 2
-    assert expected in refused.stderr
+    assert "not closed" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / ".patternmill").exists()
 
 
-@pytest.mark.parametrize("shown", [True, False])
 def test_results_that_cannot_be_written_are_the_end_of_the_command(
-    tmp_path: Path, joint_server: OwnServer, shown: bool
+    tmp_path: Path, joint_server: OwnServer
 ) -> None:
     """What was made, why it is in no file, and exit code 1; in the Prefect UI the run is not called Completed."""
     settle_at(joint_server, tmp_path / ".patternmill")
     (tmp_path / "tea.csv").write_text(ONE_ROW)
     (tmp_path / "out" / "results.csv" / "in-the-way").mkdir(parents=True)
-    away = {} if shown else {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
-    ended = Shop(tmp_path).run("import", "tea.csv", "--out", "out", **away)
+    ended = Shop(tmp_path).run("import", "tea.csv", "--out", "out")
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "Completed: 1 succeeded" in ended.stdout
     assert "The results could not be written to out: " in ended.stderr
     assert "then `patternmill results " in ended.stderr
     assert "To go on" not in ended.stdout
-    if shown:
-        flow_run = ended.stdout.partition("/runs/flow-run/")[2].split()[0]
-        state = api_of(joint_server).get(f"flow_runs/{flow_run}")["state"]
-        assert (state["type"], state["name"]) == ("FAILED", "Failed")
-        assert "could not be written" in state["message"]
+    flow_run = ended.stdout.partition("/runs/flow-run/")[2].split()[0]
+    state = api_of(joint_server).get(f"flow_runs/{flow_run}")["state"]
+    assert (state["type"], state["name"]) == ("FAILED", "Failed")
+    assert "could not be written" in state["message"]
 
 
 def begun_import(folder: Path, template: Path) -> subprocess.Popen[str]:
@@ -325,17 +314,12 @@ def end_after_ctrl_c(command: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.usefixtures("unforked")
-@pytest.mark.parametrize("has_ended", [False, True])
 def test_results_do_not_wait_for_a_frozen_prefect_server(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, has_ended: bool
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """They are there when the last row is; Ctrl-C, which ends the wait, then hides neither them nor the outcome."""
     with begun_import(tmp_path, migrated_database(tmp_path_factory.getbasetemp())) as command:
-        if has_ended:
-            assert command.stderr is not None
-            assert any(line.startswith("Completing the run's record") for line in command.stderr)
-        else:
-            await_create(Shop(tmp_path))
+        await_create(Shop(tmp_path))
         with frozen_server(command):
             deadline = time.monotonic() + 30
             while not list(tmp_path.glob("results/tea/latest/manifest.json")):

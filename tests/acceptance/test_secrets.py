@@ -142,19 +142,12 @@ def test_no_secret_that_the_service_echoes_is_kept(
 
 BAD_SETTINGS = [
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@127.0.0.1:9/ledger"}, 1),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@no-such-host.invalid/x"}, 1),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"mysql://mill:{PASSWORDS['DSN']}@127.0.0.1/ledger"}, 2),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@[bad/ledger?x=y&=="}, 2),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"host=127.0.0.1 port=9 password={PASSWORDS['DSN']}"}, 2),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"password='{PASSWORDS['DSN']}' host=127.0.0.1"}, 2),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"{PASSWORDS['DSN']}:x"}, 2),
     (
         "DSN",
         {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:9/x?user=mill&password={PASSWORDS['DSN']}"},
         1,
     ),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:9/x?sslpassword={PASSWORDS['DSN']}&no=1"}, 1),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:p@{PASSWORDS['DSN']}@127.0.0.1:9/x"}, 1),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:{PASSWORDS['DSN']}/x"}, 1),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"sqlite:////dev/null/x?password={PASSWORDS['DSN']}"}, 1),
     ("STUDIO_URL", {"PATTERNMILL_STUDIO_URL": f"http://me:{PASSWORDS['STUDIO_URL']}@127.0.0.1:9/v1"}, 2),
@@ -164,15 +157,14 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])
 @pytest.mark.parametrize(("name", "settings", "code"), BAD_SETTINGS, ids=range(len(BAD_SETTINGS)))
 def test_no_secret_of_a_bad_setting_is_shown(
-    name: str, settings: dict[str, str], code: int, debug: str, tmp_path: Path, zygote: Zygote
+    name: str, settings: dict[str, str], code: int, tmp_path: Path, zygote: Zygote
 ) -> None:
-    """A setting that cannot be used is named without its value, with PATTERNMILL_DEBUG as well."""
+    """A setting that cannot be used is named without its value, even with PATTERNMILL_DEBUG."""
     with ServiceInThread(Plan(), tmp_path) as service:
         room = canary_room(
-            tmp_path, service, zygote, PATTERNMILL_DEBUG=debug, PATTERNMILL_CREATE_TIMEOUT="PT1S"
+            tmp_path, service, zygote, PATTERNMILL_DEBUG="1", PATTERNMILL_CREATE_TIMEOUT="PT1S"
         )
         room.settings.update(settings)
         if "HTTP_PROXY" in settings:
@@ -184,14 +176,11 @@ def test_no_secret_of_a_bad_setting_is_shown(
     assert ended.code == code, ended.output
 
 
-@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("up", "--worker"), ("status",)])
-@pytest.mark.parametrize("address", ["http://ann:{}@127.0.0.1:9/api", "http://ann:x/{}@127.0.0.1:9/api"])
-def test_no_password_of_the_prefect_server_is_shown(
-    verb: tuple[str, ...], address: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("up", "--worker")])
+def test_no_password_of_the_prefect_server_is_shown(verb: tuple[str, ...], tmp_path: Path) -> None:
     """An address with one is refused before Prefect, which logs it, is started."""
     password = {"PREFECT": "canary07prefectpassword"}
-    environment = {**os.environ, "PREFECT_API_URL": address.format(password["PREFECT"])}
+    environment = {**os.environ, "PREFECT_API_URL": f"http://ann:x/{password['PREFECT']}@127.0.0.1:9/api"}
     ended = subprocess.run(
         [str(COMMAND), *verb],
         cwd=tmp_path,

@@ -56,13 +56,6 @@ def test_limit_of_zero_buys_nothing(ledger: Ledger) -> None:
     assert refused(ledger, "a", SpendingLimits(run_amount=0), price=1).code == "budget"
 
 
-def test_item_limit_counts_one_run(ledger: Ledger) -> None:
-    limits = SpendingLimits(items=1)
-    begin(ledger, "a", limits=limits)
-    refused(ledger, "b", limits)
-    begin(ledger, "b", limits=limits, run=OTHER_RUN)
-
-
 def test_budget_of_a_run(ledger: Ledger) -> None:
     """Patterns and products together; to the last minor unit, and not one more."""
     limits = SpendingLimits(run_amount=100)
@@ -224,13 +217,6 @@ def test_spent_today_of_an_environment(ledger: Ledger, clock: Clock) -> None:
     assert ledger.spent_today(STAGING) == 70
     clock.now += DAY
     assert ledger.spent_today(STAGING) == 0
-
-
-def test_held_attempt_stays_reserved(ledger: Ledger) -> None:
-    """It is unknown whether it was executed."""
-    begin(ledger, "a", price=50)
-    change(ledger, "a", AttemptState.HELD)
-    assert spent(ledger) == (1, 50)
 
 
 @pytest.mark.parametrize(

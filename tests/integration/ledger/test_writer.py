@@ -185,22 +185,6 @@ def test_full_disk_refuses_the_group_and_loses_nothing(tmp_path: Path) -> None:
     assert asked_for(sqlite_at(tmp_path)) == acknowledged
 
 
-def test_read_only_file_is_reported(tmp_path: Path) -> None:
-    """Before anything is sent."""
-    ledger = sqlite_at(tmp_path)
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger, linger=TIMES)
-        await writer.write(lambda ledger: ledger.database.execute("PRAGMA query_only = ON"))
-        with pytest.raises(LedgerError, match="readonly"):
-            await writer.write(buying("a"))
-        with pytest.raises(LedgerError):
-            await writer.write(lambda ledger: None)
-        await writer.close()
-
-    run(main())
-
-
 def test_locked_ledger_is_an_error_in_the_end(tmp_path: Path) -> None:
     """A lock that is never released is not waited for without end."""
     ledger = sqlite_at(tmp_path)
@@ -385,27 +369,6 @@ def test_database_that_stays_unavailable_breaks_the_writer(tmp_path: Path) -> No
 def _in_transaction(ledger: Ledger) -> None:
     with ledger.transaction():
         pass
-
-
-def test_slow_tries_count_towards_the_deadline(tmp_path: Path) -> None:
-    """A database that lets every try wait is abandoned as soon as one that refuses at once."""
-    time = Pauses()
-
-    class Slow(LeavingLedger):
-        @contextmanager
-        def transaction(self, hold: Lease | None = None) -> Iterator[None]:
-            time.now += 20
-            with super().transaction(hold):
-                yield
-
-    async def main() -> None:
-        writer = time.writer(Slow(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerUnavailable):
-            await writer.write(buying("a"))
-        await writer.close()
-
-    run(main())
-    assert 60 <= time.now - 100 < 85
 
 
 def test_stop_shortens_the_wait_for_the_database(tmp_path: Path) -> None:

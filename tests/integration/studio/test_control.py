@@ -6,21 +6,16 @@ import base64
 import http.client
 import io
 import json
-import socket
 import sqlite3
 import threading
 import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from studio.errors import Refusal
-from studio.instruments.control import Control
-from studio.instruments.control_client import ControlClient, ControlFailed, post_json
-from studio.instruments.control_file import NAME
+from studio.instruments.control_client import ControlFailed, post_json
 from studio.testing import Studio
 
 from .in_process import InProcess
@@ -55,27 +50,6 @@ def picture() -> str:
     return base64.b64encode(file.getvalue()).decode()
 
 
-@pytest.mark.parametrize(
-    "answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"{}\r\n", b"HTTP/1.1 200 OK\r\n\r\n{"]
-)
-def test_studio_that_ends_within_its_answer_cannot_be_reached(answer: bytes, tmp_path: Path) -> None:
-    """Whatever part of it has arrived."""
-    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
-        file = {"url": f"http://127.0.0.1:{server.getsockname()[1]}", "key": "k"}
-        (tmp_path / NAME).write_text(json.dumps(file), encoding="utf-8")
-
-        def end_early() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(answer)
-
-        ending = pool.submit(end_early)
-        with pytest.raises(ControlFailed, match="cannot be reached"):
-            ControlClient(tmp_path).ask("reset")
-        ending.result(timeout=10)
-
-
 def test_control_has_a_key_of_its_own(studio: Studio) -> None:
     """A key of the service does not open it; what cannot be read sets nothing."""
     url = studio.base_url.removesuffix("/v1") + "/control"
@@ -91,16 +65,6 @@ def test_without_the_option_there_is_no_control(tmp_path: Path) -> None:
     """Whatever the key."""
     with InProcess.open(tmp_path) as plain:
         assert plain.request("../control/reset", {}).status_code == 404
-
-
-def test_callers_of_other_machines_are_refused(studio: Studio) -> None:
-    control = Control.__new__(Control)
-    control._key = "key"
-    control.check("127.0.0.1", "Bearer key")
-    for client in ("192.0.2.1", "::", ""):
-        with pytest.raises(Refusal) as refused:
-            control.check(client, "Bearer key")
-        assert refused.value.status == 403
 
 
 def test_reset_leaves_nothing_but_keys(studio: Studio) -> None:

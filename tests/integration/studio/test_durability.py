@@ -77,38 +77,9 @@ def _without_address(checkout: dict[str, object]) -> dict[str, object]:
     return {**checkout, "checkoutUrl": str(checkout["checkoutUrl"]).rsplit("/", 1)[-1]}
 
 
-def test_keys_come_and_go_while_it_runs(new_studio: StudioProcess) -> None:
-    """A new key works at once and for its account only; a revoked one at once no more."""
-    new_studio.start()
-    new_studio.ask("patterns/create", {"requestId": "1", "prompt": "ferns"})
-    key = keys(new_studio.home, "create", "shop's own", "--account", "shop")
-
-    listed = new_studio.ask("jobs/list", {}, key=key)
-    assert (listed.status, listed.body["jobs"]) == (200, [])
-    assert new_studio.ask("patterns/create", {"requestId": "1", "prompt": "moons"}, key=key).status == 200
-    table = keys(new_studio.home, "list")
-    assert "last used" in table
-    assert key not in table
-
-    keys(new_studio.home, "revoke", table.split()[0])
-    assert new_studio.ask("jobs/list", {}, key=key).code == "invalid_key"
-    assert new_studio.ask("jobs/list", {}).status == 200
-
-
 @pytest.mark.parametrize("text", ["categories/lists=1/h", "creates=many"])
 def test_limit_that_would_limit_nothing_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read_options(["--limit", text])
 
     assert text.partition("=")[0] in capsys.readouterr().err
-
-
-def test_limits_are_options(new_studio: StudioProcess) -> None:
-    """Per operation; answered 429 with the seconds to wait."""
-    new_studio.arguments = ("--limit", "categories/list=1/h")
-    new_studio.start()
-
-    assert new_studio.ask("categories/list", {}).status == 200
-    refused = new_studio.ask("categories/list", {})
-    assert (refused.status, refused.code) == (429, "rate_limited")
-    assert 3500 < int(refused.headers["retry-after"]) <= 3600

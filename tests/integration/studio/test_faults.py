@@ -84,16 +84,6 @@ def test_lost_answer(studio: Studio, when: str, accepted: int) -> None:
     assert verdicts(studio) == 1
 
 
-def test_answer_to_a_repeated_request_is_lost(studio: Studio) -> None:
-    """And only that one."""
-    studio.faults.use({"on": "creates", "repeated": True, "first": 1, "effect": {"kind": "close"}})
-
-    job = pattern(studio)[1]
-    with pytest.raises(http.client.RemoteDisconnected):
-        pattern(studio)
-    assert pattern(studio)[1] == job
-
-
 @pytest.mark.parametrize("form", ["truncated", "malformed", "html", "empty"])
 def test_answer_that_cannot_be_read(studio: Studio, form: str) -> None:
     """The job is accepted all the same."""
@@ -134,26 +124,3 @@ def test_fates_of_jobs(studio: Studio) -> None:
     assert not studio.clock.advance_to_next_job_end()
     studio.clock.advance(1e9)
     assert poll("hangs")["status"] == "running"
-
-
-def test_job_that_is_unknown_for_a_while(studio: Studio) -> None:
-    """By the studio's clock, or to its first polls."""
-    unknown = {"kind": "refuse", "status": 404}
-    studio.faults.use(
-        {"on": "polls", "prompt": "ferns", "younger": 30, "effect": unknown},
-        {"on": "polls", "prompt": "moons", "first": 2, "per": "object", "effect": unknown},
-    )
-    ferns, moons = (pattern(studio, prompt, prompt)[1]["jobId"] for prompt in ("ferns", "moons"))
-
-    statuses = [studio.ask("jobs/get", jobId=job)[0] for job in (ferns, moons, moons, moons)]
-    assert statuses == [404, 404, 404, 200]
-    studio.clock.advance(30)
-    assert studio.ask("jobs/get", jobId=ferns)[0] == 200
-
-
-def test_plan_that_makes_no_sense_is_refused(studio: Studio) -> None:
-    """By field; the plan before goes on."""
-    studio.faults.use({"name": "first", "on": "creates", "effect": {"kind": "close"}})
-    with pytest.raises(Exception, match=r"faults\.0: 'on' names no operation: 'create'"):
-        studio.faults.use({"on": "create", "effect": {"kind": "close"}})
-    assert studio.faults.unfired == ["first"]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from studio.art.products import SCENES, product_image
 from studio.art.tile import SIDE
 from studio.design import Design
 from studio.offer import CATEGORIES
-from studio.render import main
 
 
 def test_every_category_has_a_scene() -> None:
@@ -32,15 +28,3 @@ def test_product_shows_its_pattern(category: object) -> None:
     )
 
     assert red[0] - red[2] > blue[0] - blue[2] + 8
-
-
-def test_command_line_draws_a_file(tmp_path: Path) -> None:
-    assert main(["lemons on white", str(tmp_path / "tile.png"), "--width", "128"]) == 0
-    order = ["--category", "mug", "--option", "colour=navy", "--width", "256"]
-    assert main(["lemons on white", str(tmp_path / "mug.png"), *order]) == 0
-
-    sizes = []
-    for name in ("tile.png", "mug.png"):
-        with Image.open(tmp_path / name) as image:
-            sizes.append(image.size)
-    assert sizes == [(128, 128), (256, 256)]

@@ -33,24 +33,6 @@ def test_acknowledged_jobs_survive_a_restart(new_studio: StudioProcess, number: 
     assert [line.request_id for line in accepted] == [body["requestId"] for body in bodies]
 
 
-def test_jobs_end_while_the_studio_is_down(new_studio: StudioProcess) -> None:
-    """A job's end is a matter of time, not of a timer: after a restart it has succeeded."""
-    new_studio.start()
-    job = new_studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body
-    first = new_studio.ended(job)
-    new_studio.end(signal.SIGKILL)
-    new_studio.start()
-
-    second = new_studio.ask("jobs/get", {"jobId": job["jobId"]}).body
-    assert (second["status"], _pattern(second)) == ("succeeded", _pattern(first))
-
-
-def _pattern(job: dict[str, object]) -> object:
-    result = job["result"]
-    assert isinstance(result, dict)
-    return result["patternId"]
-
-
 def test_studio_ends_with_its_parent(tmp_path: Path) -> None:
     """When its parent is killed, the studio ends too, and its drawing process with it."""
     home = tmp_path / "studio"
@@ -102,14 +84,6 @@ def test_two_studios_do_not_share_a_home(
     assert main(["--home", str(new_studio.home)]) == 2
     assert "another studio runs in" in capsys.readouterr().err
     assert new_studio.ask("categories/list", {}).status == 200
-
-
-def test_environments_have_their_own_category_ids(new_studio: StudioProcess) -> None:
-    new_studio.arguments = ("--environment", "production")
-    new_studio.start()
-
-    assert new_studio.announcement["environment"] == "production"
-    assert b"cat_live_mug" in new_studio.ask("categories/list", {}).raw
 
 
 def test_keys_are_never_in_the_arguments(new_studio: StudioProcess) -> None:

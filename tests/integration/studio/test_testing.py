@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -69,32 +67,6 @@ def test_instruments_survive_a_kill() -> None:
         assert set(studio.ask("jobs/get", jobId="x")[1]) == {"message"}
         assert [studio.ask("categories/list")[0] for _ in range(2)] == [200, 429]
         assert len(studio.meter.read()["purchases"]) == 3
-
-
-def test_restore_is_whole_even_when_it_is_killed() -> None:
-    """After it, the studio has the one state or the other."""
-    with Studio(process=True) as studio:
-        for number in range(20):
-            studio.ask("patterns/create", requestId=f"old-{number}", prompt="ferns")
-        studio.snapshot("old")
-        studio.reset()
-        for number in range(30):
-            studio.ask("patterns/create", requestId=f"new-{number}", prompt="ferns")
-        studio.snapshot("new")
-
-        found = set()
-        for seconds, name in ((0.002, "old"), (0.008, "new"), (0.02, "old")):
-            killer = threading.Timer(seconds, studio.kill)
-            killer.start()
-            with suppress(ControlFailed):
-                studio.restore(name)
-            killer.join()
-            studio.start()
-            ids = [job["requestId"] for job in studio.ask("jobs/list", limit=100)[1]["jobs"]]
-            found.add((len(ids), ids[0].partition("-")[0]))
-            assert len(studio.meter.read()["purchases"]) == len(ids)
-            assert list(studio.home.glob(".restore-*")) == []
-        assert found <= {(20, "old"), (30, "new")}
 
 
 def test_examples_of_the_readme_work() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pty
 import re
@@ -18,10 +17,6 @@ import pytest
 from cli.embedded_studio import embedded_studio
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
-from patternmill.runs import approval
-from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
 from prefect_host.own_server import OwnServer
 from tests.acceptance.prefect_servers import run_process, settle_at
 
@@ -131,49 +126,6 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         "4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
         in status
     )
-
-
-def reject(file: Path, environment: dict[str, str]) -> str:
-    """As somebody does in the Prefect UI; returns the plan's digest."""
-
-    async def decide() -> str:
-        async with Pipeline(import_spec(ImportRequest(file=file))) as work:
-            await work.read()
-            await work.check()
-            proposal = work.proposal((await work.preview()).plan)
-            decision = approval.ApprovalDecision("bert", approved=False, note="too dear")
-            return approval.approve(work.spec, proposal, decision).short
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in environment.keys() - os.environ.keys():
-            patch.setenv(name, environment[name])
-        return asyncio.run(decide())
-
-
-def test_rejected_plan_is_refused_without_limits_until_its_digest_is_approved(
-    command: Run,
-    environment: dict[str, str],
-    tmp_path: Path,
-    joint_server: OwnServer,
-) -> None:
-    """Wherever the command is run: the rejection is in the ledger."""
-    (tmp_path / "spring.csv").write_text(ROWS)
-    settle_at(joint_server, tmp_path / "home")
-    del environment["PATTERNMILL_APPROVE_ABOVE_ITEMS"]
-    with embedded_studio(tmp_path / "studio", pace="instant") as studio:
-        environment["PATTERNMILL_STUDIO_URL"] = studio.url
-        environment["PATTERNMILL_API_KEY"] = studio.key.get_secret_value()
-        digest = reject(tmp_path / "spring.csv", environment)
-        refused = command("import", "spring.csv")
-        assert refused.returncode == 2, refused.stdout + refused.stderr
-        assert "4 items of it: rejected by bert." in refused.stderr
-        assert f"--approve {digest}" in refused.stderr
-        approved = command("import", "spring.csv", "--approve", digest)
-        assert approved.returncode == 0, approved.stdout + approved.stderr
-    assert [(one.verdict, one.purchases) for one in approvals(tmp_path / "home")] == [
-        ("approved", 4),
-        ("rejected", 0),
-    ]
 
 
 def test_approved_retry_is_bought_once(

@@ -89,28 +89,3 @@ def test_studio_removes_nothing_more(room: Room, capsys: pytest.CaptureFixture[s
     assert [report["procedure"] for report in (failed, refused)] == ["patterns/create"] * 2
     assert "[fail]" in failed["request"]["body"]["prompt"]
     assert "ann@" not in json.dumps(refused)
-
-
-def test_unavailable_feedback_can_be_sent_later(room: Room) -> None:
-    assert room.run("import", "spring.csv") == 3
-    room.studio.control("feedback/set", on=False)
-    assert room.run("explain", "F-1", "--report", "--yes") == 1
-    room.studio.control("feedback/set", on=True)
-    assert room.run("explain", "F-1", "--report", "--yes") == 0
-    assert room.run("explain", "feedback/create", "--report", "--yes", "--text", "It was away.") == 0
-    assert len(room.reports()) == 2
-
-
-def test_lost_answer_is_not_sent_again(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """The studio has the report, and we do not know."""
-    assert room.run("import", "spring.csv") == 3
-    room.studio.faults.use(
-        {"on": "feedback/create", "effect": {"kind": "close", "when": "after"}, "first": 1}
-    )
-    assert room.run("explain", "F-1", "--report", "--yes") == 3
-    assert "may have arrived" in capsys.readouterr().err
-    assert room.studio.faults.unfired == []
-    assert room.run("explain", "F-1", "--report", "--yes") == 2
-    assert len(room.reports()) == 1
-    assert room.run("explain", "F-1") == 0
-    assert "the report may have arrived" in capsys.readouterr().out

@@ -16,7 +16,6 @@ from benchmarks.house.source import (
     imports_of,
     late_imports,
     private_prefect_names,
-    public_definitions,
     read_modules,
     settings,
     verbs,
@@ -25,18 +24,6 @@ from benchmarks.house.source import (
 
 def module(text: str, path: str = "patternmill/some.py") -> Module:
     return Module(path.removesuffix(".py").replace("/", "."), path, text)
-
-
-def test_modules_are_read_by_their_dotted_names(tmp_path: Path) -> None:
-    """A package goes by its folder's name."""
-    (tmp_path / "cli" / "commands").mkdir(parents=True)
-    for name in ("cli/__init__.py", "cli/main.py", "cli/commands/up.py"):
-        (tmp_path / name).write_text("x = 1\ny = 2\n")
-    assert sorted(one.name for one in read_modules(tmp_path, ["cli"])) == [
-        "cli",
-        "cli.commands.up",
-        "cli.main",
-    ]
 
 
 def test_file_weighs_on_the_deepest_room(tmp_path: Path) -> None:
@@ -65,16 +52,6 @@ def test_data_classes_are_known_by_decorator_and_base() -> None:
     )
     other = module("class F(E): ...\nclass G(F): ...\nclass H(C): ...", "cli/other.py")
     assert [name[-1] for name in data_classes([other, one])] == ["F", "G", "A", "B", "D", "E"]
-
-
-def test_public_definitions() -> None:
-    """With their methods; what is inside of a function or behind an underscore is not public."""
-    text = (
-        "def f():\n 'Doc.'\n def inner(): ...\ndef _g(): ...\n"
-        "class A:\n 'Doc.'\n def m(self): ...\n def __init__(self): ...\nclass _B:\n def n(self): ..."
-    )
-    found = [(name.partition(": ")[2], documented) for name, documented in public_definitions([module(text)])]
-    assert found == [("f", True), ("A", True), ("A.m", False)]
 
 
 def test_verbs_and_settings_are_counted() -> None:
@@ -137,13 +114,3 @@ def test_this_repository_can_be_measured() -> None:
     assert imports_of(house)["cli.main"] >= {"cli.terminal", "patternmill.errors"}
     assert "import" in verbs(house) and "home" in settings(house) and data_classes(house)
     assert cycles(imports_of(house)) == []
-
-
-def test_flat_signatures_of_flows_may_be_alike() -> None:
-    parameters = "".join(f"    value_{number}: int = {number},\n" for number in range(12))
-    signature = f"async def run(\n{parameters}) -> None:\n"
-    body = "    return None\n"
-    flows = [module(f"@flow\n{signature}{body}", path) for path in ("flows/one.py", "flows/two.py")]
-    others = [module(signature + body, path) for path in ("tasks/one.py", "tasks/two.py")]
-    assert duplicates(flows) == []
-    assert [found.lines for found in duplicates(others)] == [15]

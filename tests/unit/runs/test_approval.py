@@ -184,17 +184,6 @@ def test_begun_items_are_resumed_without_an_approval(shop: Workshop, service: Se
     assert run(shop, rows(("H-1", "herons")), **terms).outcome is Outcome.COMPLETED
 
 
-def test_rejection_covers_its_rows(shop: Workshop) -> None:
-    """A part of a rejected plan, however small, needs another approval."""
-    approval.approve(
-        spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear")
-    )
-    refused(shop, FOUR)
-    refused(shop, rows(("S-000", "prompt 000")))
-    approve(shop, FOUR)
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-
-
 LOOSE: dict[str, Any] = {"approve_above_items": None}
 
 

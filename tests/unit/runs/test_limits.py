@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from cli.plan_text import plan_lines
 from patternmill.catalog.row_checks import check_rows
 from patternmill.ledger.records import SpendingLimits
 from patternmill.runs import approval
@@ -68,16 +67,6 @@ def test_limit_buys_whole_rows(
     assert len(service.bought) == len(set(service.bought)) == 120
 
 
-def test_shown_plan_has_its_reach(shop: Workshop) -> None:
-    found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000), **PRICES)
-    checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
-    lines = list(plan_lines(found, checked, "digest"))
-    assert (
-        "Limit: The budget of 1,000 minor units reaches to 20 of 60 rows: 20 patterns and 20 products."
-        in lines
-    )
-
-
 @pytest.mark.usefixtures("long_day")
 def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
@@ -131,15 +120,6 @@ def test_second_attempt_leaves_the_money_of_products(shop: Workshop, service: Se
     assert shop.stranded() == 0
 
 
-def test_second_attempt_is_bought_from_the_remainder(shop: Workshop, service: Service) -> None:
-    """The plan took 1000 of 1049: one more pattern, and no second one."""
-    for number in (3, 4):
-        service.on_follow[f"prompt {number:03}"] = [failed()]
-    ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1049), **PRICES)
-    assert ended.counts[RowStatus.SUCCEEDED] == 19
-    assert bought(service) == (21, 19)
-
-
 def test_money_of_failed_rows_buys_second_attempts(shop: Workshop, service: Service) -> None:
     """Every pattern fails once: what products of lost rows would have cost buys other rows' second attempts."""
     for number in range(60):
@@ -160,28 +140,6 @@ def test_attempt_over_the_limit_ends_as_budget_reached(shop: Workshop, service: 
     assert "--budget" in reason(ended)
     assert ended.counts == {RowStatus.SUCCEEDED: 2, RowStatus.FAILED: 1}
     assert shop.run(many(3), **PRICES).outcome is Outcome.COMPLETED
-
-
-def test_second_attempt_of_a_begun_pattern_leaves_the_money_of_products(
-    shop: Workshop, service: Service
-) -> None:
-    """A pattern of an earlier run whose job fails in this one: its second attempt is no first purchase."""
-    received: list[Create] = []
-
-    def crash(create: Create) -> None:
-        received.append(create)
-        if len(received) == 2:
-            raise Crash
-
-    service.at_create = crash
-    shop.crash(many(2), max_in_flight=2, **PRICES)
-    service.at_create = lambda create: None
-    for number in range(2):
-        service.on_follow[f"prompt {number:03}"] = [failed()]
-    ended = shop.run(many(6), max_in_flight=6, limits=SpendingLimits(run_amount=220), **PRICES)
-    assert bought(service) == (6, 4)
-    assert ended.counts[RowStatus.SUCCEEDED] == 4
-    assert shop.stranded() == 0
 
 
 def test_limit_and_approval_both_apply(shop: Workshop, service: Service) -> None:

@@ -276,13 +276,6 @@ def test_plan_begins_with_a_new_ledger(desk: Desk) -> None:
     assert asyncio.run(planned()) == "Plan for catalog spring (staging): 4 rows"
 
 
-def test_production_is_confirmed_as_ever(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATTERNMILL_CONFIRM_ABOVE", "1")
-    with pytest.raises(ConfigurationError, match="production"):
-        production.run(production.saved("failures.csv", "x.csv", as_it_is))
-    assert production.run(production.saved("failures.csv", "x.csv", as_it_is), confirm="production").ended
-
-
 @pytest.mark.parametrize("header", ["run", " Run "])
 def test_source_has_no_column_run(desk: Desk, header: str) -> None:
     """A refresh follows its source; a sheet that is from no run is not taken for results."""
@@ -294,12 +287,6 @@ def test_source_has_no_column_run(desk: Desk, header: str) -> None:
     with pytest.raises(InputRefused, match="note:run"):
         desk.run(desk.file(text=text))
     assert desk.service.creates == []
-
-
-def test_refresh_does_not_take_results(production: Desk) -> None:
-    with pytest.raises(InputRefused, match="patternmill import") as caught:
-        production.refresh(production.saved("results.csv", "x.csv", as_it_is))
-    assert caught.value.code == "reserved_column"
 
 
 @pytest.mark.parametrize(
@@ -414,12 +401,6 @@ def test_address_that_accepted_nothing_binds_nothing(desk: Desk, monkeypatch: py
     assert desk.service.bought == []
     profile(monkeypatch, "http://127.0.0.1:9/v1")
     desk.run(desk.file())
-
-
-def test_embedded_studio_binds_nothing(desk: Desk) -> None:
-    """Each command has one on another port."""
-    for port in (9, 10):
-        assert desk.run_embedded(port).ended.outcome is Outcome.COMPLETED
 
 
 def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) -> None:

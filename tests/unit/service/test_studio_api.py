@@ -95,31 +95,6 @@ def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     assert script.bodies("patterns/create") == [BODY] * 4
 
 
-def test_each_stage_has_its_address() -> None:
-
-    async def main() -> None:
-        script = Script({"products/create": [says(200, JOB)]})
-        async with _api(script) as api:
-            assert isinstance(await api.create(Stage.PRODUCT, BODY), Accepted)
-
-    virtual.run(main())
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (says(422), Refused),
-        (says(401), Stopped),
-        (says(409, JOB), Unresolved),
-    ],
-)
-def test_clear_refusal_is_not_resent(answer: Answer, kind: type) -> None:
-    """12 to 15, 20, 32."""
-    end, script, _ = _create(answer)
-    assert isinstance(end, kind)
-    assert len(script.sent) == 1
-
-
 def test_retry_after_is_obeyed() -> None:
     """17: and the request after it is the same."""
     end, script, at = _create(says(429, retry_after="40"), says(200, JOB))
@@ -232,12 +207,6 @@ def test_one_job_for_two_requests_is_a_conflict() -> None:
             assert isinstance(await api.create(Stage.PATTERN, b"{}"), Conflict)
 
     virtual.run(main())
-
-
-def test_other_job_than_the_known_one_is_a_conflict() -> None:
-    """31."""
-    end, _, _ = _create(says(200, JOB), known_job_id="job-0")
-    assert isinstance(end, Conflict)
 
 
 def test_nothing_is_resent_above_the_age_limit() -> None:
