@@ -12,12 +12,12 @@ from socket import gethostname
 
 import click
 
-from cli.plan_text import plan_lines
 from cli.terminal import echo, echo_lines
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
 from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 

@@ -62,8 +62,8 @@ def show_plan(spec: RunSpec) -> int:
 
 
 async def _planned(spec: RunSpec) -> list[str]:
-    from cli.plan_text import plan_lines
     from patternmill.runs.pipeline import Pipeline
+    from patternmill.runs.plan_text import plan_lines
 
     async with Pipeline(spec) as work:
         await work.read()

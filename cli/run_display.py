@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,23 +12,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from cli.terminal import fitted, steps
-from patternmill.ledger.catalog_rows import counts_of
-from patternmill.runs.corrected_input import corrections_line
-from patternmill.runs.refresh_changes import counts_line
+from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
-from patternmill.text import (
-    counted,
-    duration,
-    duration_range,
-    goods,
-    joined,
-    plural,
-    visible_lines,
-    worth_naming,
-)
+from patternmill.text import plural, visible_lines
 
 if TYPE_CHECKING:
-    from patternmill.results.results_files import Results
     from patternmill.runs.run import Run, RunEnding
 
 _LINE_EVERY = 5.0
@@ -101,7 +87,7 @@ class _ProgressBar(Progress):
 
     def __init__(self, console: Console, current_run: Callable[[], Run | None]) -> None:
         columns = TextColumn("rows"), BarColumn(), TimeElapsedColumn()
-        self._current_run, self._terminal = current_run, console
+        self._current_run = current_run
         # Rich draws a first frame, without any task, before this returns.
         super().__init__(*columns, console=console, refresh_per_second=4, transient=True)
         self.add_task("rows")
@@ -115,42 +101,7 @@ class _ProgressBar(Progress):
         for task in self.task_ids:
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)
         yield from super().get_renderables()
-        yield Text(_wrapped_at_facts(visible_lines(progress_line(run)), self._terminal.width))
-
-
-_NO_BREAK = "\u00a0"
-
-
-def _wrapped_at_facts(line: str, width: int) -> str:
-    """Wrapped after commas and semicolons, unless what is between them is longer than a line."""
-    facts = re.sub(r"(?<![,;]) ", _NO_BREAK, line)
-    if max(map(len, facts.split(" "))) > width:
-        return line
-    return textwrap.fill(facts, width).replace(_NO_BREAK, " ")
-
-
-def progress_line(run: Run) -> str:
-    progress, halted = run.progress, run.halt.reason
-    facts = [
-        f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
-        *([f"{progress.done_before:,} more needed nothing"] if progress.done_before else []),
-        *([f"{progress.refused:,} refused"] if progress.refused else []),
-        *(plural(count, stage) for stage, count in worth_naming(progress.made)),
-        f"{progress.failed:,} not made",
-        *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
-        run.in_flight,
-        f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
-        _time_left(run),
-    ]
-    stopping = f"stopping: {halted.message}" if halted else ""
-    return "; ".join(filter(None, (", ".join(facts), run.waiting, stopping)))
-
-
-def _time_left(run: Run) -> str:
-    left = run.time_left
-    if left is None:
-        return "time left not known yet"
-    return f"{duration_range(*left)} left" if any(left) else "ending"
+        yield Text(visible_lines(progress_line(run)))
 
 
 def ending_lines(run: Run | None, message: str, screen: str | None, command: str) -> Iterator[str]:
@@ -161,26 +112,10 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
     if run is None or run.ending is None:
         yield from [message] if message else _without_an_end(run, command)
         return
-    ending, results = run.ending, run.results
-    yield f"{ending.outcome.words}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
-    record = ending.record
-    if record.reason:
-        yield f"  {record.reason}"
-    took = (record.ended_at or record.started_at) - record.started_at
-    changes = counts_of(record)
-    if changes is not None:
-        yield f"The source: {counts_line(changes)}"
-    if corrections := corrections_line(record):
-        yield f"Corrections: {corrections}"
-    yield f"Made in this run: {goods(run.progress.made)} in {duration(took)}"
-    yield from _money_lines(run, ending)
-    if results is not None:
-        yield from _cause_lines(results)
-        yield from _file_lines(results, is_refresh=changes is not None)
-    yield f"Run:      {record.run_id}"
+    yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
     if screen is not None:
         yield screen
-    yield from _next_lines(ending, command)
+    yield from _next_lines(run.ending, command)
 
 
 def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
@@ -188,34 +123,6 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
     if halted is not None:
         yield halted.message
     yield f"The run ended before it was complete. To go on: {command}"
-
-
-def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
-    from patternmill.runs.run import spent_text
-
-    if any(run.spec.options.prices.values()):
-        yield f"Money: {spent_text(ending.spent, run.cost)}"
-
-
-def _cause_lines(results: Results) -> Iterator[str]:
-    for cause in results.causes[:_MOST_CAUSES]:
-        yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    if len(results.causes) > _MOST_CAUSES:
-        hidden = results.causes[_MOST_CAUSES:]
-        rows = plural(sum(cause.count for cause in hidden), "row")
-        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / 'failures.csv'}"
-
-
-def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
-    out = results.out
-    yield f"Results:  {out / 'results.csv'}"
-    if results.causes:
-        yield f"Failures: {out / 'failures.csv'}"
-    if is_refresh:
-        yield f"Changes:  {out / 'changes.csv'}"
-    yield f"Gallery:  {out / 'gallery.html'}"
-    if results.catalog is not None:
-        yield f"Catalog:  {results.catalog}"
 
 
 def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:

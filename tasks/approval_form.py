@@ -7,8 +7,7 @@ the key of the answer at the Prefect server; only a decision that is recorded in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -20,25 +19,24 @@ from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
 from prefect.runtime import deployment, flow_run
 from pydantic import Field, SecretStr
 
-from patternmill.catalog.lint import PatternPrice, lint_lines, lint_note
 from patternmill.ledger.records import Approval
-from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
 from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
-from patternmill.states import Stage
-from patternmill.text import goods, more, plural, readable
 from prefect_host.internals import response_key
-from tasks.markup import markdown
+from tasks.markup import as_code, markdown
 from tasks.run_page import show_plan
 
-_MOST_ITEMS = 40
 #: For a person's decision; then the run is cancelled.
 PATIENCE = timedelta(hours=24)
 UNVERIFIED = "The name is not verified: this Prefect server has no users."
 WRONG_CODE = "The approval code of the last answer was wrong; the plan still waits."
+
+#: How a person sees what is proposed: a sentence for the form, and lines for the run's artifacts.
+ApprovalPage = tuple[str, Iterable[str]]
 
 
 class ApprovalInput(RunInput):
@@ -64,15 +62,6 @@ class ApprovalInputWithCode(ApprovalInput):
     )
 
 
-@dataclass(frozen=True)
-class ApprovalPage:
-    """How a person sees what is proposed: in the form, and in the run's artifacts."""
-
-    #: Sentences.
-    summary: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
 async def await_approval(work: Pipeline) -> None:
     """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process."""
     if not _can_wait():
@@ -82,7 +71,9 @@ async def await_approval(work: Pipeline) -> None:
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
-    work.refused = await await_decision(work.spec, proposal, lambda: _page(preview, proposal)) or work.refused
+    work.refused = (
+        await await_decision(work.spec, proposal, lambda: _shown(preview, work, proposal)) or work.refused
+    )
 
 
 async def await_decision(
@@ -138,72 +129,32 @@ async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
 
 async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
     request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id, PATIENCE)
-    await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(page.lines))
+    summary, lines = page
+    await show_plan(
+        proposal.digest()[:LEAST_DIGEST],
+        "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
+        f"Meanwhile no lease is kept. The form asks for a name. {UNVERIFIED}\n\n{as_code(lines)}",
+    )
     now = await asyncio.to_thread(approval.ledger_time, requester)
     left = PATIENCE if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
     await asuspend_flow_run(
-        wait_for_input=_form(page, remark, with_code=requester.settings.approval_code is not None),
+        wait_for_input=_form(
+            f"{summary} It is listed in the run's artifacts. {remark}".strip(),
+            with_code=requester.settings.approval_code is not None,
+        ),
         timeout=max(10, round(left.total_seconds())),
         key=request.question,
     )
 
 
-def _form(page: ApprovalPage, remark: str, *, with_code: bool) -> type[ApprovalInput]:
+def _form(text: str, *, with_code: bool) -> type[ApprovalInput]:
     form: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
-    return form.with_initial_data(description=markdown(" ".join((*page.summary, *filter(None, [remark])))))
+    return form.with_initial_data(description=markdown(text))
 
 
-def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
-    duplicates = preview.duplicates.sentence() if preview.duplicates else None
-    lint = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
-    return ApprovalPage(
-        summary=tuple(filter(None, (_summary(proposal), duplicates, lint, proposal.plan.sent_once))),
-        lines=tuple(_plan_lines(preview, proposal)),
-    )
-
-
-def _summary(proposal: Proposal) -> str:
-    cost = f" for {proposal.cost}" if proposal.cost.worst else ""
+def _shown(preview: Preview, work: Pipeline, proposal: Proposal) -> ApprovalPage:
     scope = proposal.plan.scope
-    return (
-        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys "
-        f"{goods(proposal.plan.purchases())}{cost}. It is listed in the run's artifacts."
-    )
-
-
-def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
-    plan = proposal.plan
-    yield f"## Waiting for approval: {plural(proposal.items, 'item')}"
-    yield ""
-    yield "| | |"
-    yield "|---|---|"
-    yield f"| catalog | {markdown(plan.scope.catalog)} ({plan.scope.environment}) |"
-    yield f"| to buy | {goods(plan.purchases())} |"
-    yield f"| cost | {markdown(str(proposal.cost)) if proposal.cost.worst else 'not counted, as no prices are set'} |"
-    if preview.limited:
-        yield f"| limit | {markdown(str(preview.limited))} |"
-    if preview.time:
-        yield f"| time | {markdown(str(preview.time))} |"
-    yield f"| rows | {len(plan.rows):,}, of them {plan.refused():,} refused |"
-    yield f"| digest | `{proposal.digest()}` |"
-    yield ""
-    if preview.duplicates is not None:
-        yield f"> {markdown(preview.duplicates.sentence())}"
-        yield ""
-    if plan.sent_once:
-        yield f"> {markdown(plan.sent_once)}"
-        yield ""
-    for line in lint_lines(preview.lint):
-        yield f"> {markdown(line.strip())}  "
-    yield ""
-    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile no lease is kept."
-    yield f"The form asks for a name. {UNVERIFIED}"
-    yield ""
-    planned = [one for stage in plan.stages for one in plan.of_stage(stage).values() if one.reason in TO_DO]
-    items = [(one.reason.value, one.item.describe()) for one in planned]
-    yield "| why | what |"
-    yield "|---|---|"
-    for reason, what in items[:_MOST_ITEMS]:
-        yield f"| {readable(reason)} | {markdown(what)} |"
-    yield ""
-    yield from more(len(items), _MOST_ITEMS, indent="")
+    summary = f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}): {proposal}."
+    duplicates = preview.duplicates.sentence() if preview.duplicates else None
+    said = " ".join(filter(None, (summary, duplicates, proposal.plan.sent_once)))
+    return said, plan_lines(preview, work.checked, proposal.digest())

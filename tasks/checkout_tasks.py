@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,18 +17,16 @@ from patternmill.errors import RowFailed
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, order_spec
+from patternmill.orders.order_text import checkout_lines, plan_lines
 from patternmill.orders.ordering import OrderEnding, Ordering
 from patternmill.planning.checkout_items import catalog_of
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
-from patternmill.text import moment, more, readable
 from prefect_host.service_blocks import addressed_settings
-from tasks.approval_form import UNVERIFIED, ApprovalPage, await_decision
-from tasks.markup import cell, logged, markdown
+from tasks.approval_form import ApprovalPage, await_decision
+from tasks.markup import as_code, logged, markdown
 from tasks.prefect_states import failed_state, state_of
-
-_MOST_LINES = 100
 
 
 async def requested_order(request: OrderRequest) -> OrderSpec:
@@ -84,58 +81,20 @@ async def show_order(ending: OrderEnding) -> None:
     name = f"{catalog_of(ending.plan.scope.catalog)} {ending.plan.name}".casefold()
     key = re.sub(r"[^a-z0-9]+", "-", f"order {name}").strip("-")
     await acreate_markdown_artifact(
-        key=key, markdown="\n".join(_ending_lines(ending)), description=markdown(ending.sentence)
+        key=key, markdown=_ending_text(ending), description=markdown(ending.sentence)
     )
 
 
 def _page(plan: OrderPlan) -> ApprovalPage:
-    proposal, scope = plan.proposal, plan.scope
-    catalog = f"{catalog_of(scope.catalog)} ({scope.environment})"
-    digest = proposal.digest()[:LEAST_DIGEST]
-    return ApprovalPage(
-        summary=(
-            f"Order {digest} from catalog {catalog}: {proposal}. It is listed in the run's artifacts.",
-            "What it costs is shown on the page of each checkout, before anybody pays.",
-        ),
-        lines=(
-            f"## Waiting for approval: {proposal}",
-            "",
-            f"Order {markdown(plan.name)} from catalog {markdown(catalog)}, digest `{proposal.digest()}`.",
-            "",
-            "**Resume**, at the top of the run's page or in its menu, approves or rejects.",
-            f"The form asks for a name. {UNVERIFIED}",
-            "",
-            *(f"> {markdown(note)}\n" for note in plan.notes),
-            *_table((checkout.lines, readable(checkout.status.value)) for checkout in plan.checkouts),
-        ),
+    proposal, catalog = plan.proposal, f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
+    return f"Order {proposal.digest()[:LEAST_DIGEST]} from catalog {catalog}: {proposal}.", plan_lines(plan)
+
+
+def _ending_text(ending: OrderEnding) -> str:
+    """As markdown."""
+    pay = (
+        "Where to pay is shown to whoever runs `patternmill order --address CHECKOUT`, and nowhere else.\n\n"
     )
-
-
-def _ending_lines(ending: OrderEnding) -> Iterator[str]:
-    plan = ending.plan
-    yield f"## {markdown(ending.sentence)}\n"
-    yield f"Order {markdown(plan.name)} from catalog {markdown(catalog_of(plan.scope.catalog))}.\n"
-    if any(record.is_unpaid for record in ending.checkouts):
-        yield "Where to pay is shown to whoever runs `patternmill order --address CHECKOUT`, and nowhere else.\n"
-    yield from _table((record.lines, _status_text(record)) for record in ending.checkouts)
-
-
-def _status_text(record: CheckoutRecord) -> str:
-    order = record.order
-    shown = f"{order.order_id or record.checkout_id} {order.status or ''}" if order is not None else ""
-    if order is not None and record.is_paid:
-        return f"paid, seen {moment(order.since)} UTC: {shown}"
-    if record.checkout_id is not None:
-        return f"open: {record.checkout_id}{f'; the service shows {shown}' if shown else ''}"
-    error = record.attempt.error if record.attempt is not None else None
-    return f"not opened: {error or 'the same order sends its request again'}"
-
-
-def _table(checkouts: Iterable[tuple[Iterable[Any], str]]) -> Iterator[str]:
-    rows = [(line, status) for lines, status in checkouts for line in lines]
-    yield "| sku | quantity | note | checkout |"
-    yield "|---|---|---|---|"
-    for line, status in rows[:_MOST_LINES]:
-        yield f"| {cell(line.sku)} | {line.quantity} | {cell(line.note or '')} | {cell(status)} |"
-    yield ""
-    yield from more(len(rows), _MOST_LINES, indent="")
+    lines = (line for record in ending.checkouts for line in checkout_lines(record))
+    is_open = any(record.is_unpaid for record in ending.checkouts)
+    return f"## {markdown(ending.sentence)}\n\n{pay if is_open else ''}{as_code(lines)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 
 from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
@@ -37,6 +38,11 @@ def markdown(text: str) -> str:
         f"`{part}`" if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts)
     )
     return _BEGINNING.sub(r"\1\\", "".join(shown))
+
+
+def as_code(lines: Iterable[str]) -> str:
+    """Lines as a block of code, in which nothing is markup."""
+    return "    " + visible_lines("\n".join(lines)).replace("\n", "\n    ")
 
 
 def cell(text: str) -> str:

@@ -8,6 +8,7 @@ import logging
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -20,16 +21,14 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 
-from patternmill.ledger.catalog_rows import counts_of
 from patternmill.results.changes_csv import CHANGES_FILE
-from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
+from patternmill.results.results_files import FAILURES_FILE, Results
 from patternmill.results.summary import FAILURES
 from patternmill.runs.plan_record import LINT
-from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import Run, RunEnding, money_text
+from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import RowStatus
-from patternmill.text import duration, duration_range, goods, joined, plural
-from tasks.markup import cell, logged, markdown
+from tasks.markup import as_code, cell, logged, markdown
 from tasks.prefect_states import counts_message
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ class _ProgressPage:
             logged(f"The run was {before}.")
 
     async def show(self) -> None:
-        share, text = _share(self._run), markdown(progress_text(self._run))
+        share, text = _share(self._run), markdown(progress_line(self._run))
         if self._artifact is None:
             key = f"run-{self._run.record.run_id}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
@@ -126,77 +125,12 @@ def _share(run: Run) -> float:
     return 100.0 * progress.ended / progress.to_do if progress.to_do else 100.0
 
 
-def progress_text(run: Run) -> str:
-    progress, halted = run.progress, run.halt.reason
-    left = run.time_left if progress.ended < progress.to_do and not halted else None
-    parts = [
-        *([f"{duration_range(*left)} left"] if left else []),
-        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made)} "
-        f"made, {plural(progress.failed, 'row')} not made, {run.in_flight}",
-    ]
-    if progress.refused:
-        parts.append(f"{plural(progress.refused, 'row')} refused before")
-    if progress.done_before:
-        parts.append(f"{plural(progress.done_before, 'row')} had a product already")
-    if progress.notice:
-        parts.append(progress.notice)
-    if run.waiting:
-        parts.append(run.waiting)
-    if halted:
-        parts.append(halted.message.rstrip("."))
-    return "; ".join(parts)
-
-
 def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
     """The summary as markdown."""
-    record = ending.record
-    lines = [
-        f"## {ending.outcome.words}: {counts_message(ending.rows)}",
-        *([f"**{markdown(record.reason)}**"] if record.reason else []),
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {name} | {markdown(text)} |" for name, text in _facts(run, ending, results)),
-        "",
-        *(f"> {markdown(note)}" for note in record.options.get("notes", [])),
-        *_causes(results),
-        *_next_steps(ending),
-    ]
-    return "\n".join(lines)
-
-
-def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str, str]]:
-    record, out = ending.record, results.out.resolve()
-    took = (record.ended_at or record.started_at) - record.started_at
-    yield "catalog", f"{record.catalog} ({record.environment})"
-    yield "input", record.source
-    yield "made", f"{goods(run.progress.made)} in {duration(took)}"
-    yield "money", money_text(ending.spent, run.cost, has_prices=any(run.spec.options.prices.values()))
-    if LINT in record.options:
-        yield "lint", record.options[LINT]
-    changes = counts_of(record)
-    if changes is not None:
-        yield "changes", counts_line(changes)
-        yield "changes, row by row", str(out / CHANGES_FILE)
-    yield "gallery", str(out / GALLERY)
-    yield "results", str(out / RESULTS)
-    if results.causes:
-        yield "failures", str(out / FAILURES_FILE)
-    yield "run", record.run_id
-
-
-def _causes(results: Results) -> Iterator[str]:
-    if not results.causes:
-        return
-    yield "\n### What went wrong\n"
-    for cause in results.causes[:_MOST_CAUSES]:
-        skus = ", ".join(cause.skus) + (" …" if cause.count > len(cause.skus) else "")
-        yield (
-            f"- **{cause.count} × {markdown(cause.code)}** {markdown(joined(cause.message, cause.remedy))}  \n"
-            f"  {markdown(skus)}"
-        )
-    if len(results.causes) > _MOST_CAUSES:
-        yield f"- and {plural(len(results.causes) - _MOST_CAUSES, 'more cause')}"
+    said = [*ending.record.options.get("notes", ()), ending.record.options.get(LINT)]
+    notes = "".join(f"> {markdown(note)}  \n" for note in said if note)
+    lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
+    return f"{as_code(lines)}\n\n{notes}" + "\n".join(_next_steps(ending))
 
 
 def _next_steps(ending: RunEnding) -> Iterator[str]:

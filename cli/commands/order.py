@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -15,27 +15,16 @@ from cli.available_service import available_service
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo, echo_lines
 from patternmill.errors import ConfigurationError, Overlap, ServiceStopped
-from patternmill.orders.order_plan import (
-    CheckoutStatus,
-    order_spec,
-    ordered_line,
-    spec_of_checkout,
-    status_of,
-)
+from patternmill.orders.order_plan import order_spec, spec_of_checkout
+from patternmill.orders.order_text import checkout_lines, plan_lines
 from patternmill.parameters import wait_time
-from patternmill.planning.checkout_items import catalog_of
-from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.request import OrderRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
-from patternmill.text import in_columns, more, plural
 
 if TYPE_CHECKING:
-    from patternmill.ledger.records import PickedLine
     from patternmill.ledger.reports.order_report import CheckoutRecord
-    from patternmill.orders.order_plan import OrderPlan, OrderSpec
+    from patternmill.orders.order_plan import OrderSpec
     from patternmill.orders.ordering import OrderEnding, Ordering
-
-_MOST_LINES = 40
 
 
 @click.command("order", cls=request_command(OrderRequest))
@@ -191,48 +180,3 @@ def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) 
     spec = spec_of_checkout(record)
     with available_service(spec.settings) as settings:
         return asyncio.run(main(replace(spec, settings=settings)))
-
-
-def plan_lines(plan: OrderPlan) -> Iterator[str]:
-    scope = f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
-    yield f"Order {plan.name!r} from catalog {scope}: {plural(len(plan.checkouts), 'checkout')}"
-    for checkout in plan.checkouts:
-        known = checkout.known.checkout_id if checkout.known is not None else None
-        yield f"{checkout.item.describe()}: {checkout.status.replace('_', ' ')}{f' ({known})' if known else ''}"
-        yield from _line_texts(checkout.lines)
-    yield from (f"Note: {note}" for note in plan.notes)
-    yield "What it costs is shown on the page of each checkout, before anybody pays."
-    yield f"Digest: {plan.proposal.digest()[:LEAST_DIGEST]}"
-
-
-def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
-    """A checkout and what has become of it; never its address."""
-    status = status_of(record)
-    name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
-    if status is CheckoutStatus.PAID:
-        again = "To order the same once more: another --order. For the gallery: patternmill results RUN."
-        yield f"{name} is paid: {ordered_line(record)}. {again}"
-    elif status is CheckoutStatus.OPEN:
-        shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
-        yield f"{name} is open{shown}:"
-    else:
-        yield f"{name} was not opened: {_why(record)}"
-    yield from _line_texts(record.lines)
-
-
-def _why(record: CheckoutRecord) -> str:
-    attempt = record.attempt
-    if attempt is None:
-        return "it was not asked for."
-    if not attempt.error:
-        return (
-            "whether the service has it is not known. The same command sends its request again, and past "
-            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle --list)."
-        )
-    return f"{attempt.error} ({attempt.error_code}, request {attempt.request_id})"
-
-
-def _line_texts(lines: tuple[PickedLine, ...]) -> Iterator[str]:
-    rows = [(f"  {line.sku}", f"× {line.quantity}", line.note or "") for line in lines[:_MOST_LINES]]
-    yield from in_columns(rows)
-    yield from more(len(lines), _MOST_LINES)

@@ -19,7 +19,7 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
 from patternmill.ledger.spending import Spent
-from patternmill.planning.plan import Cost, Plan, cost_of
+from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.planning.run_time import RunTime
 from patternmill.processes import collect_rarely
@@ -53,7 +53,7 @@ from patternmill.runs.safeguards import refuse_other_service, require_confirmati
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus, Stage
-from patternmill.text import goods, joined, money
+from patternmill.text import joined
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -77,21 +77,6 @@ class RunEnding:
     def outcome(self) -> Outcome:
         assert self.record.outcome is not None, "an ended run has an outcome"
         return self.record.outcome
-
-
-def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
-    """`€5.00 spent; expected at least €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought`."""
-    bought = f"{goods(spent.items)} bought"
-    if not has_prices and not spent.amount:
-        return f"not counted, as no prices are set; {bought}"
-    return f"{spent_text(spent, cost)}; {bought}"
-
-
-def spent_text(spent: Spent, cost: Cost) -> str:
-    """The same of the amounts alone."""
-    # Nothing was expected where the plan only resumed what was paid for.
-    expected = f"; expected {cost}" if cost.worst else ""
-    return f"{money(spent.amount, cost.currency)} spent{expected}"
 
 
 class Run:

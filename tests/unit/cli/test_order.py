@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.order import plan_lines
 from cli.main import run
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import PickedLine
 from patternmill.orders.order_plan import OrderPlan, PlannedCheckout
+from patternmill.orders.order_text import plan_lines
 from patternmill.parameters import wait_time
 from patternmill.planning.checkout_items import CheckoutItem, order_scope
 from tests.unit.cli.ledgers import Past

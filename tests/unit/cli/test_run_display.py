@@ -14,12 +14,13 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from cli.run_display import Display, ending_lines, progress_line
+from cli.run_display import Display, ending_lines
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.ledger.reports.unsettled import OpenRequests
 from patternmill.planning.plan import Cost
 from patternmill.results.summary import Cause
 from patternmill.runs.run import Run
+from patternmill.runs.run_text import progress_line
 from patternmill.states import Outcome, RowStatus, Stage
 
 
@@ -132,6 +133,14 @@ def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPat
         shown = screen.getvalue()
     assert shown.endswith("Ended at once.\n")
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > -1
+
+
+def test_stopped_run_has_no_time_left() -> None:
+    """What it left out does not end; the line says why instead."""
+    run = run_with(SimpleNamespace(waiting=""), to_do=40, ended=8)
+    run.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", "Stopped by SIGTERM."))
+    assert "left" not in progress_line(run)
+    assert progress_line(run).endswith("; stopping: Stopped by SIGTERM.")
 
 
 def test_run_whose_rows_have_ended_has_no_time_left() -> None:

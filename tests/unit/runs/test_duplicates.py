@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cli.plan_text import plan_lines
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import check_rows
 from patternmill.engine.options import RunOptions
@@ -17,6 +16,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.profiles import Profile
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
+from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview, preview
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec

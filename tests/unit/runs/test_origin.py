@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cli.plan_text import plan_lines
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.results_input import run_of_file
 from patternmill.runs.retry import select_rows

@@ -1,4 +1,4 @@
-"""A plan as plain lines for the command line."""
+"""A plan as plain lines, for the terminal and for the page of a run that waits for approval."""
 
 from __future__ import annotations
 
