@@ -9,7 +9,7 @@ from typing import Protocol
 
 import click
 
-from cli.terminal import echo, echo_lines, unbroken
+from cli.terminal import echo, echo_lines
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
 from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Fixed, Question, column_names, fixed
@@ -56,7 +56,7 @@ def fix(sheet: SheetToFix, checked: CheckedCatalog, checks: Checks, *, asking: b
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
     place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
-    echo(f"\n{_counted(found)} in a copy, {unbroken(place)}")
+    echo(f"\n{_counted(found)} in a copy, {place}")
     if place.suffix != sheet.source.suffix and sheet.file.faults:
         echo(
             f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.terminal import FittingFormatter, echo, prepare_streams, report_error
+from cli.terminal import echo, prepare_streams, report_error
 from patternmill import __version__
 from patternmill.errors import (
     ApprovalNeeded,
@@ -70,10 +70,6 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
-
-
-# Of every verb: each makes a context of its own.
-click.Context.formatter_class = FittingFormatter
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

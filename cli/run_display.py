@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from cli.terminal import fitted, steps
+from cli.terminal import steps
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
@@ -35,10 +35,7 @@ class Display:
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
         steps.clear()
-        shown = visible_lines(text)
-        if self._console.is_terminal:
-            shown = fitted(shown, self._console.width)
-        self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
 
     def end(self, text: str) -> None:
         """Print the last line of a process that ends at once, and leave the terminal as it was found."""

@@ -6,10 +6,8 @@ import errno
 import io
 import json
 import os
-import re
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -102,12 +100,9 @@ def _without_broken_pipes(stream: TextIO) -> TextIO:
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Write lines, with control and invisible characters as escapes; wrapped on a terminal."""
+    """Write lines, with control and invisible characters as escapes; a terminal wraps them by itself."""
     steps.clear()
-    shown = visible_lines(str(text))
-    if (sys.stderr if err else sys.stdout).isatty():
-        shown = fitted(shown, shutil.get_terminal_size().columns)
-    click.echo(shown.replace(_NO_BREAK, " "), err=err, nl=nl)
+    click.echo(visible_lines(str(text)), err=err, nl=nl)
 
 
 def echo_lines(lines: Iterable[object]) -> None:
@@ -125,56 +120,9 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> FileMark:
 
 
 def echo_json(value: object) -> None:
-    """Write a value to the standard output as JSON for programs: never wrapped, invisible characters as escapes."""
+    """Write a value to the standard output as JSON for programs, invisible characters as escapes."""
     steps.clear()
     click.echo(visible_lines(json.dumps(value, ensure_ascii=False, indent=2, default=str)))
-
-
-#: The indentation of a line, with the first column of two.
-_BEGINNING = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
-
-
-#: A command between backticks, or after a colon: pasted in two pieces, the first would run alone.
-_COMMAND = re.compile(r"`patternmill [^`]*`|(?<=: )patternmill .*")
-#: Stands for a space at which no line ends.
-_NO_BREAK = "\ue000"
-
-
-def unbroken(text: object) -> str:
-    """A path, or what else is to be copied in one piece, for `echo`."""
-    return str(text).replace(" ", _NO_BREAK)
-
-
-def fitted(text: str, width: int) -> str:
-    """The lines wrapped between words; what continues one is below its text. Long words, as paths, stay whole.
-
-    Commands do too, but for the wrapping that the terminal itself does, and takes back when they are copied.
-    """
-    return "\n".join(_wrapped(line, width) if len(line) > width else line for line in text.split("\n"))
-
-
-def _wrapped(line: str, width: int) -> str:
-    beginning = _BEGINNING.match(line)
-    indent = beginning.end() if beginning is not None else 0
-    if indent > width // 2:
-        indent = len(line) - len(line.lstrip()) + 2
-    whole = _COMMAND.sub(lambda command: command[0].replace(" ", _NO_BREAK), line)
-    filled = textwrap.fill(
-        whole, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
-    return filled.replace(_NO_BREAK, " ")
-
-
-class FittingFormatter(click.HelpFormatter):
-    """Help whose examples and tables, which click leaves as they are, fit the terminal too."""
-
-    def getvalue(self) -> str:
-        return fitted(super().getvalue(), self.width)
-
-
-def terminal_width() -> int | None:
-    """In columns; None where lines go to a file or another program."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def confirmed(question: str, refusal: str) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from getpass import getuser
 from typing import TYPE_CHECKING, Any
 
@@ -24,80 +22,30 @@ from patternmill.runs.safeguards import settings_for_request
 from patternmill.runs.settlement import Decision, Settlement, SettlementFilter, next_runs, settle, settle_many
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
-from patternmill.text import duration, in_columns, money, more, plural, shortened
+from patternmill.text import duration, money, more, plural, shortened
 
 if TYPE_CHECKING:
     from patternmill.errors import PatternmillError
-    from patternmill.identifiers import RequestId
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.reports.unsettled import Unsettled
-    from patternmill.runs.settlement import SettlementFilter
     from patternmill.service.jobs import Job
     from patternmill.settings import Settings
 
 _MOST_ITEMS = 40
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The command line, an option a field."""
-
-    request_id: str | None
-    listing: bool
-    resend: bool
-    write_off: bool
-    job: str | None
-    made: str | None
-    many: bool
-    catalog: str | None
-    environment: str | None
-    stage: str | None
-    code: str | None
-    older_than: str | None
-    yes: bool
-    reason: str | None
-    by: str | None
-
-    @property
-    def decisions(self) -> list[str]:
-        chosen = {"resend": self.resend, "write_off": self.write_off, "job": self.job, "made": self.made}
-        return [name for name, value in chosen.items() if value]
-
-    @property
-    def is_filtered(self) -> bool:
-        filters = (self.catalog, self.environment, self.stage, self.code, self.older_than)
-        return any(value is not None for value in filters)
-
-    @property
-    def who(self) -> str:
-        return self.by or getuser()
-
-    @property
-    def why(self) -> str:
-        reason = (self.reason or "").strip()
-        if not reason:
-            raise click.UsageError("Give the reason with --reason; it is kept with the decision.")
-        return reason
-
-    def check(self) -> None:
-        """Raises UsageError."""
-        if self.listing or (self.request_id is None and not self.many and not self.decisions):
-            return
-        if len(self.decisions) != 1:
-            raise click.UsageError("Decide one of --resend, --write-off, --job and --made.")
-        if (self.request_id is None) is not self.many:
-            raise click.UsageError("Name one request, or choose several with --all and a filter.")
-        if self.many and (self.job or self.made):
-            raise click.UsageError("A job belongs to one request; --all takes --resend or --write-off.")
-        if self.is_filtered and not self.many:
-            raise click.UsageError(
-                "--catalog, --environment, --stage, --code and --older-than go with --all."
-            )
-
-    def filter(self, now: float) -> SettlementFilter:
-        stage = Stage(self.stage) if self.stage else None
-        before = None if self.older_than is None else _moment_before(self.older_than, now)
-        return SettlementFilter(self.catalog, self.environment, stage, self.code, before)
+def _refuse_contradictions(
+    decisions: Sequence[str], request_id: str | None, many: bool, filters: bool
+) -> None:
+    """Raises UsageError."""
+    if len(decisions) != 1:
+        raise click.UsageError("Decide one of --resend, --write-off, --job and --made.")
+    if (request_id is None) is not many:
+        raise click.UsageError("Name one request, or choose several with --all and a filter.")
+    if many and decisions[0] in ("job", "made"):
+        raise click.UsageError("A job belongs to one request; --all takes --resend or --write-off.")
+    if filters and not many:
+        raise click.UsageError("--catalog, --environment, --stage, --code and --older-than go with --all.")
 
 
 @click.command("settle")
@@ -138,14 +86,27 @@ class _Options:
 @click.option(
     "--older-than",
     metavar="AGE",
-    help="Filter: longer in this state than an age (90m, 12h, 3d), or since before a date.",
+    help="Filter: longer in this state than an age (90m, 12h, 3d).",
 )
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation with --all; needed without a terminal."
 )
 @click.option("--reason", help="Why you decide so; kept with the decision.")
 @click.option("--by", metavar="NAME", help="Who decides (default: your login name).")
-def command(**values: Any) -> int:
+def command(
+    request_id: str | None,
+    listing: bool,
+    catalog: str | None,
+    environment: str | None,
+    stage: str | None,
+    code: str | None,
+    older_than: str | None,
+    many: bool,
+    yes: bool,
+    reason: str | None,
+    by: str | None,
+    **decided: Any,
+) -> int:
     """Decide about a request that no run may decide about: one held, or one in doubt for too long.
 
     Held: the service's answers contradict one another, or a refinement or reference may have been made and nothing
@@ -167,40 +128,39 @@ def command(**values: Any) -> int:
     Exit codes: 0 listed or decided; 2 nothing to decide or not confirmed, and nothing was changed;
     3 some of many were left; 4 a run has the catalog's lease; 1 failed.
     """
-    options = _Options(**values)
-    options.check()
+    decisions = [name for name, value in decided.items() if value]
+    filters = (catalog, environment, stage, code, older_than)
+    listing = listing or (request_id is None and not many and not decisions)
+    if not listing:
+        _refuse_contradictions(decisions, request_id, many, any(one is not None for one in filters))
+        if not (reason or "").strip():
+            raise click.UsageError("Give the reason with --reason; it is kept with the decision.")
     settings = load_settings()
     with open_ledger(settings, must_exist=True) as ledger:
-        choice = options.filter(ledger.now())
-        if options.listing or not options.decisions:
+        before = None if older_than is None else ledger.now() - _age(older_than)
+        choice = SettlementFilter(catalog, environment, Stage(stage) if stage else None, code, before)
+        if listing:
             return _list(ledger, settings, choice)
-        if options.request_id is None:
-            return _settle_many(ledger, settings, options, choice)
-        return _settle(ledger, settings, options, options.request_id)
+        decision, why, who = Decision(decisions[0]), (reason or "").strip(), by or getuser()
+        if request_id is None:
+            return _settle_many(ledger, settings, choice, decision, why, who, yes=yes)
+        request = RequestId(request_id.strip())
+        settlement = Settlement(request, decision, why, who, decided["job"] or decided["made"])
+        return _settle(ledger, settings, settlement)
 
 
-def _moment_before(older_than: str, now: float) -> float:
-    """The moment, in Unix seconds, from an age such as `12h` or a date in ISO form (UTC by default)."""
-    age = re.fullmatch(r"(\d{1,6})\s*([mhd])(?:in)?", older_than.strip())
-    if age is not None:
-        return now - wait_time(age[1] + age[2]).total_seconds()
-    try:
-        moment = datetime.fromisoformat(older_than.strip())
-    except ValueError:
-        raise click.UsageError(
-            f"--older-than {older_than!r} is neither an age (90m, 12h, 3d) nor a date (2027-01-15)."
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _age(older_than: str) -> float:
+    """In seconds."""
+    if not re.fullmatch(r"\d{1,6}[mhd]", older_than):
+        raise click.UsageError(f"--older-than {older_than!r} is no age, such as 90m, 12h or 3d.")
+    return wait_time(older_than).total_seconds()
 
 
-def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: str) -> int:
-    request, decision = RequestId(request_id.strip()), Decision(options.decisions[0])
-    settlement = Settlement(request, decision, options.why, options.who, options.job or options.made)
-
+def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
     async def look_up(job_id: str) -> Job | None:
         from patternmill.service.studio_api import StudioApi
 
-        with available_service(settings_for_request(ledger, request)) as service:
+        with available_service(settings_for_request(ledger, settlement.request_id)) as service:
             async with StudioApi.from_settings(service) as api:
                 return await api.job(job_id)
 
@@ -214,46 +174,40 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     return 0
 
 
-def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: SettlementFilter) -> int:
+def _settle_many(
+    ledger: Ledger,
+    settings: Settings,
+    choice: SettlementFilter,
+    decision: Decision,
+    reason: str,
+    by: str,
+    *,
+    yes: bool,
+) -> int:
     """Show the requests, ask, and decide about all of them at once."""
-    limit, reason = settings.in_doubt_limit, options.why
+    limit = settings.in_doubt_limit
     items = [item for item in unsettled(ledger, limit) if choice.fits(item)]
     if not items:
         echo("Nothing that fits waits for a decision.")
         return EXIT_CODES[Outcome.COMPLETED]
-    echo_lines(_many_lines(items, ledger.now(), settings.currency, resend=options.resend))
+    _echo_items(ledger, items[:_MOST_ITEMS], settings.currency)
+    echo_lines(more(len(items), _MOST_ITEMS))
+    echo(_what_follows(items, settings.currency, decision))
     question = f"Decide so about {plural(len(items), 'request')}?"
-    if not options.yes and not confirmed(question, "Not decided"):
+    if not yes and not confirmed(question, "Not decided"):
         return EXIT_REFUSED
-    decision = Decision(options.decisions[0])
-    left = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=options.who, limit=limit))
+    left = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=by, limit=limit))
     return _report(len(items) - len(left), left)
 
 
-def _many_lines(
-    items: Sequence[Unsettled], now: float, currency: str | None, *, resend: bool
-) -> Iterator[str]:
-    rows = [
-        (
-            f"  {item.attempt.request_id}",
-            f"{item.attempt.state} for {duration(now - item.since)}",
-            f"{item.catalog} ({item.environment})",
-            f"{item.stage} · {_content(item, 40)}",
-            item.attempt.error_code or "",
-        )
-        for item in items[:_MOST_ITEMS]
-    ]
-    yield from in_columns(rows)
-    yield from more(len(items), _MOST_ITEMS)
+def _what_follows(items: Sequence[Unsettled], currency: str | None, decision: Decision) -> str:
     amount = sum(item.price for item in items)
-    requests = plural(len(items), "request")
-    price = f" for {money(amount, currency)}" if amount else ""
-    if resend:
+    price = f"{plural(len(items), 'request')}{f' for {money(amount, currency)}' if amount else ''}"
+    if decision is Decision.RESEND:
         booked = ", which is booked on today then, whatever is left of the day's budget" if amount else ""
-        yield f"To send again, each under its own ID: {requests}{price}{booked}."
-    else:
-        booked = ", which stays booked" if amount else ""
-        yield f"To write off: {requests}{price}{booked}; a retry would buy them anew."
+        return f"To send again, each under its own ID: {price}{booked}."
+    booked = ", which stays booked" if amount else ""
+    return f"To write off: {price}{booked}; a retry would buy them anew."
 
 
 def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
@@ -289,7 +243,7 @@ def _echo_items(ledger: Ledger, items: Sequence[Unsettled], currency: str | None
         attempt = item.attempt
         echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - item.since)}")
         scope = f"catalog {item.catalog} ({item.environment})"
-        echo(f"  {item.stage} · {_content(item, 60)}   {scope}, attempt {attempt.attempt}")
+        echo(f"  {item.stage} · {_content(item)}   {scope}, attempt {attempt.attempt}")
         if attempt.job_id:
             echo(f"  job: {attempt.job_id}")
         if attempt.error:
@@ -298,8 +252,8 @@ def _echo_items(ledger: Ledger, items: Sequence[Unsettled], currency: str | None
             echo(f"  price: {money(item.price, currency)}")
 
 
-def _content(item: Unsettled, length: int) -> str:
+def _content(item: Unsettled) -> str:
     """The sku, or the start of a pattern's prompt, or what else is bought."""
     content = json.loads(item.content)
     named = (content.get(name) for name in ("prompt", "order", "operation", "sha256"))
-    return item.sku or shortened(str(next(filter(None, named), "")), length)
+    return item.sku or shortened(str(next(filter(None, named), "")), 60)

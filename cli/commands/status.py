@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.terminal import echo, echo_json, echo_lines, login_hint, terminal_width
+from cli.terminal import echo, echo_json, echo_lines, login_hint
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports import overview
 from patternmill.ledger.reports.order_report import checkouts
@@ -23,8 +23,8 @@ from patternmill.planning.plan import Cost
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
-from patternmill.states import Stage, Verdict
-from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
+from patternmill.states import Verdict
+from patternmill.text import by_kind, counted, duration, goods, moment, money, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 10
 _MOST_ORDERS = 5
-_BOUGHT = (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 _DEAD = "dead"
 _OPEN = {
     "intended": "sent or about to be, without an answer",
@@ -86,8 +85,7 @@ def command(
         if as_json:
             echo_json(status_facts(ledger, catalog, environment, most))
             return 0
-        width = terminal_width()
-        echo_lines(status_lines(ledger, settings, catalog, environment, most, width))
+        echo_lines(status_lines(ledger, settings, catalog, environment, most))
     if is_open:
         _serve_history(settings)
     return 0
@@ -151,22 +149,18 @@ def _run_facts(run: RunInNumbers) -> dict[str, Any]:
 
 
 def status_lines(
-    ledger: Ledger,
-    settings: Settings,
-    catalog: str | None,
-    environment: str | None,
-    most: int | None,
-    width: int | None = None,
+    ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
 ) -> Iterator[str]:
-    """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
+    """`most`: how many runs, None for all."""
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
     leases = _matching(catalog, environment, ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
-    cells = [_run_cells(run, running, now, currency) for run in runs]
-    yield from _run_lines(cells, len(records), width)
+    yield from (line for run in runs for line in _run_block(run, running, now, currency))
+    if len(records) != len(runs) or not runs:
+        yield f"… and {plural(len(records) - len(runs), 'earlier run')} (--all)" if runs else "No runs."
     yield from _money_lines(ledger, environment, settings)
     for lease in leases:
         yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
@@ -198,47 +192,18 @@ def _scope(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
-def _run_lines(runs: Sequence[Mapping[str, str]], known: int, width: int | None) -> Iterator[str]:
-    """As a table where that fits; else some lines for each run."""
-    if not runs:
-        yield "No runs."
-        return
-    table = in_columns([tuple(runs[0]), *(tuple(run.values()) for run in runs)])
-    if width is None or max(map(len, table)) <= width:
-        yield from table
-    else:
-        yield from (line for run in runs for line in _run_block(run))
-    if known > len(runs):
-        yield f"… and {plural(known - len(runs), 'earlier run')} (--all)"
-
-
-def _run_block(run: Mapping[str, str]) -> Iterator[str]:
-    made = [f"{run[name]} {name}" for name in ("patterns", "refinements", "products")]
-    named = ", ".join(text for text in made if text != "0 refinements")
-    yield f"{run['run']}  {run['outcome']}"
-    yield f"  {run['catalog']} ({run['environment']}), {run['started']}, took {run['took']}"
-    yield f"  rows: {run['rows']}"
-    yield f"  bought: {named}" + (f", for {run['spent']}" if run["spent"] != "0" else "")
-
-
-def _run_cells(
+def _run_block(
     run: RunInNumbers, running: Collection[str], now: float, currency: str | None
-) -> dict[str, str]:
-    """By the heading of each column."""
+) -> Iterator[str]:
     record, spent = run.record, run.spent
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
-    return {
-        "run": record.run_id,
-        "catalog": record.catalog,
-        "environment": record.environment,
-        "started": moment(record.started_at),
-        "took": "?" if ended is None else duration(ended - record.started_at.timestamp()),
-        "outcome": record.outcome.value if record.outcome else "running" if is_running else "crashed",
-        **{f"{stage}s": f"{spent.items[stage]:,}" for stage in _BOUGHT},
-        "spent": money(spent.amount, currency) if spent.amount else "0",
-        "rows": counted({status.value: count for status, count in run.rows.items()}),
-    }
+    took = "?" if ended is None else duration(ended - record.started_at.timestamp())
+    yield f"{record.run_id}  {record.outcome or ('running' if is_running else 'crashed')}"
+    yield f"  {_scope(record)}, {moment(record.started_at)}, took {took}"
+    yield f"  rows: {counted({status.value: count for status, count in run.rows.items()})}"
+    price = f", for {money(spent.amount, currency)}" if spent.amount else ""
+    yield f"  bought: {goods(spent.items)}{price}"
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import cli.terminal
-from cli.terminal import Steps, echo, fitted, unbroken
+from cli.terminal import Steps, echo
 from patternmill.text import visible_lines
 from tests.hostile.texts import HOSTILE_TEXTS
 
@@ -28,34 +28,6 @@ def test_text_is_printed_unchanged(text: str, capsys: pytest.CaptureFixture[str]
 
 def test_escape_sequence_is_spelled_out() -> None:
     assert visible_lines("\x1b[31mred") == r"\u001b[31mred"
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_lines_fit_the_terminal(width: int) -> None:
-    """Wrapped between words; what continues a line is below its text."""
-    lines = [
-        "  2 × missing_option: option `size` is required; offered: 40x40, 50x50, 60x40; fill in `option:size`",
-        "  PATTERNMILL_CURRENCY     EUR, USD, ...: how amounts are shown; they are set in minor units",
-    ]
-    shown = fitted("\n".join(lines), width)
-    assert all(len(line) <= width for line in shown.split("\n"))
-    assert shown.split() == " ".join(lines).split()
-    assert width > 80 or "\n" + " " * 27 in shown
-
-
-def test_paths_stay_whole() -> None:
-    """To be copied."""
-    path = "results/spring-catalog-of-the-year/20261122-135743-688520/results.csv"
-    assert fitted(f"Results:  {path}", 60).split() == ["Results:", path]
-
-
-def test_paths_with_spaces_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where they are marked as one; without a terminal the mark is a space too."""
-    path = "/home/ada/My Spring Orders 2026 from the shop (final)/spring.corrected.csv"
-    line = f"4 cells in 3 rows corrected in a copy, {unbroken(path)}"
-    echo(line)
-    assert capsys.readouterr().out == f"4 cells in 3 rows corrected in a copy, {path}\n"
-    assert fitted(line, 60) == f"4 cells in 3 rows corrected in a copy,\n{path}"
 
 
 class Terminal(io.StringIO):
@@ -91,13 +63,3 @@ def test_steps_are_lines_without_repetition_where_there_is_no_terminal(
     steps.show("Drawing: 1 left")
     steps.clear()
     assert capsys.readouterr().err == "Drawing: 3 left\nDrawing: 1 left\n"
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["patternmill import 'my big.csv' --environment production --budget 500", "`patternmill up --port 4200`"],
-)
-def test_commands_stay_whole(command: str) -> None:
-    """Pasted in two pieces, the first would run without what limits it."""
-    line = f"To go on with what is left of this run now: {command}"
-    assert fitted(line, 60) == f"To go on with what is left of this run now:\n{command}"
