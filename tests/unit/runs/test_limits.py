@@ -10,7 +10,6 @@ from patternmill.catalog.row_checks import check_rows
 from patternmill.ledger.records import SpendingLimits
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
-from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview, preview
 from patternmill.states import Outcome, RowStatus, Stage
 
