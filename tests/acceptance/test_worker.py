@@ -110,6 +110,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             **service.environment,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
+            "PATTERNMILL_MAX_IN_FLIGHT": str(WINDOW),
         }
         for arguments in (
             ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),

@@ -13,7 +13,6 @@ from tests.integration.simulation.service import POLL, SimulatedJob
 from tests.integration.simulation.weather import FINAL
 
 CATEGORY_IDS = {"Tote": "cat_tote", "Mug": "cat_mug"}
-CREATES = ("patterns/create", "products/create")
 
 
 def faults(story: Story) -> list[str]:
@@ -88,13 +87,3 @@ def _product_content(line: Line, pattern_id: str) -> str:
         "selections": {"name": line.sku, "size": line.size},
     }
     return json.dumps(fields, sort_keys=True)
-
-
-def creates(story: Story) -> int:
-    return sum(asked.operation in CREATES for asked in story.service.asked)
-
-
-def share_of_429(story: Story, *, after: float) -> float:
-    """Of the answers that came more than so many seconds after the run had begun."""
-    late = [status for at, status in story.service.answered if at - story.began[0] > after]
-    return late.count(429) / max(1, len(late))

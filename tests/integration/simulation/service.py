@@ -88,8 +88,6 @@ class SimulatedService:
     jobs: dict[str, SimulatedJob] = field(default_factory=dict)
     by_request: dict[str, SimulatedJob] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    #: (when, status): as the service gave them.
-    answered: list[tuple[float, int]] = field(default_factory=list)
     fired: Counter[str] = field(default_factory=Counter)
     #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
@@ -136,8 +134,6 @@ class SimulatedService:
         if fault == "twice":
             self.loop.call_later(self.chance.uniform(0, 90), self._arrive, operation, body)
         delay = self.chance.uniform(1, 25) if fault == "slow" else back
-        if reply.status is not None:
-            self.answered.append((self.loop.time(), reply.status))
         self._after(delay, answer, reply)
 
     def _after(self, delay: float, answer: asyncio.Future[Answer], reply: Answer) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -16,8 +14,8 @@ from patternmill.engine.item_attempts import Attempts
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState
 from tests.integration.simulation import judge
-from tests.integration.simulation.play import Setup, Story, mixed_setup, play, some_lines
-from tests.integration.simulation.weather import FAULTS, HAPPENINGS, Weather
+from tests.integration.simulation.play import Setup, Story, mixed_setup, play
+from tests.integration.simulation.weather import FAULTS, HAPPENINGS
 
 #: What fired over all seeds of this session, and how lives ended.
 FIRED: Counter[str] = Counter()
@@ -65,37 +63,6 @@ def test_seed_replays_exactly() -> None:
     ).stdout
     assert there.decode().split()[-1] == hashlib.sha256(here.encode()).hexdigest()
     assert play(mixed_setup(seed + 1)).trace() != here
-
-
-STEADY = ("refused", "reset_before", "reset_after", "failed_unexecuted", "failed_executed", "nameless")
-
-
-def test_steady_faults_cost_few_requests() -> None:
-    """In a steady 1 % of faults, requests stay under 1.1 of those of the same run without any."""
-    calm = Setup("steady", some_lines(200, random.Random(1)), Weather())
-    share = {fault: 0.01 / len(STEADY) for fault in STEADY}
-    least = judged(calm)
-    story = judged(replace(calm, weather=replace(calm.weather, faults=share)))
-    assert story.service.fired.total() > 0.005 * len(story.service.asked)
-    assert judge.creates(least) == len(least.service.jobs)
-    assert judge.creates(story) < 1.1 * len(story.service.jobs)
-    assert len(story.service.asked) < 1.1 * len(least.service.asked)
-
-
-@pytest.mark.parametrize("rate", [1.5, 4.0])
-def test_hidden_rate_limit_is_learned(rate: float) -> None:
-    """After the first half minute few answers are 429, and the limit is made use of."""
-    weather = Weather(create_rate=rate, poll_rate=2 * rate, pattern_time=20, product_time=10)
-    setup = Setup(f"limit/{rate}", some_lines(150, random.Random(5)), weather, window=150)
-    story = judged(setup)
-    assert story.service.fired["over_the_limit"] > 0
-    share = judge.share_of_429(story, after=30)
-    speed = judge.creates(story) / story.lasted
-    print(
-        f"{share:.1%} of the answers after 30 s are 429; {speed:.2f} creates a second of {rate}; {story.lasted:.0f} s"
-    )
-    assert story.lasted > 45, "over too soon to prove anything"
-    assert share < 0.05
 
 
 def test_seeded_new_id_for_an_item_in_doubt_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,24 +126,3 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         "4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
         in status
     )
-
-
-def test_approved_retry_is_bought_once(
-    command: Run, environment: dict[str, str], tmp_path: Path, joint_server: OwnServer
-) -> None:
-    """Its digest is shown; what failed again under it needs another approval, also for the same command."""
-    (tmp_path / "spring.csv").write_text(ROWS.replace("herons", "herons [fail product]"))
-    settle_at(joint_server, tmp_path / "home")
-    environment["PATTERNMILL_APPROVE_ABOVE_ITEMS"] = "0"
-    with embedded_studio(tmp_path / "studio", pace="instant") as studio:
-        environment["PATTERNMILL_STUDIO_URL"] = studio.url
-        environment["PATTERNMILL_API_KEY"] = studio.key.get_secret_value()
-        first = command("import", "spring.csv", "--plan-only").stdout.rpartition("Digest of this plan: ")[2]
-        assert command("import", "spring.csv", "--approve", first.strip()).returncode == 3
-        shown = command("retry", "--plan-only").stdout.rpartition("Digest of this plan: ")[2].strip()
-        bought = len(approvals(tmp_path / "home"))
-        assert command("retry", "--yes", "--approve", shown).returncode == 3
-        again = command("retry", "--yes", "--approve", shown)
-        assert again.returncode == 2, again.stdout + again.stderr
-        assert f"and '{shown}' is approved" in again.stderr
-    assert len(approvals(tmp_path / "home")) == bought + 1

@@ -159,17 +159,6 @@ def test_report_about_an_operation(past: Past, desk: Desk, capsys: pytest.Captur
     assert "c4nary" not in desk.raw[0].decode()
 
 
-def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
-    """The ledger has none of it; nothing is invented."""
-    run_ = past.begin(FERN, versions={})
-    attempt = run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no.")
-    run_.end()
-    assert run("F-1", "--yes") == 0
-    (report,) = desk.arrived
-    assert "response" not in report
-    assert report["request"] == {"body": json.loads(attempt.body)}
-
-
 def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
     """It has a picture in it, which is of no use to anybody here."""
     attempt = failed(past)
@@ -178,16 +167,6 @@ def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
         past.ledger.database.execute("UPDATE attempts SET body = :body", {"body": body})
     assert run("F-1", "--yes") == 0
     assert desk.arrived[0]["request"] == {"userAgent": "patternmill/0.0.9"}
-
-
-def test_request_without_an_answer_has_status_0(past: Past, desk: Desk) -> None:
-    run_ = past.begin(FERN)
-    attempt = run_.attempt(run_.pattern("F-1"), AttemptState.INTENDED)
-    answered(run_, attempt, "patterns/create", 0, None)
-    run_.end()
-    assert run("F-1", "--yes") == 0
-    assert desk.arrived[0]["response"] == {"status": 0, "durationMs": 35.5}
-    assert "no clear answer" in desk.arrived[0]["text"]
 
 
 @pytest.mark.parametrize("row", LEAKY)
@@ -303,18 +282,6 @@ def test_nothing_to_report_is_refused(
     assert run(*arguments, "--yes") == 2
     assert message in capsys.readouterr().err
     assert desk.raw == []
-
-
-def test_same_sku_in_two_catalogs_needs_a_name(
-    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    failed(past)
-    run_ = past.begin(FERN, catalog="autumn")
-    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
-    run_.end()
-    assert run("F-1", "--yes") == 2
-    assert "autumn (staging), spring (staging)" in capsys.readouterr().err
-    assert run("F-1", "--catalog", "autumn", "--yes") == 0
 
 
 def test_report_goes_to_the_service_of_the_request(

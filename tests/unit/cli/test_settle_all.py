@@ -127,19 +127,6 @@ def test_nothing_is_settled_without_confirmation(past: Past, capsys: pytest.Capt
     assert states(past, attempts) == {AttemptState.HELD}
 
 
-def test_attempt_settled_meanwhile_is_left(past: Past) -> None:
-    """It is named, all others are decided."""
-    attempts = held(past, rows=MANY[:3])
-
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
-        with ledger.transaction():
-            ledger.change(run_id, attempts[1].request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await acquire_lease(ledger, environment, catalog, run_id)
-
-    assert list(left(past, Decision.WRITE_OFF, take)) == [attempts[1].request_id]
-    assert "settled" not in on_record(past, attempts[1].request_id)
-
-
 def test_attempt_changed_meanwhile_is_left(past: Past) -> None:
     """It could still be decided, but it is not what was shown."""
     attempts = held(past, rows=MANY[:2])

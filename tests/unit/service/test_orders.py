@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ServiceStopped
-from patternmill.service.orders import checkout_address, read_order, without_addresses
+from patternmill.service.orders import checkout_address, read_order
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
 
@@ -152,12 +152,3 @@ def test_deep_and_large_answers_are_bounded() -> None:
 )
 def test_address_that_no_browser_can_open(url: Any) -> None:
     assert checkout_address({"checkoutUrl": url}) is None
-
-
-def test_address_of_a_checkout() -> None:
-    assert checkout_address({"checkoutUrl": "https://a/b?c=d"}) == "https://a/b?c=d"
-
-
-def test_texts_without_addresses() -> None:
-    text = "The checkout https://pay.example/x?y=z is gone, see HTTPS://other/1."
-    assert without_addresses(text) == "The checkout [removed] is gone, see [removed]"

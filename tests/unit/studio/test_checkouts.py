@@ -84,12 +84,3 @@ def test_order_goes_through_its_states_by_the_clock(shop: Shop) -> None:
         passed = after.total_seconds()
         expected.append(state)
         assert shop.states(checkout) == expected
-
-
-def test_prices_are_those_of_the_creation(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is sold may become dearer; an open checkout does not."""
-    checkout = shop.checkout()
-    monkeypatch.setattr("studio.offer.Category.price", lambda self, selections: 1)
-
-    assert shop.checkout().total == checkout.total == 2 * 1290
-    assert shop.checkout("later").total == 2

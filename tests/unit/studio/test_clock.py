@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from studio.errors import Refusal
 from studio.instruments.answer_shapes import Shapes
 from studio.instruments.clock import ManualClock, read_clock
 from studio.instruments.fault_plan import FaultPlan
@@ -64,15 +63,3 @@ def test_instruments_go_on_after_a_restart_with_the_same_options(store: Store) -
     other = Instruments(store, Start(clock=NOON, shapes=Shapes(errors="html")))
     assert (other.now(), other.shapes) == (NOON, Shapes(errors="html"))
     assert (bool(other.faults.operations), list(other.held)) == (False, [])
-
-
-def test_limits_follow_the_manual_clock(store: Store) -> None:
-    instruments = Instruments(store, Start(clock=NOON))
-    instruments.use_limits([read_limit("all=1/h")])
-    limits = instruments.limits
-    limits.admit_request("jobs/get", "a", instruments.now())
-    with pytest.raises(Refusal):
-        limits.admit_request("jobs/get", "a", instruments.now())
-
-    manual(instruments).advance(timedelta(hours=1))
-    limits.admit_request("jobs/get", "a", instruments.now())

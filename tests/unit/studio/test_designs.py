@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import re
 
 import numpy as np
 import pytest
 
 from studio.art.changes import sheet_of
 from studio.art.models import MANNERS
-from studio.art.sheet import FILLER, to_svg
+from studio.art.sheet import to_svg
 from studio.art.tile import render, tile_image
-from studio.design import Change, Crop, Design, Edit, Extend, Recolor
+from studio.design import Change, Crop, Design, Edit, Extend
 from tests.unit.studio.test_tile import SMALL, Pixels, seam_and_inside
 
 CROP = Crop(x=0.2, y=0.3, width=0.5, height=0.4)
 EXTEND = Extend(columns=2, rows=2)
-RECOLOR = Recolor(palette=("#1d2c4d", "#f3cd45", "#eca3b4", "#fbfaf6"))
 #: One tossed, one turned and mirrored, one on loose pieces, one on a regular ground, one on a ground without a repeat.
 PROMPTS = (
     "tossed lemons and bees on navy",
@@ -80,32 +77,6 @@ def test_every_model_is_seamless(model: str, prompt: str) -> None:
 @pytest.mark.parametrize("changes", [(CROP,), (EXTEND,), (CROP, EXTEND), (EXTEND, CROP)])
 def test_cut_tiles_are_seamless(prompt: str, changes: tuple[Change, ...]) -> None:
     assert seams_are_hidden(drawn(design(prompt, *changes)))
-
-
-@pytest.mark.parametrize(
-    "order", list(itertools.permutations((CROP, EXTEND, RECOLOR, Edit(prompt="add butterflies"))))
-)
-def test_changes_go_in_any_order(order: tuple[Change, ...]) -> None:
-    """Each finds something to work on, whatever came before."""
-    sheet = sheet_of(design("lemons and bees on navy", *order))
-
-    assert {sheet.recipe.palette.ground} == {"#1d2c4d"}
-    assert "butterfly" in [subject.name for subject in sheet.recipe.subjects]
-    assert sheet.width == pytest.approx(1000)
-    assert {one.role for one in sheet.placements if one.role != FILLER} <= set(
-        range(len(sheet.recipe.subjects))
-    )
-
-
-@pytest.mark.parametrize("prompt", [*PROMPTS, "ink swallows and ferns", "plaid in red and green"])
-def test_recolor_keeps_the_drawing(prompt: str) -> None:
-    """Without its colours the drawing is the same to the letter."""
-    before, after = (
-        re.sub(r"#[0-9a-f]{6}", "#", to_svg(sheet_of(one)))
-        for one in (design(prompt), design(prompt, RECOLOR))
-    )
-
-    assert before == after
 
 
 @pytest.mark.parametrize(

@@ -168,30 +168,6 @@ def test_failures_can_be_rehearsed(studio: Studio, prompt: str, statuses: list[s
     assert all(("error" in job) == (job["result"] is None) for job in ended)
 
 
-def test_product_failures_can_be_rehearsed(studio: Studio) -> None:
-    """The pattern is made, its product fails."""
-    job = studio.product("p1", studio.made_pattern("r1", "x [fail product]"))
-    studio.clock.pass_time(20)
-
-    assert studio.job(job)["status"] == "failed"
-
-
-def test_selections_that_are_not_offered_are_refused_by_field(studio: Studio) -> None:
-    """The answer names each option at fault and what is offered."""
-    pattern_id = studio.made_pattern("r1")
-    body = CreateProduct(
-        requestId="p1",
-        patternId=pattern_id,
-        categoryId=CATEGORIES[0].category_id("staging"),
-        selections={"size": "1x1", "fabric": "linen"},
-    )
-    with pytest.raises(Refusal, match="40x40, 50x50, 60x40") as refused:
-        studio.service.products.create(body, CALLER)
-
-    assert refused.value.status == 422
-    assert [fault.field for fault in refused.value.faults] == ["selections.size"]
-
-
 def test_picture_is_available_once_its_job_succeeded(studio: Studio) -> None:
     """Not earlier, nor without its ID."""
     job = studio.pattern("r1")
