@@ -46,11 +46,12 @@ def report_failure(ledger: Ledger, found: Sequence[Story], name: str, text: str 
 
     _refuse_empty(text)
     failure = failure_in(ledger, found, name)
-    settings = settings_for_request(ledger, failure.attempt.request_id)
+    request_id = failure[0].request_id
+    settings = settings_for_request(ledger, request_id)
     report = failure_report(ledger, failure, settings.secrets(), text)
 
     async def send(api: StudioApi) -> Delivery | None:
-        return await send_feedback(ledger, api, failure, report)
+        return await send_feedback(ledger, api, request_id, report)
 
     return _reported(settings, report, send, yes)
 

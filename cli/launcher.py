@@ -277,11 +277,11 @@ class _WatchedRun:
 
         Raises what the steps before the first purchase raise.
         """
-        from patternmill.runs.pipeline import Launch, Pipeline, launched
+        from patternmill.runs.pipeline import Pipeline, launched
 
         self._loop = asyncio.get_running_loop()
         if flow is not None:
-            launched.set(Launch(spec, self._on_begin))
+            launched.set((spec, self._on_begin))
             try:
                 running: Any = flow(**parameters, return_state=True)
                 state: State[Any] = await running

@@ -155,6 +155,6 @@ def _form(text: str, *, with_code: bool) -> type[ApprovalInput]:
 def _shown(preview: Preview, work: Pipeline, proposal: Proposal) -> ApprovalPage:
     scope = proposal.plan.scope
     summary = f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}): {proposal}."
-    duplicates = preview.duplicates.sentence() if preview.duplicates else None
+    duplicates = preview.duplicates.message if preview.duplicates else None
     said = " ".join(filter(None, (summary, duplicates, proposal.plan.sent_once)))
     return said, plan_lines(preview, work.checked, proposal.digest())

@@ -73,9 +73,7 @@ def rebuild(
     rows = list(with_orders(found, orders))
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     pictures = pictures_of(record, rows)
-    results = write_results(
-        record, header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
-    )
+    results = write_results(record, header, kept, rows, out, pictures=pictures, changes=changes)
     for name in links:
         link_latest(out, name)
     return results
@@ -99,13 +97,12 @@ def write_results(
     *,
     pictures: Mapping[str, str] | None = None,
     changes: Sequence[RecordedChange] | None = None,
-    orders: Sequence[CheckoutRecord] = (),
 ) -> Results:
     """Write the results files of `run` into `out`, each whole, the manifest last.
 
     `header` is the input's, as read; `carried` the indexes of its columns to write back. `pictures` leads
     from a picture's URL to a file next to the gallery, as a path relative to `out`. Rows come out in the order
-    that they are passed in. `changes` is what a refresh found, `orders` the ordered checkouts of these products.
+    that they are passed in. `changes` is what a refresh found.
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
@@ -118,7 +115,7 @@ def write_results(
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])
     files = [write_whole(out / name, chunks) for name, chunks in contents.items()]
-    manifest = build_manifest(run, rows, files, orders)
+    manifest = build_manifest(run, rows, files)
     files.append(write_whole(out / MANIFEST, [manifest_bytes(manifest)]))
     return Results(out, tuple(files), manifest.counts, tuple(failures_by_cause(rows)))
 

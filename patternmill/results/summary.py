@@ -10,8 +10,8 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, Self
 
@@ -29,7 +29,6 @@ from patternmill.catalog.problems import OF_A_WORD
 from patternmill.errors import PatternmillError
 from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.results.row_files import RowResult, iso_time, json_bytes
 from patternmill.states import ROW_STAGES, UNFINISHED_ROWS, Outcome, RowStatus, Stage
 
@@ -66,11 +65,11 @@ def counts(rows: Iterable[RowResult]) -> dict[RowStatus, int]:
 
 def failures_by_cause(rows: Iterable[RowResult]) -> list[Cause]:
     """What went wrong, the most frequent cause first."""
-    groups: dict[tuple[str, str], _Group] = {}
+    groups: dict[tuple[str, str], list[RowResult]] = defaultdict(list)
     for row in rows:
         if row.status in WITH_CAUSE:
-            groups.setdefault(cause_key(row), _Group(row)).add(row)
-    causes = [group.cause(*key) for key, group in groups.items()]
+            groups[cause_key(row)].append(row)
+    causes = [_cause(*key, alike) for key, alike in groups.items()]
     return sorted(causes, key=lambda cause: (-cause.count, cause.code, cause.signature))
 
 
@@ -86,21 +85,9 @@ def signature(message: str) -> str:
     return _NUMBER.sub("#", _NAMED.sub("#", text))
 
 
-@dataclass(slots=True)
-class _Group:
-    first: RowResult
-    count: int = 0
-    skus: list[str] = field(default_factory=list)
-
-    def add(self, row: RowResult) -> None:
-        self.count += 1
-        if len(self.skus) < SKUS_SHOWN:
-            self.skus.append(row.sku or f"row {row.line}")
-
-    def cause(self, code: str, signature: str) -> Cause:
-        return Cause(
-            code, signature, self.count, tuple(self.skus), self.first.error or "", self.first.remedy or ""
-        )
+def _cause(code: str, signature: str, alike: Sequence[RowResult]) -> Cause:
+    skus = tuple(row.sku or f"row {row.line}" for row in alike[:SKUS_SHOWN])
+    return Cause(code, signature, len(alike), skus, alike[0].error or "", alike[0].remedy or "")
 
 
 MANIFEST = "manifest.json"
@@ -110,14 +97,6 @@ Moment = Annotated[AwareDatetime, PlainSerializer(iso_time)]
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class InputMark(_Part):
-    """The file that went in. Its folder is left out: that is about a machine, not about a run."""
-
-    name: str
-    sha256: str
-    encoding: str | None
 
 
 class Counts(_Part):
@@ -143,21 +122,6 @@ class Counts(_Part):
         return self
 
 
-class FileEntry(_Part):
-    sha256: str
-    bytes: int
-
-
-class OrderEntry(_Part):
-    """An ordered checkout with products of the run's rows; what the service does not show is None."""
-
-    checkout_id: str
-    order_id: str | None
-    status: str | None
-    since: Moment
-    skus: tuple[str, ...]
-
-
 class Manifest(_Part):
     """manifest.json, as it is written and read."""
 
@@ -171,25 +135,23 @@ class Manifest(_Part):
     reason: str | None
     started_at: Moment
     ended_at: Moment | None
-    input: InputMark
+    #: The file that went in. Its folder is left out: that is about a machine, not about a run.
+    source: str
+    input_sha256: str
+    input_encoding: str | None
     counts: Counts
-    files: dict[str, FileEntry]
+    #: The SHA-256 of each.
+    files: dict[str, str]
     options: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     prefect_flow_run_id: str | None = None
-    orders: tuple[OrderEntry, ...] = ()
 
 
 class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
     """manifest.json is missing, or is not one."""
 
 
-def build_manifest(
-    run: RunRecord,
-    rows: Sequence[RowResult],
-    files: Sequence[FileMark],
-    orders: Sequence[CheckoutRecord],
-) -> Manifest:
+def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[FileMark]) -> Manifest:
     return Manifest(
         run_id=run.run_id,
         catalog=run.catalog,
@@ -199,25 +161,14 @@ def build_manifest(
         reason=run.reason,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        input=InputMark(
-            name=PureWindowsPath(run.source).name, sha256=run.input_sha256, encoding=run.input_encoding
-        ),
+        source=PureWindowsPath(run.source).name,
+        input_sha256=run.input_sha256,
+        input_encoding=run.input_encoding,
         counts=count_everything(rows),
-        files={file.name: FileEntry(sha256=file.sha256, bytes=file.bytes) for file in files},
+        files={file.name: file.sha256 for file in files},
         options=_in_order(run.options),
         versions=dict(sorted(run.versions.items())),
         prefect_flow_run_id=run.prefect_flow_run_id,
-        orders=tuple(map(_order_entry, orders)),
-    )
-
-
-def _order_entry(record: CheckoutRecord) -> OrderEntry:
-    assert record.checkout_id is not None and record.order is not None, "it is ordered"
-    order = record.order
-    since = datetime.fromtimestamp(order.since, UTC)
-    skus = tuple(line.sku for line in record.lines)
-    return OrderEntry(
-        checkout_id=record.checkout_id, order_id=order.order_id, status=order.status, since=since, skus=skus
     )
 
 
@@ -255,15 +206,14 @@ def read_manifest(path: Path) -> Manifest:
 def verify(out: Path) -> list[str]:
     """The names of the files in `out` that are missing or differ from its manifest. Raises ManifestUnreadable."""
     files = read_manifest(out / MANIFEST).files
-    return [name for name, entry in files.items() if not _is_as_written(out / name, entry)]
+    return [name for name, sha256 in files.items() if not _is_as_written(out / name, sha256)]
 
 
-def _is_as_written(path: Path, entry: FileEntry) -> bool:
+def _is_as_written(path: Path, sha256: str) -> bool:
     try:
-        mark = mark_of(path)
+        return mark_of(path).sha256 == sha256
     except OSError:
         return False
-    return (mark.sha256, mark.bytes) == (entry.sha256, entry.bytes)
 
 
 def _in_order(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from patternmill import __version__
 from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RequestId
 from patternmill.ledger.feedback_log import FeedbackEvent, intend_feedback, last_answer
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt
@@ -32,12 +32,8 @@ _LARGEST_BODY = 32_000
 _STAGES = list(Stage)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An attempt that made nothing, and the operation that it was asked of."""
-
-    attempt: Attempt
-    operation: str
+#: An attempt that made nothing, and the operation that it was asked of.
+Failure = tuple[Attempt, str]
 
 
 def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
@@ -57,9 +53,10 @@ def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
             remedy="See `patternmill status`.",
         )
     lease = ledger.lease(found[0].environment, found[0].catalog)
-    if failure.attempt.state in _OPEN and lease is not None and not is_free(lease):
+    attempt, _ = failure
+    if attempt.state in _OPEN and lease is not None and not is_free(lease):
         raise ConfigurationError(
-            f"Request {failure.attempt.request_id} is of a run that goes on.",
+            f"Request {attempt.request_id} is of a run that goes on.",
             remedy="Wait until it has ended.",
         )
     return failure
@@ -79,19 +76,19 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
         if attempt.state in _WITHOUT_RESULT:
             named = item.content.get("operation") if item.stage is Stage.REFINEMENT else None
             create = ON_WIRE[item.stage].create
-            yield Failure(attempt, f"{create}/{named}" if named else create)
+            yield attempt, f"{create}/{named}" if named else create
 
 
 def failure_report(
     ledger: Ledger, failure: Failure, secrets: Collection[str], text: str | None
 ) -> FeedbackReport:
     """A report with a new ID: what the ledger knows, and nothing else; None: the text is made of that, too."""
-    attempt = failure.attempt
+    attempt, asked_of = failure
     at, exchange = attempt.ended_at or attempt.accepted_at or attempt.intended_at, None
     answer = last_answer(ledger, attempt.request_id)
     if answer is not None:
         at, exchange = answer[0], FailedExchange.from_json(answer[1])
-    operation = failure.operation if exchange is None or exchange.operation == POLL else exchange.operation
+    operation = asked_of if exchange is None or exchange.operation == POLL else exchange.operation
     return operation_report(
         operation,
         text if text is not None else _story(attempt, operation),
@@ -112,13 +109,12 @@ def operation_report(
 
 
 async def send_feedback(
-    ledger: Ledger, api: StudioApi, failure: Failure, report: FeedbackReport
+    ledger: Ledger, api: StudioApi, request_id: RequestId, report: FeedbackReport
 ) -> Delivery | None:
     """Send a report, once, between two records of it; None when the attempt was reported before, or may have been.
 
     A report that was interrupted stays in doubt.
     """
-    request_id = failure.attempt.request_id
     run = run_of(ledger, request_id)
     assert run is not None, "an attempt is of a run"
     if not intend_feedback(ledger, run.run_id, request_id, report.requestId):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from patternmill.catalog.changes import Content
 from patternmill.catalog.lint import Lint
@@ -14,11 +14,9 @@ from patternmill.catalog.rows import Row, sku_key
 from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
-from patternmill.parameters import DUPLICATES
 from patternmill.planning.items import canonical_json
 from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.planning.recognition import EXISTING, Memory, folded, same_refinements
-from patternmill.runs.spec import RunSpec
 from patternmill.text import plain, plural
 
 #: Fewer rows may have the skus of another catalog by chance.
@@ -30,43 +28,19 @@ _HANDFUL = 5
 _FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
 
 
-@dataclass(frozen=True)
-class Duplicates:
-    """Rows to buy that exist: more than a handful in other catalogs, or any with refinements in another order."""
-
-    rows: int
-    of: int
-    #: The catalog that has most of them; None: this one, and only the order of their refinements differs.
-    catalog: str | None
-
-    def sentence(self) -> str:
-        if self.catalog is None:
-            return (
-                f"{self.rows:,} of {plural(self.of, 'row')} to buy differ from what their sku has in the order of its "
-                "refinements alone, which is that of the columns: patterns and products would be bought once more."
-            )
-        return (
-            f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
-            f"{self.catalog!r} has: they would be bought once more."
-        )
-
-    @property
-    def remedy(self) -> str:
-        if self.catalog is None:
-            return (
-                "Put the columns back in their order, or add `--confirm duplicates` if the new one is meant."
-            )
-        return (
-            f"Add `--catalog {self.catalog}` if it is that catalog, or `--confirm duplicates` if the same products "
-            "are wanted once more."
-        )
-
-
-def find_duplicates(ledger: Ledger, plan: Plan, memory: Memory, offer: Offer | None) -> Duplicates | None:
-    """None where nobody has to be asked."""
+def find_duplicates(
+    ledger: Ledger, plan: Plan, memory: Memory, offer: Offer | None
+) -> ConfigurationError | None:
+    """What refuses a plan that would buy rows that exist: more than a handful in other catalogs, or with refinements
+    in another order; None where nobody has to be asked.
+    """
     bought = _first_purchases(plan)
     if moved := sum(_is_moved(ledger, plan, memory, row) for row in plan.to_do()):
-        return Duplicates(moved, len(bought), None)
+        return _duplicates(
+            f"{moved:,} of {plural(len(bought), 'row')} to buy differ from what their sku has in the order of its "
+            "refinements alone, which is that of the columns: patterns and products would be bought once more.",
+            "Put the columns back in their order, or add `--confirm duplicates` if the new one is meant.",
+        )
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
@@ -80,20 +54,16 @@ def find_duplicates(ledger: Ledger, plan: Plan, memory: Memory, offer: Offer | N
     if len(skus) <= _HANDFUL:
         return None
     ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
-    return Duplicates(len(skus), len(bought), most)
+    return _duplicates(
+        f"{len(skus):,} of {plural(len(bought), 'row')} to buy have the sku and the content of products that catalog "
+        f"{most!r} has: they would be bought once more.",
+        f"Add `--catalog {most}` if it is that catalog, or `--confirm duplicates` if the same products are wanted "
+        "once more.",
+    )
 
 
-def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
-    """Raise ConfigurationError when what exists would be bought again without confirmation.
-
-    Not for a plan that a person has approved.
-    """
-    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
-        raise ConfigurationError(
-            duplicates.sentence(),
-            code="duplicates",
-            remedy=f"{duplicates.remedy} Nothing was bought.",
-        )
+def _duplicates(message: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(message, code="duplicates", remedy=f"{remedy} Nothing was bought.")
 
 
 def _first_purchases(plan: Plan) -> Mapping[str, Row]:

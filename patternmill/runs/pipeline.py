@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import TracebackType
@@ -203,7 +203,7 @@ class Pipeline:
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
         spec = self.spec
-        plan = (await asyncio.to_thread(plan_rows, spec, self.checked)).plan
+        _, plan, _, _ = await asyncio.to_thread(plan_rows, spec, self.checked)
         if plan.counts(TO_DO).total():
             return False
         if spec.refresh is None:
@@ -269,20 +269,14 @@ def _deliver(results: Results, place: str) -> None:
         ) from None
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A run that this process launches as a flow of its own."""
-
-    spec: RunSpec
-    on_begin: Callable[[Run], None]
-
-
-#: None in a flow that a worker runs: it makes the spec from its parameters.
-launched: ContextVar[Launch | None] = ContextVar("launched", default=None)
+#: A run that this process launches as a flow of its own, and what is told once it has begun; None in a flow that a
+#: worker runs: it makes the spec from its parameters.
+launched: ContextVar[tuple[RunSpec, Callable[[Run], None]] | None] = ContextVar("launched", default=None)
 
 
 def announce(run: Run) -> None:
     """Show a run that has begun to the launch in this process, if any."""
     launch = launched.get()
     if launch is not None:
-        launch.on_begin(run)
+        _, on_begin = launch
+        on_begin(run)

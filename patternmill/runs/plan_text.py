@@ -29,7 +29,7 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"  refused:  {plural(plan.refused(), 'row')}"
     yield f"To buy: {goods(plan.purchases())}."
     if preview.duplicates is not None:
-        yield f"Note: {preview.duplicates.sentence()}"
+        yield f"Note: {preview.duplicates.message}"
     if preview.limited:
         yield f"Limit: {preview.limited}"
     if cost.worst:

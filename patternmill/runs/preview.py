@@ -14,7 +14,7 @@ from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
-from patternmill.errors import ServiceStopped
+from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.planning.plan import (
@@ -30,7 +30,7 @@ from patternmill.planning.plan import (
 )
 from patternmill.planning.recognition import Memory, RecognizedItems
 from patternmill.planning.run_time import RunTime, run_time
-from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
+from patternmill.runs.other_catalogs import find_duplicates, other_catalog_lint
 from patternmill.runs.safeguards import new_ledger_note
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
@@ -70,8 +70,8 @@ class Preview:
     cost: Cost
     #: Of the rows that the limits cover; None where nothing is to be done, or nothing is known.
     time: RunTime | None
-    #: Rows that another catalog has.
-    duplicates: Duplicates | None = None
+    #: What refuses the plan, until it is confirmed: rows that exist would be bought once more.
+    duplicates: ConfigurationError | None = None
     #: Rows whose content has changed: sku, and each field as it was and as it is.
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
@@ -82,14 +82,8 @@ class Preview:
     new_ledger: str | None = None
 
 
-@dataclass(frozen=True)
-class PlannedRows:
-    """A plan, what the ledger knew when it was made, and what a person should know of it before it is paid for."""
-
-    memory: Memory
-    plan: Plan
-    duplicates: Duplicates | None
-    lint: tuple[Lint, ...]
+#: What the ledger knew when a plan was made, the plan, and what a person should know of it before it is paid for.
+PlannedRows = tuple[Memory, Plan, ConfigurationError | None, tuple[Lint, ...]]
 
 
 def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
@@ -102,9 +96,9 @@ def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog)
     memory, plan = _remember_and_plan(ledger, spec, checked)
     lint = _lint(plan, checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
     if ledger is None:
-        return PlannedRows(memory, plan, None, lint)
+        return memory, plan, None, lint
     other = other_catalog_lint(ledger, plan, memory.products_by_sku)
-    return PlannedRows(memory, plan, find_duplicates(ledger, plan, memory, checked.offer), (*other, *lint))
+    return memory, plan, find_duplicates(ledger, plan, memory, checked.offer), (*other, *lint)
 
 
 def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lint, ...]:
@@ -117,14 +111,13 @@ def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lin
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        planned = _planned_rows(ledger, spec, checked)
-        plan = planned.plan
+        _, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         time = time_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
         changed = tuple(_changed(ledger, plan)) if ledger is not None else ()
         new = new_ledger_note(ledger, spec.settings)
-        return Preview(plan, cost, time, planned.duplicates, changed, limited, planned.lint, new)
+        return Preview(plan, cost, time, duplicates, changed, limited, lint, new)
 
 
 def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:

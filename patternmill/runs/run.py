@@ -19,6 +19,7 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
 from patternmill.ledger.spending import Spent
+from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.planning.run_time import RunTime
@@ -29,7 +30,6 @@ from patternmill.runs.approval import (
     require_approval,
 )
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
-from patternmill.runs.other_catalogs import refuse_duplicates
 from patternmill.runs.plan_record import (
     LINT,
     close_broken_runs,
@@ -40,7 +40,6 @@ from patternmill.runs.plan_record import (
     with_approval,
 )
 from patternmill.runs.preview import (
-    PlannedRows,
     apply_limits,
     plan_rows,
     time_of,
@@ -136,7 +135,7 @@ class Run:
         # Before the plan: to plan a large catalog takes longer than a lease without heartbeats is left alone.
         heartbeat.start()
         try:
-            recorded = await _Planning(spec, checked, offer, refused, record, lease).of(writer, api)
+            recorded = await _plan_on_record(spec, checked, offer, refused, record, writer, api)
         except BaseException:
             await heartbeat.stop()
             await release_lease(writer, lease)
@@ -266,45 +265,43 @@ class _RecordedPlan:
     time: RunTime | None
 
 
-@dataclass(frozen=True)
-class _Planning:
-    """A run that has its lease, and no plan yet."""
+async def _plan_on_record(
+    spec: RunSpec,
+    checked: CheckedCatalog,
+    offer: Offer | None,
+    refused: Approval | None,
+    record: RunRecord,
+    writer: LedgerWriter,
+    api: StudioApi,
+) -> _RecordedPlan:
+    """Plan a run that has its lease, and put that on record."""
+    memory, whole, duplicates, lint = await asyncio.to_thread(plan_rows, spec, checked)
+    stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, record.environment))
+    api.known_to_work(stages, spec.unstated.operations(stages, refinements))
+    note = lint_note(lint, PatternPrice(spec.options.pattern_price, spec.options.currency))
+    lease = writer.lease
+    assert lease is not None, "a run has a lease"
 
-    spec: RunSpec
-    checked: CheckedCatalog
-    offer: Offer | None
-    refused: Approval | None
-    record: RunRecord
-    lease: Lease
-
-    async def of(self, writer: LedgerWriter, api: StudioApi) -> _RecordedPlan:
-        planned = await asyncio.to_thread(plan_rows, self.spec, self.checked)
-        environment = self.record.environment
-        stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
-        api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
-        options = self.spec.options
-        note = lint_note(planned.lint, PatternPrice(options.pattern_price, options.currency))
-        planning = replace(self, record=self.record.with_options({LINT: note} if note else {}))
-        return await writer.run(lambda ledger: planning._put_on_record(ledger, planned))
-
-    def _put_on_record(self, ledger: Ledger, planned: PlannedRows) -> _RecordedPlan:
-        spec, record, plan = self.spec, self.record, planned.plan
-        proposal = propose(spec, plan)
-        with ledger.transaction(self.lease):
+    def put(ledger: Ledger) -> _RecordedPlan:
+        with ledger.transaction(lease):
             approved = None
-            if self.refused is None:
-                approved = require_approval(ledger, spec, proposal)
+            if refused is None:
+                approved = require_approval(ledger, spec, propose(spec, whole))
                 if approved is None:
-                    require_confirmation(spec.settings, plan)
-                    refuse_duplicates(spec, planned.duplicates)
+                    require_confirmation(spec.settings, whole)
+                    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
+                        raise duplicates
             close_broken_runs(ledger, spec.scope)
-            decision = approved or self.refused
+            its = record.with_options({LINT: note} if note else {})
+            decision = approved or refused
             if decision is not None:
-                record = with_approval(record, decision)
-            plan, left_out = apply_limits(ledger, spec, plan, approved)
-            record = put_on_record(ledger, spec, record, plan, self.checked, self.offer, self.lease.fence)
-        time = time_of(ledger, spec, plan) if self.refused is None else None
-        return _RecordedPlan(record, planned.memory, plan, approved, left_out, time)
+                its = with_approval(its, decision)
+            plan, left_out = apply_limits(ledger, spec, whole, approved)
+            its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence)
+        time = time_of(ledger, spec, plan) if refused is None else None
+        return _RecordedPlan(its, memory, plan, approved, left_out, time)
+
+    return await writer.run(put)
 
 
 def _opened(spec: RunSpec) -> Ledger:

@@ -163,8 +163,8 @@ def broken_files(out: Path) -> list[str]:
     faults = [
         f"left behind: {path.name}" for path in out.iterdir() if path.is_file() and path.name not in known
     ]
-    for name, mark in manifest["files"].items():
-        if hashlib.sha256((out / name).read_bytes()).hexdigest() != mark["sha256"]:
+    for name, sha256 in manifest["files"].items():
+        if hashlib.sha256((out / name).read_bytes()).hexdigest() != sha256:
             faults.append(f"{name} differs from the manifest")
     return faults
 

@@ -11,7 +11,6 @@ from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
 from patternmill.ledger.reports.integrity import problems
 from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
-from patternmill.results.summary import read_manifest
 from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import Outcome
@@ -217,11 +216,9 @@ def test_results_and_pages_show_the_order(shop: Shop) -> None:
     with shop.ledger() as ledger:
         run = ledger.runs()[0].run_id
         rebuild(ledger, run, out)
-    assert read_manifest(out).orders == ()
+    assert "UTC, " not in (out / "gallery.html").read_text()
     order = shop.studio.pay(str(record.checkout_id))
     shop.order("S-1", "S-3")
     with shop.ledger() as ledger:
         rebuild(ledger, run, out)
-    (entry,) = read_manifest(out).orders
-    assert (entry.order_id, entry.checkout_id, entry.skus) == (order, record.checkout_id, ("S-1", "S-3"))
     assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2
