@@ -26,7 +26,6 @@ async def retry_failed(
     environment: EnvironmentName = "staging",
     run: str = "latest",
     status: tuple[RetriableStatus, ...] = (),
-    category: tuple[str, ...] = (),
     code: tuple[str, ...] = (),
     sku: tuple[str, ...] = (),
     budget: Count | None = None,
@@ -42,7 +41,6 @@ async def retry_failed(
         environment: staging, production, or another configured environment.
         run: The run's ID or its beginning, from its summary; or `latest`.
         status: Only rows with one of these statuses. Default: all of these.
-        category: Only rows of these categories, as written in the file. Default: all.
         code: Only rows with these error codes, as in failures.csv. Default: all.
         sku: Only rows with these skus. Default: all.
         budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.

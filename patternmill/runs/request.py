@@ -118,9 +118,6 @@ class RetryRequest(RunRequest):
     status: tuple[RetriableStatus, ...] = Field(
         (), description="Only rows with one of these statuses. Default: all of these."
     )
-    category: tuple[str, ...] = Field(
-        (), description="Only rows of these categories, as written in the file. Default: all."
-    )
     code: tuple[str, ...] = Field(
         (), description="Only rows with these error codes, as in failures.csv. Default: all."
     )

@@ -43,36 +43,13 @@ _REMEDIES = {
 _OPEN = (AttemptState.INTENDED, AttemptState.ACCEPTED)
 
 
-@dataclass(frozen=True)
-class RowFilter:
-    """Which of the rows; an empty field chooses all."""
-
-    statuses: tuple[RowStatus, ...] = RETRIABLE
-    codes: frozenset[str] = frozenset()
-    #: By ID, or as the file writes them; case does not matter.
-    categories: frozenset[str] = frozenset()
-    skus: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, request: RetryRequest) -> RowFilter:
-        return cls(
-            tuple(map(RowStatus, request.status)) or RETRIABLE,
-            frozenset(request.code),
-            frozenset(tidy(category).casefold() for category in request.category),
-            frozenset(map(tidy, request.sku)),
-        )
-
-    def fits(self, row: PresentRow, category: str) -> bool:
-        """`category` is as the file writes it."""
-        return (
-            row.outcome.status in self.statuses
-            and (not self.codes or row.outcome.error_code in self.codes)
-            and (not self.skus or row.sku in self.skus)
-            and (
-                not self.categories
-                or bool(self.categories & {row.category_id.casefold(), category.casefold()})
-            )
-        )
+def _is_chosen(row: PresentRow, request: RetryRequest, skus: Collection[str]) -> bool:
+    """An empty field of a request chooses all."""
+    return (
+        row.outcome.status in (request.status or RETRIABLE)
+        and (not request.code or row.outcome.error_code in request.code)
+        and (not skus or row.sku in skus)
+    )
 
 
 @dataclass(frozen=True)
@@ -137,26 +114,24 @@ def statuses_of(names: str) -> tuple[RowStatus, ...]:
 def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
     """Raises ConfigurationError when the run, or one of the rows, is not known."""
     record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
-    return choose(ledger, record, RowFilter.of(request))
+    return choose(ledger, record, request)
 
 
-def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelection:
+def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySelection:
     """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
 
     Raises ConfigurationError for a sku that the run does not have.
     """
-    file = input_file(ledger, record)
     present = list(present_rows(ledger, record))
-    _refuse_unknown(choice.skus - {row.sku for row in present}, record)
+    skus = frozenset(map(tidy, request.sku))
+    _refuse_unknown(skus - {row.sku for row in present}, record)
     fitting = {
-        row.sku: row
-        for row in present
-        if row.product_key is not None and choice.fits(row, _category(file, row))
+        row.sku: row for row in present if row.product_key is not None and _is_chosen(row, request, skus)
     }
     superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
-        file,
+        input_file(ledger, record),
         tuple(row for sku, row in fitting.items() if sku not in superseded),
         {sku: superseded[sku] for sku in fitting if sku in superseded},
         Counter(row.outcome.status for row in present if row.sku not in fitting),
@@ -216,11 +191,6 @@ def has_aged(ledger: Ledger, row: PresentRow, limit: timedelta) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
     open_ones = (one.last for one in row.items if one.last and one.last.state is AttemptState.INTENDED)
     return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in open_ones)
-
-
-def _category(file: CatalogFile, row: PresentRow) -> str:
-    cells, index = file.records[row.position].cells, file.columns.category
-    return tidy(cells[index]) if index < len(cells) else ""
 
 
 def _refuse_unknown(skus: Collection[str], record: RunRecord) -> None:

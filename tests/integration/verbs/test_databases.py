@@ -30,7 +30,8 @@ from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.checkout_items import CheckoutItem, order_scope
 from patternmill.planning.items import canonical_json
-from patternmill.runs.retry import RowFilter, choose
+from patternmill.runs.request import RetryRequest
+from patternmill.runs.retry import choose
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
@@ -71,7 +72,7 @@ def test_status_explain_and_retry_answer(run: BegunRun) -> None:
     assert [event.what for event in story.events][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
     record = find_run(run.ledger, "latest")
-    chosen = choose(run.ledger, record, RowFilter())
+    chosen = choose(run.ledger, record, RetryRequest())
     assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
 
 
