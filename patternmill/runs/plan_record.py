@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 from patternmill import __version__
@@ -53,30 +50,14 @@ def new_record(
         input_encoding=checked.file.encoding,
         studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
         started_at=started,
-        versions={
-            "patternmill": __version__,
-            "python": platform.python_version(),
-            **_library_versions(),
-        },
+        versions={"patternmill": __version__},
         options=_options_on_record(spec, checked),
         prefect_flow_run_id=prefect_flow_run_id,
     )
 
 
-@cache
-def _library_versions() -> dict[str, str]:
-    """Read once: each is a file of metadata to parse."""
-    return {name: version(name) for name in ("prefect", "httpx", "pydantic")}
-
-
 def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "max_in_flight": spec.options.max_in_flight,
-        "attempts": spec.options.attempts,
-        "edition": spec.edition,
-    }
-    if spec.options.currency is not None:
-        options["currency"] = spec.options.currency
+    options: dict[str, Any] = {"edition": spec.edition}
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
     if spec.selection is not None:
@@ -92,16 +73,7 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
 
 def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
     """With the decision that the run rests on, or was refused by."""
-    decision = {
-        "digest": approval.digest,
-        "verdict": approval.verdict.value,
-        "who": approval.who,
-        # On an open-source Prefect server, as on a terminal, a name is whatever was typed.
-        "who_is_verified": False,
-        "note": approval.note,
-        "items": approval.items,
-        "amount": approval.worst,
-    }
+    decision = {"digest": approval.digest, "verdict": approval.verdict.value, "who": approval.who}
     return record.with_options({"approval": decision})
 
 

@@ -21,7 +21,6 @@ import rich._emoji_codes  # noqa: F401
 
 import patternmill.ledger.postgres
 import patternmill.ledger.sqlite  # noqa: F401
-from patternmill.runs import plan_record
 from patternmill.service import client, durations
 from tests.acceptance import plain_import
 
@@ -41,7 +40,6 @@ def main() -> None:
 def _prepare() -> None:
     """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
     durations.Durations()  # has the shares of its lognormals worked out, which it keeps
-    plan_record._library_versions()
     client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
