@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -228,7 +228,7 @@ class Pipeline:
         folder = self.spec.out or self.spec.out_of(RunId("-")).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(dir=folder):
+            with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
             raise ConfigurationError(

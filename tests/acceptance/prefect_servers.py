@@ -99,7 +99,8 @@ def settle_at(server: OwnServer, home: Path) -> None:
 def lay_database(template: Path, home: Path) -> Path:
     """The database where the own server of a home has it."""
     directory = home / "prefect"
-    directory.mkdir(parents=True)
+    for folder in (home, directory):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # With its write-ahead log, in which the server leaves the latest pages as it ends.
     for part in template.glob("prefect.db*"):
         shutil.copy(part, directory)

@@ -167,21 +167,6 @@ def test_amount_of_a_withdrawn_request_returns_to_its_approval(ledger: Ledger, s
     assert list(problems(ledger)) == []
 
 
-def test_refusal_by_another_limit_draws_nothing(ledger: Ledger) -> None:
-    """A refusal has written nothing."""
-    approved(ledger)
-    with pytest.raises(BudgetReached, match="--max-items"):
-        begin(ledger, "a", limits=replace(UNDER, items=0), price=10)
-    assert drawn(ledger) == (0, 0)
-
-
-def test_known_intent_draws_nothing_more(ledger: Ledger) -> None:
-    """A commit repeated after the database was lost finds itself done."""
-    approved(ledger)
-    assert begin(ledger, "a", limits=UNDER, price=10) == begin(ledger, "a", limits=UNDER, price=10)
-    assert drawn(ledger) == (1, 10)
-
-
 def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -> None:
     """Four writers at once, on connections of their own: exactly what was approved is bought."""
     ledgers = [open_ledger() for _ in range(4)]

@@ -560,14 +560,6 @@ def test_answer_to_a_checkout_is_not_kept() -> None:
     assert (found.status, found.body) == (409, None)
 
 
-def test_end_without_an_answer_has_status_0() -> None:
-    """The last exchange of many."""
-    end, script, _ = _create(LOST)
-    assert len(script.sent) > 2
-    assert isinstance(end, Stopped) and end.exchange is not None
-    assert (end.exchange.status, end.exchange.body) == (0, None)
-
-
 def test_failed_job_has_the_poll_that_showed_it() -> None:
     failed = {**JOB, "status": "failed", "error": {"message": "the loom broke"}}
 
