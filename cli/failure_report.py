@@ -87,7 +87,7 @@ def _reported(settings: Settings, report: FeedbackReport, send: Send, yes: bool)
     from patternmill.service.feedback_report import DeliveryState
 
     echo(f"To the operators of {settings.studio_url or 'the embedded studio'}:")
-    echo(json.dumps(report.on_wire(), ensure_ascii=False, indent=2))
+    echo(json.dumps(report, ensure_ascii=False, indent=2))
     echo("Look for personal data in it: the request has what the row asked for.")
     if not yes and not confirmed("Send it?", "Not sent"):
         return EXIT_REFUSED
@@ -97,6 +97,7 @@ def _reported(settings: Settings, report: FeedbackReport, send: Send, yes: bool)
             "This failure was reported before, or may have been: see `patternmill explain`."
         )
     codes = {DeliveryState.SENT: Outcome.COMPLETED, DeliveryState.IN_DOUBT: Outcome.COMPLETED_WITH_FAILURES}
-    outcome = codes.get(delivery.state, Outcome.FAILED)
-    echo(delivery.message, err=outcome is not Outcome.COMPLETED)
+    state, message = delivery
+    outcome = codes.get(state, Outcome.FAILED)
+    echo(message, err=outcome is not Outcome.COMPLETED)
     return EXIT_CODES[outcome]

@@ -124,10 +124,10 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
 
 def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
     """The command that goes on with what did not finish; no run goes on with what waits for a person."""
-    if ending.open.to_decide:
-        yield f"To decide, as no run resends {plural(ending.open.to_decide, 'request')}: patternmill settle --list"
+    if ending.to_decide:
+        yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle --list"
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
-    is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.open.to_decide and not ending.open.resumed
+    is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:
         higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
         yield f"To go on{higher}: {command}"

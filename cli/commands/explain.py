@@ -96,10 +96,11 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
 
 
 def _status_lines(story: Story) -> Iterator[str]:
-    now, retirement = story.now, story.retirement
-    if retirement is not None:
-        by = f" by run {retirement.run_id}" if retirement.run_id else ""
-        yield f"  now:    retired {moment(retirement.at)}{by}: the source no longer has it"
+    now = story.now
+    if story.retired is not None:
+        at, run_id = story.retired
+        by = f" by run {run_id}" if run_id else ""
+        yield f"  now:    retired {moment(at)}{by}: the source no longer has it"
     elif now is not None:
         code = f" ({now.error_code})" if now.error_code else ""
         yield f"  now:    {readable(now.status.value)}{code}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, HeldLease, RunRecord
     from patternmill.ledger.reports.order_report import CheckoutRecord
-    from patternmill.ledger.reports.overview import OpenAttempts, RunInNumbers
+    from patternmill.ledger.reports.overview import OpenAttempts
     from patternmill.ledger.reports.unsettled import Unsettled
     from patternmill.settings import Settings
 
@@ -109,9 +109,9 @@ def status_facts(
     ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
 ) -> dict[str, list[dict[str, Any]]]:
     """Runs, the newest first, and what is open; each filtered as the lines are."""
-    runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
+    runs = ledger.runs(environment=environment, catalog=catalog)[:most]
     return {
-        "runs": [_run_facts(run) for run in runs],
+        "runs": [_run_facts(ledger, run) for run in runs],
         "open": [asdict(one) for one in _matching(catalog, environment, overview.open_attempts(ledger))],
         "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
     }
@@ -132,9 +132,9 @@ def _order_facts(record: CheckoutRecord) -> dict[str, Any]:
     }
 
 
-def _run_facts(run: RunInNumbers) -> dict[str, Any]:
+def _run_facts(ledger: Ledger, record: RunRecord) -> dict[str, Any]:
     """The outcome is null for a run that goes on or has crashed."""
-    record = run.record
+    spent = ledger.spent_by_run(record.run_id)
     return {
         "run_id": record.run_id,
         "catalog": record.catalog,
@@ -142,9 +142,9 @@ def _run_facts(run: RunInNumbers) -> dict[str, Any]:
         "started_at": record.started_at.isoformat(),
         "ended_at": record.ended_at.isoformat() if record.ended_at else None,
         "outcome": record.outcome,
-        **by_kind(run.spent.items),
-        "amount": run.spent.amount,
-        "rows": {status.value: count for status, count in run.rows.items() if count},
+        **by_kind(spent.items),
+        "amount": spent.amount,
+        "rows": {status.value: count for status, count in rows_by_status(ledger, record).items() if count},
     }
 
 
@@ -157,8 +157,8 @@ def status_lines(
     leases = _matching(catalog, environment, ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
-    runs = list(overview.in_numbers(ledger, records[:most]))
-    yield from (line for run in runs for line in _run_block(run, running, now, currency))
+    runs = records[:most]
+    yield from (line for run in runs for line in _run_block(ledger, run, running, now, currency))
     if len(records) != len(runs) or not runs:
         yield f"… and {plural(len(records) - len(runs), 'earlier run')} (--all)" if runs else "No runs."
     yield from _money_lines(ledger, environment, settings)
@@ -193,15 +193,15 @@ def _scope(found: _InCatalog) -> str:
 
 
 def _run_block(
-    run: RunInNumbers, running: Collection[str], now: float, currency: str | None
+    ledger: Ledger, record: RunRecord, running: Collection[str], now: float, currency: str | None
 ) -> Iterator[str]:
-    record, spent = run.record, run.spent
+    spent = ledger.spent_by_run(record.run_id)
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
     took = "?" if ended is None else duration(ended - record.started_at.timestamp())
     yield f"{record.run_id}  {record.outcome or ('running' if is_running else 'crashed')}"
     yield f"  {_scope(record)}, {moment(record.started_at)}, took {took}"
-    yield f"  rows: {counted({status.value: count for status, count in run.rows.items()})}"
+    yield f"  rows: {counted({status.value: count for status, count in rows_by_status(ledger, record).items()})}"
     price = f", for {money(spent.amount, currency)}" if spent.amount else ""
     yield f"  bought: {goods(spent.items)}{price}"
 

@@ -176,14 +176,6 @@ class RunRow:
 
 
 @dataclass(frozen=True)
-class FirstPurchases:
-    """What a run's plan buys when every first attempt succeeds: how many of each stage, for how much each."""
-
-    counts: Mapping[Stage, int] = field(default_factory=dict)
-    prices: Mapping[Stage, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class SpendingLimits:
     """What a run may buy; None is without limit. Amounts are in minor units."""
 
@@ -192,8 +184,10 @@ class SpendingLimits:
     day_amount: int | None = None
     #: Nothing but what this approval covers.
     approval: str | None = None
-    #: What no second attempt may use up.
-    first: FirstPurchases = field(default_factory=FirstPurchases)
+    #: What no second attempt may use up: what the plan buys when every first attempt succeeds.
+    first: Mapping[Stage, int] = field(default_factory=dict)
+    #: Of these, for one of each stage.
+    prices: Mapping[Stage, int] = field(default_factory=dict)
     #: How messages write amounts; limits nothing.
     currency: str | None = field(default=None, compare=False)
 

@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Approval, FirstPurchases, Intent, SpendingLimits
+from patternmill.ledger.records import Approval, Intent, SpendingLimits
 from patternmill.states import Stage, Verdict
 from patternmill.text import goods, money, plural
 
@@ -214,15 +214,6 @@ def spent_of(stage: str, items: int, amount: int) -> Spent:
     return Spent(Counter({Stage(stage): int(items)}), int(amount))
 
 
-@dataclass(frozen=True)
-class _SoFar:
-    """What is spent or reserved: items and minor units of a run, minor units of a day."""
-
-    items: Mapping[Stage, int]
-    run_amount: int
-    day_amount: int
-
-
 class SpendingTable(ApprovalTables):
     """Reservations, by day and run. Amounts are in minor units."""
 
@@ -312,14 +303,14 @@ class SpendingTable(ApprovalTables):
         return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
 
     def _refuse_second(
-        self, run_id: RunId, intent: Intent, limits: SpendingLimits, spent: _SoFar
+        self, run_id: RunId, intent: Intent, limits: SpendingLimits, spent: tuple[Spent, int]
     ) -> BudgetReached | None:
         """What is outstanding is counted only where a limit does not cover the whole plan once more."""
-        if _refusal(intent, limits, spent, limits.first.counts) is None:
+        if _refusal(intent, limits, spent, limits.first) is None:
             return None
         return _refusal(intent, limits, spent, self._outstanding(run_id, intent, limits.first))
 
-    def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
+    def _outstanding(self, run_id: RunId, intent: Intent, first: Mapping[Stage, int]) -> dict[Stage, int]:
         """How many first purchases of a run's plan are still to come, for other items than the intent's.
 
         A failed pattern, or what else a product is built on, makes the purchase of at least one product unnecessary.
@@ -328,9 +319,10 @@ class SpendingTable(ApprovalTables):
         for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
             begun[Stage(stage)] += its_begun
             begun[Stage.PRODUCT] += 0 if Stage(stage) is Stage.PRODUCT else its_lost
-        return {stage: max(0, count - begun[stage]) for stage, count in first.counts.items()}
+        return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
 
-    def _spent(self, run_id: RunId, environment: str, day: str) -> _SoFar:
+    def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, int]:
+        """What is spent or reserved: by a run, and the minor units of a day."""
         of_run = Spent()
         day_amount = 0
         for its_day, its_run, stage, items, amount in self.database.rows(
@@ -342,14 +334,15 @@ class SpendingTable(ApprovalTables):
                 of_run += spent_of(stage, items, amount)
             if its_day == day:
                 day_amount += amount
-        return _SoFar(of_run.items, of_run.amount, day_amount)
+        return of_run, day_amount
 
 
 def _refusal(
-    intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
+    intent: Intent, limits: SpendingLimits, spent: tuple[Spent, int], kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
-    counted = sum(spent.items.values()) + sum(kept.values())
+    of_run, day_amount = spent
+    counted = of_run.items.total() + sum(kept.values())
     if limits.items is not None and counted + 1 > limits.items:
         return BudgetReached(
             f"The limit of {plural(limits.items, 'item')} a run is reached{_kept_for_others(kept)}.",
@@ -357,10 +350,10 @@ def _refusal(
             remedy="Raise --max-items and run the same command again.",
         )
     for amount, most, name, option in (
-        (spent.run_amount, limits.run_amount, "this run", "--budget"),
-        (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
+        (of_run.amount, limits.run_amount, "this run", "--budget"),
+        (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
     ):
-        if most is not None and intent.price and amount + intent.price + _amount(kept, limits.first) > most:
+        if most is not None and intent.price and amount + intent.price + _amount(kept, limits.prices) > most:
             return BudgetReached(
                 f"The budget of {money(most, limits.currency)} for {name} is reached: "
                 f"{money(amount, limits.currency)} is spent or reserved, and the next {intent.stage} costs "
@@ -375,8 +368,8 @@ def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
     return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
 
 
-def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
-    return sum(count * first.prices.get(stage, 0) for stage, count in kept.items())
+def _amount(kept: Mapping[Stage, int], prices: Mapping[Stage, int]) -> int:
+    return sum(count * prices.get(stage, 0) for stage, count in kept.items())
 
 
 def _kept_for_others(kept: Mapping[Stage, int]) -> str:

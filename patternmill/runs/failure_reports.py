@@ -17,7 +17,7 @@ from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.story import Story
 from patternmill.ledger.reports.unsettled import run_of
 from patternmill.runs.lease import is_free
-from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport, feedback_report
+from patternmill.service.feedback_report import Delivery, FeedbackReport, feedback_report
 from patternmill.service.jobs import ON_WIRE
 from patternmill.service.outcomes import FailedExchange
 from patternmill.service.polling import POLL
@@ -102,10 +102,11 @@ def failure_report(
 def operation_report(
     operation: str, text: str, secrets: Collection[str], at: float, **fields: Any
 ) -> FeedbackReport:
-    """A report about an operation; `at`: when it was seen, in Unix seconds. Raises ValueError without a text."""
+    """A report about an operation; `at`: when it was seen, in Unix seconds."""
     own = {"requestId": f"feedback-{uuid.uuid4()}", "text": text, "procedure": operation}
     own["agent"] = f"patternmill/{__version__}"
-    return feedback_report({**own, "reportedAt": datetime.fromtimestamp(at, UTC), **fields}, secrets)
+    own["reportedAt"] = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return feedback_report({**own, **fields}, secrets)
 
 
 async def send_feedback(
@@ -117,19 +118,12 @@ async def send_feedback(
     """
     run = run_of(ledger, request_id)
     assert run is not None, "an attempt is of a run"
-    if not intend_feedback(ledger, run.run_id, request_id, report.requestId):
+    if not intend_feedback(ledger, run.run_id, request_id, report["requestId"]):
         return None
-    delivery = await api.send_feedback(report)
+    delivery = state, message = await api.send_feedback(report)
     with ledger.transaction():
-        ledger.record_event(run.run_id, _EVENTS[delivery.state], request_id, detail=delivery.message)
+        ledger.record_event(run.run_id, FeedbackEvent(f"feedback_{state}"), request_id, detail=message)
     return delivery
-
-
-_EVENTS = {
-    DeliveryState.SENT: FeedbackEvent.SENT,
-    DeliveryState.IN_DOUBT: FeedbackEvent.IN_DOUBT,
-    DeliveryState.NOT_SENT: FeedbackEvent.NOT_SENT,
-}
 
 
 def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any
-from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
+from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.planning.plan import (
     TO_BUY,
     Cost,
@@ -173,7 +173,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
     if approved is not None:
         limits = replace(limits, approval=approved.id)
     if _has_limit(limits):
-        limits = replace(limits, first=FirstPurchases(plan.purchases(), options.prices))
+        limits = replace(limits, first=plan.purchases(), prices=options.prices)
     return replace(spec, options=replace(options, limits=limits))
 
 

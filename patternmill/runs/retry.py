@@ -176,20 +176,20 @@ def cost(rows: Iterable[PresentRow], options: RunOptions) -> tuple[Counter[Stage
     At least, when each next attempt succeeds; at most, when only the last that is allowed does.
     """
     bought, most = Counter[Stage](), Counter[Stage]()
-    for item in {item.key: item for row in rows for item in row.items}.values():
-        last, attempts = item.last, options.attempts
+    attempts = options.attempts
+    for _, stage, last in {item[0]: item for row in rows for item in row.items}.values():
         if last is not None and last.state in _OPEN:
-            most[item.stage] += max(0, attempts - last.attempt)
+            most[stage] += max(0, attempts - last.attempt)
         elif last is None or last.state is not AttemptState.SUCCEEDED:
-            bought[item.stage] += 1
-            most[item.stage] += attempts
+            bought[stage] += 1
+            most[stage] += attempts
     expected, worst = (amount_of(counts, options.prices) for counts in (bought, most))
     return bought, Cost(expected, worst, options.currency)
 
 
 def has_aged(ledger: Ledger, row: PresentRow, limit: timedelta) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
-    open_ones = (one.last for one in row.items if one.last and one.last.state is AttemptState.INTENDED)
+    open_ones = (last for _, _, last in row.items if last and last.state is AttemptState.INTENDED)
     return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in open_ones)
 
 

@@ -17,7 +17,7 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
-from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
+from patternmill.ledger.reports.unsettled import open_requests
 from patternmill.ledger.spending import Spent
 from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan, cost_of
@@ -69,8 +69,9 @@ class RunEnding:
     rows: Mapping[RowStatus, int]
     #: What was reserved for this run's requests, and not released.
     spent: Spent
-    #: Of its catalog, as it ended.
-    open: OpenRequests = NO_OPEN_REQUESTS
+    #: Requests of its catalog without an end: a person decides about them, or its next run resumes them.
+    to_decide: int = 0
+    resumed: int = 0
 
     @property
     def outcome(self) -> Outcome:
@@ -163,12 +164,8 @@ class Run:
             # Where all rows have an end there is nothing to look for.
             is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
             limit = self.engine.options.in_doubt_limit
-            left = (
-                open_requests(ledger, record.environment, record.catalog, limit)
-                if is_open
-                else NO_OPEN_REQUESTS
-            )
-            return RunEnding(record, counts, spent, left)
+            left = open_requests(ledger, record.environment, record.catalog, limit) if is_open else (0, 0)
+            return RunEnding(record, counts, spent, *left)
 
         try:
             ending = await self.writer.run_patiently(close)

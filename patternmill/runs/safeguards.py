@@ -11,7 +11,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
-from patternmill.ledger.reports.run_lookup import AskedService, asked_services
+from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, service_of
 from patternmill.parameters import NEW_LEDGER
 from patternmill.planning.plan import Plan
@@ -47,10 +48,10 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
         return
     asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
     own = next((run for run in asked if run.environment == settings.environment), None)
-    if own is not None and settings.service_at(own.url) == here:
+    if own is not None and settings.service_at(own.studio_url) == here:
         return
     for run in asked:
-        if run.environment != settings.environment and settings.service_at(run.url) == here:
+        if run.environment != settings.environment and settings.service_at(run.studio_url) == here:
             raise other_environment(settings.studio_url, run.environment, settings.environment)
     if own is not None:
         raise _other_service(own, settings.studio_url)
@@ -63,13 +64,14 @@ def refuse_known_other_service(settings: Settings) -> None:
             refuse_other_service(ledger, settings)
 
 
-def _other_service(asked: AskedService, url: str) -> ConfigurationError:
+def _other_service(asked: RunRecord, url: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
+        f"The environment {asked.environment!r} has asked {asked.studio_url} so far (run {asked.run_id}), "
+        f"and {url} is named.",
         code="other_service",
         remedy="Name that address, or the environment of this one (--environment). If it is the same service, which "
         f'has moved, add `formerly` to its profile: {{"url": "{url}", "key": ..., "formerly": '
-        f'["{asked.url}"]}}. Nothing was asked for.',
+        f'["{asked.studio_url}"]}}. Nothing was asked for.',
     )
 
 

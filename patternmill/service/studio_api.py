@@ -254,8 +254,8 @@ class StudioApi:
 
     async def send_feedback(self, report: FeedbackReport) -> Delivery:
         """Send a report, once: sent again after a lost answer it would be there twice."""
-        answer = await self._client.post(FEEDBACK, orjson.dumps(report.on_wire()))
-        return delivery_of(answer, report.requestId)
+        answer = await self._client.post(FEEDBACK, orjson.dumps(report))
+        return delivery_of(answer, report["requestId"])
 
     async def missing(self, operations: Iterable[str]) -> dict[str, str]:
         """Operations that the service lacks, each with how that is known. Makes nothing. Raises ServiceStopped."""

@@ -14,15 +14,6 @@ from patternmill.states import RowStatus, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class PresentItem:
-    """An item with the last attempt at it; None: never begun."""
-
-    key: ItemKey
-    stage: Stage
-    last: Attempt | None
-
-
-@dataclass(frozen=True, slots=True)
 class PresentRow:
     """A row with the last attempts at its items. There are none where the row was refused."""
 
@@ -31,13 +22,13 @@ class PresentRow:
     category_id: str
     product_key: ItemKey | None
     outcome: RowOutcome
-    #: In the order in which they are made.
-    items: tuple[PresentItem, ...]
+    #: In the order in which they are made, each with the last attempt at it; None: never begun.
+    items: tuple[tuple[ItemKey, Stage, Attempt | None], ...]
 
     @property
     def product(self) -> Attempt | None:
         """The last attempt at its product; None: never begun."""
-        return self.items[-1].last if self.items else None
+        return self.items[-1][2] if self.items else None
 
 
 def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
@@ -55,5 +46,5 @@ def _present(row: RunRow, attempts: Attempts, record: RunRecord) -> PresentRow:
         json.loads(row.row).get("category", ""),
         row.product_key,
         RowOutcome(RowStatus.REFUSED) if refused else row_outcome(pattern, product, record.outcome),
-        tuple(PresentItem(key, stage, last_attempt(attempts, key)) for stage, key in row.chain),
+        tuple((key, stage, last_attempt(attempts, key)) for stage, key in row.chain),
     )

@@ -24,14 +24,6 @@ def problems(ledger: Ledger) -> Iterator[str]:
         yield from check(ledger)
 
 
-def _jobs_are_known(ledger: Ledger) -> Iterator[str]:
-    for request_id, state in ledger.database.rows(
-        "SELECT request_id, state FROM attempts WHERE "
-        "(state IN ('accepted', 'succeeded') AND job_id IS NULL) OR (state = 'succeeded' AND result_id IS NULL)"
-    ):
-        yield f"Request {request_id} is {state} without the job or result that this takes."
-
-
 def _jobs_are_of_one_request(ledger: Ledger) -> Iterator[str]:
     for job_id, count in ledger.database.rows(
         "SELECT a.job_id, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
@@ -209,7 +201,6 @@ def _orders_have_checkouts(ledger: Ledger) -> Iterator[str]:
 
 
 CHECKS: dict[str, Check] = {
-    "accepted requests have their jobs": _jobs_are_known,
     "no two requests share a job": _jobs_are_of_one_request,
     "no two contents share a pattern or product": _results_are_of_one_content,
     "a further attempt follows a failed one": _attempts_follow_failures,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
@@ -19,15 +18,6 @@ _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
 
 
 @dataclass(frozen=True)
-class RunInNumbers:
-    """A run with its rows by status (those of an open run as they are now) and what it bought."""
-
-    record: RunRecord
-    rows: Mapping[RowStatus, int]
-    spent: Spent
-
-
-@dataclass(frozen=True)
 class OpenAttempts:
     """Attempts of one catalog and stage that are in the same open state. `oldest` is in Unix seconds."""
 
@@ -37,11 +27,6 @@ class OpenAttempts:
     state: AttemptState
     count: int
     oldest: float
-
-
-def in_numbers(ledger: Ledger, records: Iterable[RunRecord]) -> Iterator[RunInNumbers]:
-    for record in records:
-        yield RunInNumbers(record, rows_by_status(ledger, record), ledger.spent_by_run(record.run_id))
 
 
 def rows_by_status(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:

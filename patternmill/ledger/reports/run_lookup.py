@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
@@ -99,16 +98,7 @@ def had_lease(run: RunRecord) -> bool:
     return run.outcome is not Outcome.SKIPPED_OVERLAP
 
 
-@dataclass(frozen=True)
-class AskedService:
-    """A run that asked a service for something, which may have been made there."""
-
-    run_id: str
-    environment: str
-    url: str
-
-
-def asked_services(ledger: Ledger) -> list[AskedService]:
+def asked_services(ledger: Ledger) -> list[RunRecord]:
     """The runs that asked a service for anything that it did not refuse, the newest first; not the embedded studio's.
 
     A run whose every request was refused, or never left, does not show where the products of its environment are.
@@ -120,11 +110,7 @@ def asked_services(ledger: Ledger) -> list[AskedService]:
             "AND a.state NOT IN ('withdrawn', 'rejected'))"
         )
     }
-    return [
-        AskedService(run.run_id, run.environment, run.studio_url)
-        for run in ledger.runs()
-        if run.studio_url and run.run_id in asked
-    ]
+    return [run for run in ledger.runs() if run.studio_url and run.run_id in asked]
 
 
 def _named(names: list[str]) -> str:

@@ -66,14 +66,6 @@ class StoryEvent:
 
 
 @dataclass(frozen=True)
-class Retirement:
-    """When the source had the sku no longer (Unix seconds), and which run found that."""
-
-    at: float
-    run_id: str | None
-
-
-@dataclass(frozen=True)
 class Story:
     """Everything known of one sku in one catalog; or of a pattern, and then `sku` is None."""
 
@@ -89,7 +81,8 @@ class Story:
     checkouts: tuple[CheckoutRecord, ...] = ()
     #: What people corrected in its row, the oldest first; what has ended too.
     corrections: tuple[Correction, ...] = ()
-    retirement: Retirement | None = None
+    #: When the source had the sku no longer (Unix seconds), and which run found that.
+    retired: tuple[float, str | None] | None = None
 
     @property
     def now(self) -> RowOutcome | None:
@@ -177,11 +170,11 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
         for one in ledger.corrections(environment, catalog, ended=True)
         if sku_key(one.sku) == sku_key(sku)
     )
-    retirement = _retirement(ledger, environment, catalog, sku)
-    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, corrections, retirement)
+    retired = _retired(ledger, environment, catalog, sku)
+    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, corrections, retired)
 
 
-def _retirement(ledger: Ledger, environment: str, catalog: str, sku: str) -> Retirement | None:
+def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[float, str | None] | None:
     where = {"environment": environment, "catalog": catalog, "sku": sku}
     found = ledger.database.rows(
         "SELECT retired_at FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
@@ -194,7 +187,7 @@ def _retirement(ledger: Ledger, environment: str, catalog: str, sku: str) -> Ret
         "ORDER BY coalesce(r.number, 0) DESC, r.started_at DESC LIMIT 1",
         where,
     )
-    return Retirement(found[0][0], runs[0][0] if runs else None) if found else None
+    return (found[0][0], runs[0][0] if runs else None) if found else None
 
 
 def _checkouts_of(ledger: Ledger, items: Iterable[ItemStory]) -> tuple[CheckoutRecord, ...]:

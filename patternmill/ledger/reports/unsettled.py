@@ -36,24 +36,14 @@ def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
     return [item for item in _open_or_held(ledger) if is_for_a_person(ledger, item, limit)]
 
 
-@dataclass(frozen=True)
-class OpenRequests:
-    """Requests of one catalog without an end: `to_decide` by a person, and `resumed` by its next run."""
-
-    to_decide: int = 0
-    resumed: int = 0
-
-
-NO_OPEN_REQUESTS = OpenRequests()
-
-
-def open_requests(ledger: Ledger, environment: str, catalog: str, limit: timedelta) -> OpenRequests:
+def open_requests(ledger: Ledger, environment: str, catalog: str, limit: timedelta) -> tuple[int, int]:
+    """How many requests of one catalog without an end a person decides about, and its next run resumes."""
     found = [
         is_for_a_person(ledger, item, limit)
         for item in _open_or_held(ledger)
         if (item.environment, item.catalog) == (environment, catalog)
     ]
-    return OpenRequests(sum(found), len(found) - sum(found))
+    return sum(found), len(found) - sum(found)
 
 
 def in_doubt(ledger: Ledger, limit: timedelta) -> list[Unsettled]:

@@ -12,7 +12,7 @@ import pytest
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import FirstPurchases, SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of
@@ -153,16 +153,15 @@ def test_second_attempt_counts_against_the_limit(ledger: Ledger) -> None:
 
 
 PRICES = {Stage.PATTERN: 40, Stage.PRODUCT: 10}
-ONE_OF_EACH = FirstPurchases({Stage.PATTERN: 1, Stage.PRODUCT: 1}, PRICES)
-FIRST = FirstPurchases({Stage.PATTERN: 3, Stage.PRODUCT: 3}, PRICES)
+FIRST = SpendingLimits(first={Stage.PATTERN: 3, Stage.PRODUCT: 3}, prices=PRICES)
 
 
 @pytest.mark.parametrize(
     ("enough", "short"),
     [
-        (SpendingLimits(run_amount=190, first=FIRST), SpendingLimits(run_amount=189, first=FIRST)),
-        (SpendingLimits(day_amount=190, first=FIRST), SpendingLimits(day_amount=189, first=FIRST)),
-        (SpendingLimits(items=7, first=FIRST), SpendingLimits(items=6, first=FIRST)),
+        (replace(FIRST, run_amount=190), replace(FIRST, run_amount=189)),
+        (replace(FIRST, day_amount=190), replace(FIRST, day_amount=189)),
+        (replace(FIRST, items=7), replace(FIRST, items=6)),
     ],
 )
 def test_second_attempt_leaves_the_planned_money(
@@ -186,7 +185,7 @@ def test_second_attempt_leaves_the_planned_money(
 
 def test_money_of_a_lost_patterns_product_is_free(ledger: Ledger) -> None:
     """Held, rejected or failed for good: what its product would have cost can buy a second attempt."""
-    limits = SpendingLimits(run_amount=160, first=replace(FIRST, prices=PRICES | {Stage.PATTERN: 10}))
+    limits = replace(FIRST, run_amount=160, prices=PRICES | {Stage.PATTERN: 10})
     for name in "abc":
         begin(ledger, name, limits=limits, price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -200,10 +199,7 @@ def test_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> N
     """The plan includes it."""
     begin(ledger, "a", price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    limits = SpendingLimits(
-        run_amount=50,
-        first=ONE_OF_EACH,
-    )
+    limits = replace(FIRST, run_amount=50, first={Stage.PATTERN: 1, Stage.PRODUCT: 1})
     begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
 

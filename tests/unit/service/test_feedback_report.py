@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -18,16 +17,15 @@ from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
 LEAST = {"requestId": "f", "text": "t"}
 #: The bounds of the interface: field, longest.
-BOUNDS = [("text", 4000), ("procedure", 200), ("agent", 100), ("userAgent", 500)]
+BOUNDS = [("text", 4000), ("procedure", 200)]
 
 
 def made(**fields: Any) -> dict[str, Any]:
-    return feedback_report({**LEAST, **fields}, ()).on_wire()
+    return feedback_report({**LEAST, **fields}, ())
 
 
 def with_text(field: str, text: str) -> str:
-    wire = made(request={"userAgent": text}) if field == "userAgent" else made(**{field: text})
-    found = wire["request"]["userAgent"] if field == "userAgent" else wire[field]
+    found = made(**{field: text})[field]
     assert isinstance(found, str)
     return found
 
@@ -50,28 +48,6 @@ def test_texts_are_cut_at_their_bounds(field: str, most: int, letter: str) -> No
         assert found.removesuffix(CUT) == letter * len(found.removesuffix(CUT))
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"text": ""},
-        {"requestId": ""},
-        {"requestId": "r" * 129},
-        {"procedure": ""},
-        {"agent": ""},
-        {"response": {"status": -1}},
-        {"response": {"status": 600}},
-        {"response": {"status": 1.5}},
-        {"response": {"durationMs": -0.1}},
-        {"response": {"durationMs": float("nan")}},
-        {"reportedAt": datetime(2026, 1, 1)},  # noqa: DTZ001
-        {"unknown": 1},
-    ],
-)
-def test_what_cannot_be_cut_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        made(**fields)
-
-
 def test_only_what_is_known_is_sent() -> None:
     """A null that was received is known."""
     assert made() == LEAST
@@ -80,7 +56,7 @@ def test_only_what_is_known_is_sent() -> None:
         request={"body": {"prompt": None, "tags": []}, "userAgent": ""},
         response={"status": 0, "body": [None, {"a": None}], "durationMs": 0},
         agent="a",
-        reportedAt=datetime(2026, 1, 31, 12, 30, tzinfo=UTC),
+        reportedAt="2026-01-31T12:30:00Z",
     )
     assert whole == LEAST | {
         "procedure": "patterns/create",
@@ -95,7 +71,7 @@ def test_secrets_are_removed_before_texts_are_cut() -> None:
     """So that no part of one is left at the end."""
     secret = "sk_live_0123456789abcdefghij"
     report = feedback_report({**LEAST, "text": "x" * 3975 + " " + secret, "agent": secret}, {secret})
-    assert "sk_live" not in orjson.dumps(report.on_wire()).decode()
+    assert "sk_live" not in orjson.dumps(report).decode()
 
 
 def answered(status: int, body: Any = None, **more: Any) -> Answer:
@@ -127,6 +103,6 @@ def answered(status: int, body: Any = None, **more: Any) -> Answer:
     ],
 )
 def test_meaning_of_each_answer(answer: Answer, state: DeliveryState) -> None:
-    found = delivery_of(answer, "r-1")
-    assert found.state is state
-    assert found.message.endswith((".", ")."))
+    found, message = delivery_of(answer, "r-1")
+    assert found is state
+    assert message.endswith((".", ")."))

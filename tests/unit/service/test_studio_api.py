@@ -581,8 +581,8 @@ def test_feedback_is_sent_once(answer: Answer) -> None:
     async def main() -> None:
         script = Script({"feedback/create": [answer]})
         async with _api(script) as api:
-            delivery = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
-        assert delivery.state is not DeliveryState.SENT
+            state, _ = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
+        assert state is not DeliveryState.SENT
         assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']
 
     virtual.run(main())
