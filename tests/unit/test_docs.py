@@ -136,8 +136,8 @@ def test_every_named_test_file_exists(page: Path) -> None:
 
 
 def test_readme_is_short() -> None:
-    """Under 250 lines."""
-    assert len(README.read_text(encoding="utf-8").splitlines()) < 250
+    """At most 900 words."""
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
 
 
 def test_each_decision_is_short_and_complete() -> None:
@@ -166,9 +166,7 @@ def test_operations_page_explains_every_state() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    """In the README and in the operations page, next to its outcome."""
-    readme = README.read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.M)} == {*EXIT_CODES.values(), 2}
+    """In the operations page, next to its outcome."""
     for outcome, code in EXIT_CODES.items():
         assert f"| `{outcome}` | {code} |" in OPERATIONS.read_text(encoding="utf-8")
 
