@@ -1,4 +1,4 @@
-"""Twelve files as spreadsheets and shops write them: how many rounds of mistakes it takes until each is right.
+"""Ten files as spreadsheets and shops write them: how many rounds of mistakes it takes until each is right.
 
 A round is one command that ends with something to correct. The person who is played here corrects all that was named,
 and nothing else: with the answers of `check --fix`, and by hand in the copy.
@@ -45,8 +45,6 @@ class RealSheet:
     name: str
     about: str
     content: bytes
-    #: Of the version before this feature, by the same rules; None: it noticed nothing, and bought it.
-    before: int | None
     #: What is meant by a wrong word, where that is not what is suggested.
     meant: Mapping[str, str] = field(default_factory=dict)
     #: What is right in a row, by the row's number and column; written by hand when a problem there is named.
@@ -141,31 +139,27 @@ def _exported_sheets() -> Iterator[RealSheet]:
         "herbst.csv",
         "German Excel: semicolons, cp1252, a title line, other names of columns",
         delimited([("Herbst 2026", *[""] * 5), OTHER, *GOOD], ";", "cp1252"),
-        before=5,
         encoding="cp1252",
     )
     yield RealSheet(
         "autumn.xlsx",
         "Excel workbook: title, dates, a sku that became one",
         _workbook(),
-        before=2,
         corrections={(6, "sku"): "1-2"},
     )
     yield RealSheet(
         "sheets.csv",
         "Google Sheets: `Prompt text`, `Product type`, `Size`",
         delimited([OTHER, *GOOD]),
-        before=2,
     )
     yield RealSheet(
         "unicode.txt",
         "Excel's Unicode text: UTF-16, tabs",
         delimited([OTHER, *GOOD], "\t", "utf-16"),
-        before=3,
     )
-    yield RealSheet("winter.ods", "LibreOffice", _open_document(), before=3)
+    yield RealSheet("winter.ods", "LibreOffice", _open_document())
     lines = (json.dumps(dict(zip(OWN, row, strict=True)), ensure_ascii=False) for row in GOOD)
-    yield RealSheet("rows.jsonl", "JSON lines of a script", "\n".join(lines).encode(), before=1)
+    yield RealSheet("rows.jsonl", "JSON lines of a script", "\n".join(lines).encode())
 
 
 def _faulty_sheets() -> Iterator[RealSheet]:
@@ -174,7 +168,6 @@ def _faulty_sheets() -> Iterator[RealSheet]:
         "mixed.csv",
         "eight rows with mixed mistakes, most below an unknown category",
         delimited([OWN, *_MIXED]),
-        before=2,
         meant={
             "Pillow": "Cushion",
             "45x45": "40x40",
@@ -184,19 +177,17 @@ def _faulty_sheets() -> Iterator[RealSheet]:
         },
         corrections={(5, "prompt"): "ferns", (9, "sku"): "M-8"},
     )
-    yield RealSheet("ikat.csv", "five spellings of one prompt", delimited([OWN, *_IKAT]), before=None)
+    yield RealSheet("ikat.csv", "five spellings of one prompt", delimited([OWN, *_IKAT]))
     yield RealSheet(
         "slips.csv",
         "`#REF!`, `1.23E+05`, `TBD`, `#NV`",
         delimited([OWN, *_SLIPS]),
-        before=None,
         corrections={(2, "sku"): "S-1", (3, "sku"): "123456", (4, "prompt"): "ferns", (5, "prompt"): "reeds"},
     )
     yield RealSheet(
         "edits.csv",
         "edits that nobody sees: no-break space, smart quote",
         delimited([OWN, *_EDITS]),
-        before=None,
     )
 
 
@@ -277,12 +268,11 @@ def _simulated_answers(sheet: RealSheet) -> Iterator[None]:
 def _print_table(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
-    lines = ["| file | what it is | before | now |", "|---|---|---|---|"]
+    lines = ["| file | what it is | rounds |", "|---|---|---|"]
     for sheet in real_sheets():
         with redirect_stdout(io.StringIO()):
             count = rounds(sheet, Path())
-        before = "not noticed" if sheet.before is None else str(sheet.before)
-        lines.append(f"| `{sheet.name}` | {sheet.about} | {before} | {count} |")
+        lines.append(f"| `{sheet.name}` | {sheet.about} | {count} |")
     print("\n".join(lines))
 
 
