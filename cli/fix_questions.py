@@ -12,7 +12,7 @@ import click
 from cli.terminal import echo, echo_lines
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
-from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Fixed, Question, column_names, fixed
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
@@ -51,12 +51,12 @@ def fix(sheet: SheetToFix, checked: CheckedCatalog, checks: Checks, *, asking: b
     begun = column_names(checked.file) if sheet.is_unconfirmed else NO_EDITS
     for index, name in begun.header.items():
         echo(f"  column {shown(checked.file.header[index])} -> {shown(name)}")
-    found = fixed(checked, checks.check, Asker() if asking else certain_answer, begun)
-    if not found.edits:
+    edits, _ = fixed(checked, checks.check, Asker() if asking else certain_answer, begun)
+    if not edits:
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
-    place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
-    echo(f"\n{_counted(found)} in a copy, {place}")
+    place, copy = _written(sheet, _with_columns(edits, checked.file, sheet.file))
+    echo(f"\n{_counted(edits)} in a copy, {place}")
     if place.suffix != sheet.source.suffix and sheet.file.faults:
         echo(
             f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."
@@ -89,14 +89,12 @@ def _written(sheet: SheetToFix, edits: Edits) -> tuple[Path, CatalogFile]:
         ) from None
 
 
-def _counted(found: Fixed) -> str:
-    """`4 cells in 3 rows and 1 column name corrected, 2 rows left out`."""
-    left = {line for question, _ in found.answered if question.code in OF_A_ROW for line in question.lines}
-    cells = [line for line, _ in found.edits.cells if line not in left]
-    parts = [f"{plural(len(cells), 'cell')} in {plural(len(set(cells)), 'row')}"] if cells else []
-    parts += [plural(len(found.edits.header), "column name")] if found.edits.header else []
-    corrected = [f"{' and '.join(parts)} corrected"] if parts else []
-    return ", ".join([*corrected, *([f"{plural(len(left), 'row')} left out"] if left else [])])
+def _counted(edits: Edits) -> str:
+    """`4 cells in 3 rows and 1 column name corrected`."""
+    lines = [line for line, _ in edits.cells]
+    parts = [f"{plural(len(lines), 'cell')} in {plural(len(set(lines)), 'row')}"] if lines else []
+    parts += [plural(len(edits.header), "column name")] if edits.header else []
+    return f"{' and '.join(parts)} corrected"
 
 
 def certain_answer(question: Question) -> str | None:
@@ -104,7 +102,7 @@ def certain_answer(question: Question) -> str | None:
     if not question.is_certain:
         return None
     echo(f"  {_where(question)}: {_change(question)}")
-    return NOTHING if question.code in OF_A_ROW else question.suggestion
+    return question.suggestion
 
 
 class Asker:
@@ -155,12 +153,10 @@ class Asker:
         return self._other(question, _answered("A name or number; Enter leaves it as it is", ""))
 
     def _emptied(self, question: Question) -> str | None:
-        """Yes or no; no is what Enter says, unless the row is none anyway."""
-        is_row = question.code in OF_A_ROW
-        asked = f"Leave {_them(question)} out? [Y/n" if is_row else f"Empty {_cells(question)}? [y/N"
-        prompt = f"{_where(question)}: {_fault(question)}. {asked}/skip]"
+        """Yes or no; no is what Enter says."""
+        prompt = f"{_where(question)}: {_fault(question)}. Empty {_cells(question)}? [y/N/skip]"
         while True:
-            text = _answered(prompt, "y" if is_row else "n").casefold()
+            text = _answered(prompt, "n").casefold()
             if text in ("y", "yes"):
                 return NOTHING
             if text in (*_LEFT, *_SKIPPED):
@@ -191,8 +187,6 @@ def _where(question: Question) -> str:
 
 def _change(question: Question) -> str:
     value, suggestion = question.first.value or "", question.suggestion or ""
-    if question.code in OF_A_ROW:
-        return f"{_fault(question)}, left out"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} is missing, and only {shown(suggestion)} is offered: fill it in"
     if question.code in (RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION):
@@ -207,8 +201,6 @@ def _change(question: Question) -> str:
 
 def _fault(question: Question) -> str:
     value = question.first.value or ""
-    if question.code is RowCode.REPEATED_HEADER:
-        return "the header once more"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} has to be chosen"
     if question.code is RowCode.EMPTY_CATEGORY:
@@ -220,10 +212,6 @@ def _fault(question: Question) -> str:
 
 def _cells(question: Question) -> str:
     return "its cell" if len(question.lines) == 1 else "its cells"
-
-
-def _them(question: Question) -> str:
-    return "it" if len(question.lines) == 1 else "them"
 
 
 def _numbered(choices: tuple[str, ...]) -> str:

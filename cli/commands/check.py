@@ -157,16 +157,13 @@ def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
 
 def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:
     from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.fixes import OF_A_ROW
     from patternmill.catalog.lint import lint_lines
 
     echo_lines(report_lines(checked, limit=None if everything else 40))
     echo_lines(("", *lint_lines(lint)) if lint else ())
-    if any(problem.suggestion or problem.code in OF_A_ROW for problem in checked.problems):
+    if any(problem.suggestion for problem in checked.problems):
         echo("")
-        echo(
-            "`patternmill check --fix` with the same file asks about such words and rows, and corrects a copy."
-        )
+        echo("`patternmill check --fix` with the same file asks about such words, and corrects a copy.")
     if unconfirmed is not None:
         echo(f"\n{unconfirmed}")
 

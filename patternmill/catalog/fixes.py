@@ -6,21 +6,18 @@ import difflib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.offer import Category, Nearest, offer_key, suggestion_key
+from patternmill.catalog.offer import offer_key, suggestion_key
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import OPTION_PREFIX, header_key, is_blank, read_columns, tidy
-from patternmill.catalog.selections import WrittenSelection, read_choices, resolve
 
 #: How alike two spellings of one word are: `Cusion` and `Cushion` are, `cotton` and `organic cotton` are not.
 _ALIKE = 0.83
-#: Rows of an unknown category that are compared with what the categories offer.
-_MOST_COMPARED = 200
 #: Each cell has a text of its own, and its own correction; they are one question.
 _OF_EACH_CELL = frozenset({RowCode.UNSAFE_CHARACTERS})
 #: What is replaced by another text, of those that are offered.
@@ -34,8 +31,6 @@ _OF_A_CHOICE = frozenset(
         RowCode.MISSING_OPTION,
     }
 )
-#: The whole row is none of the catalog's: its cells are emptied.
-OF_A_ROW = frozenset({RowCode.REPEATED_HEADER})
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
 #: What is wrong with options cannot be judged where these are wrong.
@@ -51,7 +46,7 @@ _BEFORE_OPTIONS = frozenset(
 _OF_AN_OPTION = frozenset(
     {RowCode.UNKNOWN_OPTION, RowCode.UNKNOWN_VALUE, RowCode.MISSING_OPTION, RowCode.OPTION_COLUMN}
 )
-#: Answers an unknown option, and a row that is none: its cells are emptied.
+#: Answers an unknown option: its cells are emptied.
 NOTHING = ""
 
 Key = tuple[RowCode, str | None, str, tuple[str, ...]]
@@ -90,8 +85,6 @@ class Question:
 
     file: CatalogFile = field(repr=False)
     problems: tuple[Problem, ...] = field(repr=False)
-    #: Of an unknown category: the only one that has the options of all its rows.
-    fitting: str | None = None
 
     @property
     def first(self) -> Problem:
@@ -113,7 +106,7 @@ class Question:
     def suggestion(self) -> str | None:
         """What is to be written instead: of a column, its new name; None where nothing is near."""
         if self.code is not RowCode.UNKNOWN_OPTION:
-            return self.first.suggestion or self.fitting
+            return self.first.suggestion
         return (
             f"{OPTION_PREFIX}{self.first.suggestion}" if self.first.suggestion and self._is_free() else None
         )
@@ -121,8 +114,6 @@ class Question:
     @cached_property
     def choices(self) -> tuple[str, ...]:
         """What can be answered; empty: nothing but the suggestion."""
-        if self.code in OF_A_ROW:
-            return (NOTHING,)
         if self.code is RowCode.OPTION_COLUMN:
             return tuple(filter(None, (self.suggestion, f"note:{(self.first.value or '').strip()}")))
         if self.code is RowCode.UNKNOWN_OPTION:
@@ -132,8 +123,6 @@ class Question:
     @property
     def is_certain(self) -> bool:
         """Nothing else can be meant by what is written there."""
-        if self.code in OF_A_ROW:
-            return True
         if self.suggestion is None:
             return False
         if self.code in _OF_EACH_CELL or self.code is RowCode.MISSING_OPTION:
@@ -157,8 +146,6 @@ class Question:
         if self.code is RowCode.MISSING_OPTION and file.columns.selections is None:
             return self._filled_in(answer, file)
         cells = _cells_of(file, self.lines)
-        if self.code in OF_A_ROW:
-            return Edits(cells={(line, i): NOTHING for line in self.lines for i in range(len(cells[line]))})
         changed = {}
         for problem in self.problems:
             index = self._column(problem)
@@ -222,40 +209,8 @@ def questions(checked: CheckedCatalog) -> list[Question]:
     for problem in filter(_can_be_corrected, checked.problems):
         if problem.line not in undecided or problem.code not in _OF_AN_OPTION:
             groups[_key(problem)].append(problem)
-    found = [
-        Question(checked.file, tuple(problems), _fitting_category(checked, problems))
-        for problems in groups.values()
-    ]
+    found = [Question(checked.file, tuple(problems)) for problems in groups.values()]
     return sorted((one for one in found if one.choices or one.suggestion), key=lambda one: -len(one.lines))
-
-
-def _fitting_category(checked: CheckedCatalog, problems: Sequence[Problem]) -> str | None:
-    """The one category that has all options which these rows choose; None: no one, several, or nothing is chosen."""
-    offer, file = checked.offer, checked.file
-    if offer is None or problems[0].code is not RowCode.UNKNOWN_CATEGORY or problems[0].suggestion:
-        return None
-    rows = _cells_of(file, [problem.line for problem in problems[:_MOST_COMPARED]]).values()
-    if any(len(cells) < len(file.header) for cells in rows):
-        return None
-    chosen = {read_choices(cells, file.columns, file.header)[0] for cells in rows}
-    if not all(chosen):
-        return None
-    fitting = [one for one in offer.categories or () if all(_fits(choices, one) for choices in chosen)]
-    return fitting[0].name if len(fitting) == 1 else None
-
-
-def _fits(choices: Iterable[WrittenSelection], category: Category) -> bool:
-    return category.checkable and not resolve(choices, category, Nearest(0))[1]
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A sheet after the answers: its edits, and what was found in it then."""
-
-    edits: Edits
-    checked: CheckedCatalog
-    #: With their answers.
-    answered: tuple[tuple[Question, str], ...] = ()
 
 
 def fixed(
@@ -263,16 +218,16 @@ def fixed(
     check: Callable[[CatalogFile], CheckedCatalog],
     answer: Callable[[Question], str | None],
     begun: Edits = NO_EDITS,
-) -> Fixed:
-    """Ask what can be corrected, correct it, check again and ask on, until there is nothing new to ask.
+) -> tuple[Edits, CheckedCatalog]:
+    """The edits of a person who is asked until there is nothing new to ask, and what is found with them.
 
     `answer` gives None for what is to stay as it is. A question is asked once. `begun`: what is corrected already.
     """
     answers: dict[Key, str | None] = {}
     seen: set[tuple[Key, int]] = set()
-    found = Fixed(begun, check(with_edits(checked.file, begun)) if begun else checked)
-    while new := list(_unseen(found.checked, seen)):
-        edits, answered, file = found.edits, list(found.answered), found.checked.file
+    edits, found = begun, check(with_edits(checked.file, begun)) if begun else checked
+    while new := list(_unseen(found, seen)):
+        file = found.file
         for question in new:
             # The same word in rows that another mistake hid until now is not asked about again.
             if question.key not in answers:
@@ -281,10 +236,9 @@ def fixed(
             if text is not None:
                 more = question.edits(text, file)
                 edits, file = edits.with_more(more), with_edits(file, more)
-                answered.append((question, text))
-        if len(answered) > len(found.answered):
-            found = Fixed(edits, check(file), tuple(answered))
-    return found
+        if file is not found.file:
+            found = check(file)
+    return edits, found
 
 
 def _unseen(checked: CheckedCatalog, seen: set[tuple[Key, int]]) -> Iterator[Question]:
@@ -306,14 +260,7 @@ def with_edits(file: CatalogFile, edits: Edits) -> CatalogFile:
     more = ("",) * (width - len(file.header))
     records = tuple(_edited(one, by_line.get(one.line, {}), len(file.header), more) for one in file.records)
     columns = read_columns(file.mapping.applied(header), file.name)
-    emptied = {one.line for one in records if one.line in by_line and not any(map(str.strip, one.cells))}
-    return replace(
-        file,
-        header=header,
-        columns=columns,
-        records=tuple(one for one in records if one.line not in emptied),
-        blank_rows=file.blank_rows + len(emptied),
-    )
+    return replace(file, header=header, columns=columns, records=records)
 
 
 def _edited(record: Record, texts: Mapping[int, str], width: int, more: tuple[str, ...]) -> Record:
@@ -334,7 +281,7 @@ def _can_be_corrected(problem: Problem) -> bool:
         return False
     if problem.code in _OF_EACH_CELL:
         return problem.suggestion is not None and not _names_option(problem)
-    return problem.code in _OF_A_CHOICE | _OF_A_HEADER | OF_A_ROW
+    return problem.code in _OF_A_CHOICE | _OF_A_HEADER
 
 
 def _names_option(problem: Problem) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,13 +10,10 @@ from typing import Any
 
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row, header_key
+from patternmill.catalog.rows import Row
 from patternmill.catalog.slips import is_doubtful
 from patternmill.text import money, more, plural, shown
 
-#: The column in which `ok` leaves a row out.
-SILENCED_BY = "note:lint"
-_OK = re.compile(r"\bok(?:ay)?\b", re.IGNORECASE)
 _MOST_SPELLINGS = 5
 _MOST_FINDINGS = 10
 #: What a program leaves of a character that it could not read.
@@ -55,7 +51,6 @@ class Lint:
     lines: tuple[int, ...] = ()
     #: That would not be bought.
     patterns: int = 0
-    is_spelling: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As `check --json` has it."""
@@ -73,10 +68,7 @@ def find_lint(
     buys: Callable[[Row], bool] = lambda row: True,
 ) -> tuple[Lint, ...]:
     """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none."""
-    column = _silencing_column(checked)
-    rows = (
-        [row for row in checked.rows if not _is_silenced(row, column)] if column is not None else checked.rows
-    )
+    rows = checked.rows
     found = [*_spellings(rows, price, buys), *_placeholders(rows, price, buys), *_garbled(rows, buys)]
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
@@ -90,34 +82,15 @@ def lint_lines(found: Sequence[Lint]) -> Iterator[str]:
         yield f"  {one.message}"
         yield f"    {one.advice}"
     yield from more(len(found), _MOST_FINDINGS)
-    yield f"  To silence a row: write `ok` into a column `{SILENCED_BY}`."
 
 
 def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
     """The same in a sentence, with counts."""
     if not found:
         return None
-    spelled = sum(one.is_spelling for one in found)
-    parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    rest = len(found) - spelled
-    parts += [f"{rest:,} other" if parts else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
-    return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."
-
-
-def _silencing_column(checked: CheckedCatalog) -> int | None:
-    file = checked.file
-    names = file.mapping.applied(file.header)
-    return next((index for index in file.columns.carried if _is_silencing(names[index])), None)
-
-
-def _is_silencing(header: str) -> bool:
-    return [part.strip() for part in header_key(header).split(":")] == SILENCED_BY.split(":")
-
-
-def _is_silenced(row: Row, column: int) -> bool:
-    return _OK.search(row.cells[column]) is not None
+    return f"Worth a look: {plural(len(found), 'remark')}{saving}; `patternmill check` lists them."
 
 
 def spelling_key(prompt: str) -> bytes:
@@ -158,7 +131,7 @@ def _spellings(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row], b
         lines = tuple(sorted(row.line for same in by_prompt.values() for row in same))
         texts = _named(by_prompt)
         what = f"{len(by_prompt):,} spellings of one prompt, in {_rows(lines)}: {texts}"
-        yield Lint(what, f"Write them alike to save {price.of(saved)}.", lines, saved, is_spelling=True)
+        yield Lint(what, f"Write them alike to save {price.of(saved)}.", lines, saved)
 
 
 def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row], bool]) -> Iterator[Lint]:

@@ -157,6 +157,12 @@ def propose(
     return _ProposalBuilder(header, rows, offer, remembered).proposal()
 
 
+#: How well a column fits (0: not at all), and why.
+_Score = tuple[int, str, Certainty]
+#: Whether it has the option's name, the share of its values that are offered, the option, why.
+_OptionScore = tuple[bool, float, str, str, Certainty]
+
+
 class _ProposalBuilder:
     """The columns of one sheet that are not decided yet, and those that are."""
 
@@ -229,15 +235,15 @@ class _ProposalBuilder:
         """The best column for what every catalog has; a question where two are as good."""
         if target not in missing_columns(self._targets()):
             return
-        scores = [(found, index) for index in self._open() if (found := score(index)).rank > 0]
+        scores = [(*found, index) for index in self._open() if (found := score(index))[0] > 0]
         if not scores:
             return
-        fit = sorted(scores, key=lambda one: (-one[0].rank, one[1]))
-        best, index = fit[0]
-        rivals = [other for found, other in fit[1:] if found.rank == best.rank]
+        fit = sorted(scores, key=lambda one: -one[0])
+        best, why, certainty, index = fit[0]
+        rivals = [other for rank, *_, other in fit[1:] if rank == best]
         for other in rivals:
             self._add(other, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
-        self._add(index, target, best.why, Certainty.QUESTION if rivals else best.certainty)
+        self._add(index, target, why, Certainty.QUESTION if rivals else certainty)
 
     def _score_as_sku(self, index: int) -> _Score:
         named = name_rank("sku", self._header[index])
@@ -247,34 +253,34 @@ class _ProposalBuilder:
         if named > 1:
             sure = named == 3 and (is_unique or not values)
             why = "its name" if is_unique or not values else "some are empty or repeated"
-            return _Score(named * 2 + is_unique, why, _certain_if(sure))
+            return (named * 2 + is_unique, why, _certain_if(sure))
         if named:
-            return _Score(2 + is_unique, "a word in its name", Certainty.LIKELY)
+            return (2 + is_unique, "a word in its name", Certainty.LIKELY)
         looks_like_codes = is_unique and len(values) > 1 and all(map(_CODE.match, values))
-        return _Score(1 if looks_like_codes else 0, "another code in each row", Certainty.QUESTION)
+        return (1 if looks_like_codes else 0, "another code in each row", Certainty.QUESTION)
 
     def _score_as_category(self, index: int) -> _Score:
         named, values = name_rank("category", self._header[index]), self._values[index]
         offered = self._offer.categories if self._offer is not None else None
         if not offered or not values:
-            return _Score(named, "its name", _certain_if(named == 3))
+            return (named, "its name", _certain_if(named == 3))
         assert self._offer is not None, "it has categories"
         fitting = sum(bool(self._offer.find(value)) for value in values)
         counted = f"{fitting} of {len(values)} are categories"
         if fitting >= _MOST_OF * len(values):
-            return _Score(10 + named, counted, _certain_if(named > 1 or fitting == len(values)))
-        return _Score(named, counted, Certainty.LIKELY)
+            return (10 + named, counted, _certain_if(named > 1 or fitting == len(values)))
+        return (named, counted, Certainty.LIKELY)
 
     def _score_as_prompt(self, index: int) -> _Score:
         named, values = name_rank("prompt", self._header[index]), self._values[index]
         is_text = bool(values) and sum(" " in value for value in values) * 2 >= len(values)
         if named == 3:
-            return _Score(8, "its name", Certainty.CERTAIN)
+            return (8, "its name", Certainty.CERTAIN)
         if named:
             why = "its name" if named == 2 else "a word in its name"
-            return _Score(named * 2 + is_text, why, Certainty.LIKELY)
+            return (named * 2 + is_text, why, Certainty.LIKELY)
         is_long = is_text and sum(map(len, values)) >= 15 * len(values)
-        return _Score(1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.QUESTION)
+        return (1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.QUESTION)
 
     def _assign_options(self) -> None:
         options = self._offered_options()
@@ -282,15 +288,15 @@ class _ProposalBuilder:
             ((score, -index) for index in self._open() for score in self._option_scores(index, options)),
             reverse=True,
         )
-        for score, place in scores:
-            index, target = -place, OPTION_PREFIX + score.option
+        for (is_named, _, option, why, certainty), place in scores:
+            index, target = -place, OPTION_PREFIX + option
             if index in self._found:
                 continue
             rival = self._column_of(target)
             if rival is None:
-                self._add(index, target, score.why, score.certainty)
+                self._add(index, target, why, certainty)
                 continue
-            if not score.is_named:
+            if not is_named:
                 continue
             self._add(index, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
             if not is_catalog_column(header_key(rival.header)):
@@ -330,12 +336,12 @@ class _ProposalBuilder:
                 yield _named_score(name, option, share, len(values))
             elif called is not None and 1 > share >= _MOST_OF:
                 fitting = f"{round(share * len(values))} of {len(values)} values are offered"
-                yield _OptionScore(False, share, name, fitting, Certainty.LIKELY)
+                yield (False, share, name, fitting, Certainty.LIKELY)
             elif share == 1 and not set(value_keys) <= ANYWHERE:
-                yield _OptionScore(False, share, name, "its values", Certainty.QUESTION)
+                yield (False, share, name, "its values", Certainty.QUESTION)
         if called is not None and not options:
             why = "the offered options are not known"
-            yield _OptionScore(True, 0.0, called, why, Certainty.LIKELY)
+            yield (True, 0.0, called, why, Certainty.LIKELY)
 
 
 @dataclass(frozen=True)
@@ -359,29 +365,11 @@ class _OfferedOption:
         return sum(key in self.values for key in keys) / len(keys) if self.values and keys else 0.0
 
 
-@dataclass(frozen=True)
-class _Score:
-    """How well a column fits; 0: not at all."""
-
-    rank: int
-    why: str = ""
-    certainty: Certainty = Certainty.CERTAIN
-
-
-@dataclass(frozen=True, order=True)
-class _OptionScore:
-    is_named: bool
-    share: float
-    option: str
-    why: str
-    certainty: Certainty
-
-
 def _named_score(name: str, option: _OfferedOption, share: float, values: int) -> _OptionScore:
     if not values or share == 1 or option.values is None:
-        return _OptionScore(True, share, name, "its name", Certainty.CERTAIN)
+        return (True, share, name, "its name", Certainty.CERTAIN)
     fitting = f"{round(share * values)} of {values} values are offered"
-    return _OptionScore(True, share, name, fitting, _certain_if(share >= _MOST_OF))
+    return (True, share, name, fitting, _certain_if(share >= _MOST_OF))
 
 
 def _certain_if(sure: bool) -> Certainty:

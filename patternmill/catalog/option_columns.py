@@ -1,9 +1,9 @@
-"""Carried columns that look like options, by their names or by what is in them."""
+"""Carried columns that have the names of options."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NOTE_PREFIX
@@ -11,7 +11,7 @@ from patternmill.catalog.column_words import ASIDE
 from patternmill.catalog.offer import Category, Nearest, Option, offer_key
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import OPTION_PREFIX, column_letter, header_key, is_blank, tidy
-from patternmill.catalog.selections import WrittenSelection, offered, read_choices
+from patternmill.catalog.selections import WrittenSelection, offered
 from patternmill.text import plain, shown
 
 #: What options are often called, for where the offer is not known.
@@ -23,26 +23,18 @@ ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", 
 _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
 _CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
 _PLURAL = re.compile(r"(?<=sh)es$|(?<=ch)es$|(?<=x)es$|(?<=[^s])s$")
-#: No option has more values.
-_MOST_VALUES = 500
-
-#: By category ID, and the index of the column.
-_CategoryColumn = tuple[str, int]
 
 
 class OptionColumns:
     """The carried columns of one file, compared with the options of the rows' categories."""
 
-    def __init__(
-        self, file: CatalogFile, category_of: Callable[[str], Category | None], nearest: Nearest
-    ) -> None:
-        self._file, self._category_of, self._nearest = file, category_of, nearest
+    def __init__(self, file: CatalogFile, nearest: Nearest) -> None:
+        self._file, self._nearest = file, nearest
         names = file.mapping.applied(file.header)
         self._carried = [index for index in file.columns.carried if not is_note(names[index])]
         self._names = {index: option_key(file.header[index]) for index in self._carried}
         self._common = [index for index, name in self._names.items() if name in _COMMON]
         self._near = [index for index, name in self._names.items() if name in _NEAR_SELECTIONS]
-        self._by_values = self._found_by_values()
         #: By category ID: the columns that look like options of it, and like which.
         self._by_category: dict[str, Mapping[int, tuple[Option, ...]]] = {}
 
@@ -80,11 +72,8 @@ class OptionColumns:
 
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
         if category.id not in self._by_category:
-            both = {
-                index: (*_named(category, name), *self._by_values.get((category.id, index), ()))
-                for index, name in self._names.items()
-            }
-            self._by_category[category.id] = {index: options for index, options in both.items() if options}
+            named = {index: _named(category, name) for index, name in self._names.items()}
+            self._by_category[category.id] = {index: options for index, options in named.items() if options}
         return self._by_category[category.id]
 
     def _misplaced(self, index: int, cell: str, category: Category, option: Option) -> Finding:
@@ -146,55 +135,10 @@ class OptionColumns:
                 return self._file.header[column.index]
         return None
 
-    def _found_by_values(self) -> dict[_CategoryColumn, tuple[Option, ...]]:
-        """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
-        categories: dict[str, Category] = {}
-        values: dict[_CategoryColumn, set[str]] = {}
-        for cells, category in self._rows():
-            categories[category.id] = category
-            for index in self._carried:
-                known = values.setdefault((category.id, index), set())
-                if len(known) <= _MOST_VALUES and not is_blank(cells[index]):
-                    known.add(cells[index])
-        found = {place: _options_with(categories[place[0]], known) for place, known in values.items()}
-        chosen = self._chosen_by_any_row({category for (category, _), options in found.items() if options})
-        return {
-            place: tuple(option for option in options if option.name not in chosen[place[0]])
-            for place, options in found.items()
-            if options
-        }
-
-    def _chosen_by_any_row(self, category_ids: set[str]) -> dict[str, frozenset[str]]:
-        chosen = dict.fromkeys(category_ids, frozenset[str]())
-        for cells, category in self._rows() if category_ids else ():
-            if category.id in category_ids:
-                choices, _ = read_choices(cells, self._file.columns, self._file.header)
-                chosen[category.id] |= _chosen(choices, category)
-        return chosen
-
-    def _rows(self) -> Iterator[tuple[tuple[str, ...], Category]]:
-        """The cells of the rows whose category has known options."""
-        width, index = len(self._file.header), self._file.columns.category
-        for record in self._file.records if self._carried else ():
-            category = self._category_of(record.cells[index]) if len(record.cells) == width else None
-            if category is not None and category.options is not None:
-                yield record.cells, category
-
 
 def is_note(header: str) -> bool:
     before, colon, _ = header_key(header).partition(":")
     return bool(colon) and before.rstrip() == NOTE_PREFIX[:-1]
-
-
-def _options_with(category: Category, cells: set[str]) -> tuple[Option, ...]:
-    """The options that offer each of these cells as a value."""
-    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= ANYWHERE:
-        return ()
-    return tuple(
-        option
-        for option in category.options or ()
-        if option.values is not None and all(option.find_value(tidy(cell)) is not None for cell in cells)
-    )
 
 
 def _chosen(choices: Iterable[WrittenSelection], category: Category) -> frozenset[str]:

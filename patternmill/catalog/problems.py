@@ -68,7 +68,6 @@ class RowCode(StrEnum):
     SPREADSHEET_ERROR = "spreadsheet_error"
     NUMBER_AS_SHOWN = "number_as_shown"
     PLACEHOLDER = "placeholder"
-    REPEATED_HEADER = "repeated_header"
 
 
 #: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.

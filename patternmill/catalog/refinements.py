@@ -90,17 +90,12 @@ def _edit(cell: str) -> dict[str, Any]:
     return {"prompt": normalised(cell)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    read: Callable[[str], dict[str, Any]]
-    example: str
-
-
-_FORMS = {
-    "recolor": _Form(_recolor, "write colours: #1f3a5f #f2e8cf"),
-    "crop": _Form(_crop, "write x,y,width,height: 0,0,0.5,0.5"),
-    "extend": _Form(_extend, "write columns and rows: 2x3"),
-    "edit": _Form(_edit, "write what is to be changed"),
+#: How a cell is read, and an example.
+_FORMS: Mapping[str, tuple[Callable[[str], dict[str, Any]], str]] = {
+    "recolor": (_recolor, "write colours: #1f3a5f #f2e8cf"),
+    "crop": (_crop, "write x,y,width,height: 0,0,0.5,0.5"),
+    "extend": (_extend, "write columns and rows: 2x3"),
+    "edit": (_edit, "write what is to be changed"),
 }
 #: The operations of the group Refine.
 REFINEMENTS = tuple(_FORMS)
@@ -108,13 +103,13 @@ REFINEMENTS = tuple(_FORMS)
 
 def read_refinement(operation: str, text: str, column: str) -> Refinement | Finding:
     """What a tidy cell that is not blank asks for, or its fault; a JSON object is spelled as the short form is."""
-    form = _FORMS[operation]
+    read, example = _FORMS[operation]
     try:
         if operation != "edit" and UNSAFE.search(text):
             raise _Malformed(f"invisible or control characters in {shown(text)}")
-        parameters = _json_object(text) if text.startswith("{") else form.read(text)
+        parameters = _json_object(text) if text.startswith("{") else read(text)
     except _Malformed as fault:
-        remedy = f"{form.example}, or a JSON object"
+        remedy = f"{example}, or a JSON object"
         return Finding(column, RowCode.MALFORMED_REFINEMENT, str(fault), remedy)
     return Refinement(operation, parameters)
 

@@ -18,7 +18,6 @@ from patternmill.catalog.selections import WrittenSelection, did_you_mean, offer
 from patternmill.catalog.slips import (
     error_finding,
     placeholder_finding,
-    repeated_header_finding,
     shortened_number_finding,
     unfit_finding,
 )
@@ -120,17 +119,13 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
-        self._other_columns = OptionColumns(
-            file, lambda cell: self._resolve_category(cell).category, self._nearest
-        )
+        self._other_columns = OptionColumns(file, self._nearest)
         selections = file.columns.selections
         options = [column.index for column in file.columns.options] if selections is None else [selections]
         self._choice_cells = (file.columns.category, *options)
         self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
-        if stray := repeated_header_finding(record.cells, self._header, self._columns):
-            return _refused(record, "", [stray])
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
             entry = _refused(record, sku, [misfit])

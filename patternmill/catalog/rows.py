@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import difflib
 import re
 import unicodedata
@@ -26,7 +25,6 @@ _NAMES_REFINEMENT = re.compile(r"refine(?![a-z])")
 #: Alone they make no catalog: other tables have columns of these names too.
 _OPTIONAL = ("reference", "model")
 _PLAIN = ("sku", "prompt", "category", "category_id", "selections")
-_OTHER_DELIMITERS = ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +95,6 @@ def column_letter(index: int) -> str:
         index, rest = divmod(index, 26)
         letters, index = chr(65 + rest) + letters, index - 1
     return letters
-
-
-def refuse_other_delimiter(first_line: str, name: str) -> None:
-    """Refuse a file whose header makes sense with another delimiter than the comma."""
-    for delimiter, called in _OTHER_DELIMITERS:
-        cells = next(csv.reader([first_line], delimiter=delimiter), [])
-        if len(cells) > 1 and any(_is_known(header_key(cell)) for cell in cells):
-            raise refusal(
-                FileCode.WRONG_DELIMITER,
-                f"The columns of {name} are separated by {called}, not by commas.",
-                "Save it as `CSV UTF-8 (comma delimited)`; in LibreOffice choose `,` as the field delimiter.",
-            )
 
 
 def read_columns(header: Sequence[str], name: str) -> Columns:

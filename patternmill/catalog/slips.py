@@ -1,14 +1,11 @@
-"""What a spreadsheet or a person left where something else was meant: errors, short numbers, placeholders, headers."""
+"""What a spreadsheet or a person left where something else was meant: errors, short numbers, placeholders."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from itertools import zip_longest
 
 from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import Columns
 from patternmill.text import UNSAFE, shown
 
 #: In English, which appears everywhere, German, French and Spanish.
@@ -129,29 +126,6 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
     else:
         return None
     return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
-
-
-def repeated_header_finding(cells: Sequence[str], header: Sequence[str], columns: Columns) -> Finding | None:
-    """The header once more. What an earlier run wrote there does not count."""
-    if columns.sku >= len(cells) or len(cells[columns.sku]) > _LONGEST:
-        return None
-    if not _is_same(cells[columns.sku], header[columns.sku]):
-        return None
-    own = [cell if index not in columns.results else "" for index, cell in enumerate(cells)]
-    if not repeats_header(own, header):
-        return None
-    message = "the row is the header once more, as where sheets were put together"
-    return Finding(None, RowCode.REPEATED_HEADER, message, "delete the row")
-
-
-def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
-    """Whether what is written there is what the columns are called; of columns that were added later it has none."""
-    named = [(cell, name) for cell, name in zip_longest(cells, header, fillvalue="") if cell.strip()]
-    return len(named) > 1 and all(_is_same(cell, name) for cell, name in named)
-
-
-def _is_same(cell: str, name: str) -> bool:
-    return cell.strip().casefold() == name.strip().casefold()
 
 
 def is_doubtful(prompt: str) -> bool:

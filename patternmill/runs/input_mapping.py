@@ -19,7 +19,6 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.slips import repeats_header
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
@@ -172,11 +171,7 @@ class UnmappedSheet:
         """Raises InputRefused when two columns have one name: no mapping can tell them apart."""
         header = self.table.header
         refuse_duplicates(header, self.name)
-        rows = (
-            cells
-            for _, cells in self.table.records
-            if len(cells) == len(header) and not repeats_header(cells, header)
-        )
+        rows = (cells for _, cells in self.table.records if len(cells) == len(header))
         most = min(_MOST_ROWS, _MOST_CELLS // max(len(header), 1))
         return propose(header, list(islice(rows, most)), offer, remembered)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import itertools
 from collections.abc import Iterator, Sequence
 
 from patternmill.catalog.catalog_file import CatalogFile, NumberedRow, Record
@@ -20,7 +19,6 @@ from patternmill.catalog.rows import (
     Columns,
     is_results_header,
     read_columns,
-    refuse_other_delimiter,
     refuse_reserved,
     restore,
 )
@@ -30,8 +28,6 @@ from patternmill.text import plain
 
 _LONGEST_PATH = 1000
 _KEPT = 4096
-#: Characters of a first line in which another delimiter is looked for: less than the longest cell that can be read.
-_FIRST_LINE = 100_000
 
 
 def parse_catalog(
@@ -94,11 +90,7 @@ class CsvText:
         self.rows = self._strict_rows()
 
     def header(self) -> NumberedRow:
-        try:
-            found = next((row for row in self.rows if has_content(row[1])), None)
-        except InputRefused:
-            refuse_other_delimiter(self._first_line(), self.name)
-            raise
+        found = next((row for row in self.rows if has_content(row[1])), None)
         if found is None:
             raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
         row, header = found
@@ -109,7 +101,6 @@ class CsvText:
         try:
             return read_columns(header, self.name)
         except InputRefused as refused:
-            refuse_other_delimiter(self._first_line(), self.name)
             if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
                 none = f"{self.name} has none of the columns that a catalog has"
                 message = f"{none}; its first row has {len(header)} cells."
@@ -145,10 +136,6 @@ class CsvText:
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
-
-    def _first_line(self) -> str:
-        lines = itertools.islice(self._lines(), 1000)
-        return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
 
 
 def has_content(cells: Sequence[str]) -> bool:

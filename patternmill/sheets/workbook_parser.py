@@ -17,7 +17,6 @@ import resource
 import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Any
 from xml.etree import ElementTree
@@ -27,6 +26,10 @@ TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
 #: A text; or what a cell is that is none (nothing: a plain number), and the best text for it.
 Cell = str | tuple[str, str]
 
+#: What pandas does not tell of a worksheet: by row and column from 0, errors and formulas that have no result; then
+#: merged cells by first row and column, last row and column.
+Unread = tuple[dict[tuple[int, int], Cell], list[tuple[int, int, int, int]]]
+
 _CELL = re.compile(rb"<(?:\w+:)?c\b([^<>]*[^<>/])>(.*?)</(?:\w+:)?c>", re.DOTALL)
 _PLACE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 _VALUE = re.compile(rb"<(?:\w+:)?v\b[^<>]*>([^<]+)<")
@@ -34,15 +37,6 @@ _FORMULA = re.compile(rb"<(?:\w+:)?f\b")
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^<>]*\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NOUNS = {time: "time", timedelta: "duration", bool: "truth value", int: "number", float: "number"}
-
-
-@dataclass
-class Unread:
-    """What pandas does not tell of a worksheet: by row and column from 0, errors and formulas that have no result."""
-
-    cells: dict[tuple[int, int], Cell] = field(default_factory=dict)
-    #: Merged cells: first row and column, last row and column.
-    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
 
 
 def main(memory: str, seconds: str, size: str, *wanted: str) -> int:
@@ -93,13 +87,13 @@ def _lines(raw: bytes, unread: Mapping[str, Unread], wanted: Collection[str]) ->
     yield {"worksheets": names, "format": "Excel workbook" if unread else "OpenDocument spreadsheet"}
     for name, frame in frames.items():
         yield name
-        known = unread.get(str(name), Unread())
-        for top, left, bottom, right in known.merged:
+        others, merged = unread.get(str(name), ({}, []))
+        for top, left, bottom, right in merged:
             if top < len(frame) and left < len(frame.columns):
                 first: Any = frame.iat[top, left]
                 frame.iloc[top : bottom + 1, left : right + 1] = ""
                 frame.iat[top, left] = first
-        yield from _rows(frame.itertuples(index=False, name=None), known.cells)
+        yield from _rows(frame.itertuples(index=False, name=None), others)
 
 
 def _rows(
@@ -142,14 +136,15 @@ def _unread(raw: bytes) -> dict[str, Unread] | int:
             if sheet.tag.rpartition("}")[2] == "sheet" and relation in targets:
                 place = targets[relation].lower()
                 part = parts.get(place.lstrip("/") if place.startswith("/") else f"xl/{place}")
-                found[sheet.attrib["name"]] = _unread_of(archive.read(part)) if part else Unread()
+                found[sheet.attrib["name"]] = _unread_of(archive.read(part)) if part else ({}, [])
         return found
 
 
 def _unread_of(part: bytes) -> Unread:
-    found = Unread()
+    cells: dict[tuple[int, int], Cell] = {}
+    merged: list[tuple[int, int, int, int]] = []
     for left, top, right, bottom in _MERGED.findall(part, part.rfind(b"sheetData>")):
-        found.merged.append((int(top) - 1, _index(left), int(bottom) - 1, _index(right)))
+        merged.append((int(top) - 1, _index(left), int(bottom) - 1, _index(right)))
     for attributes, content in _CELL.findall(part) if b't="e"' in part or _FORMULA.search(part) else ():
         value = _VALUE.search(content)
         if b't="e"' in attributes:
@@ -160,8 +155,8 @@ def _unread_of(part: bytes) -> Unread:
         else:
             continue
         letters, number = _PLACE.search(attributes).groups()  # type: ignore[union-attr]  # else it is damaged
-        found.cells[int(number) - 1, _index(letters)] = cell
-    return found
+        cells[int(number) - 1, _index(letters)] = cell
+    return cells, merged
 
 
 def _index(letters: bytes) -> int:

@@ -6,8 +6,7 @@ from functools import partial
 
 import pytest
 
-from patternmill.catalog.fixes import NOTHING, Fixed, Question, fixed, questions
-from patternmill.catalog.problems import RowCode
+from patternmill.catalog.fixes import NOTHING, Edits, Question, fixed, questions
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 
 from .samples import HEADER, OFFER, checked
@@ -23,14 +22,14 @@ def sure(question: Question) -> str | None:
     return question.suggestion if question.is_certain else None
 
 
-def fixed_by(rows: str, *answers: str | None, header: str = HEADER) -> Fixed:
+def fixed_by(rows: str, *answers: str | None, header: str = HEADER) -> tuple[Edits, CheckedCatalog]:
     """With the answers in the order of the questions; what follows them is left as it is."""
     left = list(answers)
     return fixed(found(rows, header), check, lambda question: left.pop(0) if left else None)
 
 
-def cells(result: Fixed) -> list[tuple[str, ...]]:
-    return [record.cells for record in result.checked.file.records]
+def cells(result: tuple[Edits, CheckedCatalog]) -> list[tuple[str, ...]]:
+    return [record.cells for record in result[1].file.records]
 
 
 def test_one_question_for_all_rows_with_a_word() -> None:
@@ -72,19 +71,10 @@ def test_only_what_can_mean_nothing_else_is_certain(row: str, certain: bool) -> 
     assert question.is_certain is certain
 
 
-def test_category_without_a_near_name_is_known_by_its_options() -> None:
-    """Where one category alone has them; it is asked for, not taken as certain."""
-    (question,) = questions(found("A,b,Pillow,S,linen,\nB,b,Pillow,M,velvet,\n"))
-    assert (question.suggestion, question.is_certain) == ("Cushion", False)
-    (question,) = questions(found("A,b,Pillow,,,\n"))
-    assert question.suggestion is None
-
-
 def test_options_that_an_unknown_category_hid_are_asked_for_next() -> None:
     """In one go, until there is nothing new to ask."""
     result = fixed(found("A,b,Cusion,S,Linnen,\nB,b,Cusion,M,linen,\n"), check, sure)
-    assert [question.first.value for question, _ in result.answered] == ["Cusion", "Linnen"]
-    assert result.checked.refused_count == 0
+    assert result[1].refused_count == 0
     assert cells(result)[0] == ("A", "b", "Cushion", "S", "linen", "")
 
 
@@ -99,23 +89,23 @@ def test_an_answer_holds_for_rows_that_another_mistake_hid() -> None:
 
     result = fixed(found(rows), check, answer)
     assert sorted(asked) == ["Cusion", "Linnen"]
-    assert result.checked.refused_count == 0
+    assert result[1].refused_count == 0
 
 
 def test_missing_option_is_filled_in() -> None:
     """In its column; in a new one where the file has none."""
     assert cells(fixed_by("A,b,Cushion,S,,\n", "linen")) == [("A", "b", "Cushion", "S", "linen", "")]
     result = fixed_by("A,b,Cushion\nB,b,Mug\n", "linen", header="sku,prompt,category")
-    assert result.checked.file.header == ("sku", "prompt", "category", "option:fabric")
+    assert result[1].file.header == ("sku", "prompt", "category", "option:fabric")
     assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b", "Mug", "")]
-    assert result.checked.refused_count == 0
+    assert result[1].refused_count == 0
 
 
 def test_column_is_renamed_where_all_its_rows_mean_another_option() -> None:
     header = "sku,prompt,category,option:sice,option:fabric"
     result = fixed_by("A,b,Cushion,S,linen\nB,b,Mug,11oz,\n", "option:size", "option:size", header=header)
-    assert result.checked.file.header[3] == "option:size"
-    assert result.checked.refused_count == 0
+    assert result[1].file.header[3] == "option:size"
+    assert result[1].refused_count == 0
 
 
 def test_column_that_looks_like_an_option_is_renamed() -> None:
@@ -123,7 +113,7 @@ def test_column_that_looks_like_an_option_is_renamed() -> None:
     header, row = "sku,prompt,category,Size", "A,b,Mug,11oz\n"
     for name in ("option:size", "note:Size"):
         result = fixed_by(row, name, header=header)
-        assert (result.checked.file.header[3], result.checked.refused_count) == (name, 0)
+        assert (result[1].file.header[3], result[1].refused_count) == (name, 0)
 
 
 def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
@@ -131,16 +121,6 @@ def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
     assert questions(found("A,,Pillow\n")) is not None
     result = fixed_by("A,b,Cushion\nB,b\n", "linen", header="sku,prompt,category")
     assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b")]
-
-
-def test_rows_that_are_none_are_left_out() -> None:
-    """One question for all of a kind; the others keep their numbers."""
-    text = f"A,b,Mug,,,\n{HEADER}\nB,b,Mugg,,,\n{HEADER}\n"
-    asked = [(one.code, one.lines, sure_row(one)) for one in questions(found(text))]
-    assert (RowCode.REPEATED_HEADER, (3, 5), True) in asked
-    result = fixed_by(text, NOTHING, "Mug")
-    assert [record.line for record in result.checked.file.records] == [2, 4]
-    assert (result.checked.refused_count, result.checked.file.blank_rows) == (0, 2)
 
 
 def sure_row(question: Question) -> bool:

@@ -30,12 +30,10 @@ def test_spellings_of_one_prompt_are_named_with_what_unifying_them_saves() -> No
         "Worth a look before it is paid for:",
         "  5 spellings of one prompt, in rows 2, 4-8: `ikat`, `Ikat`, `ikat.`, `ikat pattern`, `Ikats`",
         "    Write them alike to save 4 patterns, \u20ac1.60.",
-        "  To silence a row: write `ok` into a column `note:lint`.",
     ]
     assert lint[0].lines == (2, 4, 5, 6, 7, 8)
     assert lint_note(lint, EURO) == (
-        "Worth a look: 1 prompt in several spellings (up to 4 patterns, \u20ac1.60 to save); "
-        "`patternmill check` lists them."
+        "Worth a look: 1 remark (up to 4 patterns, \u20ac1.60 to save); `patternmill check` lists them."
     )
     assert "save 4 patterns." in find_lint(found, FREE)[0].advice
 
@@ -107,14 +105,6 @@ def test_text_in_the_wrong_encoding_is_named_with_what_it_may_have_been() -> Non
     assert find_lint(found, FREE, buys=lambda row: row.line == 4) == ()
 
 
-@pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])
-def test_rows_are_silenced_by_a_note(header: str) -> None:
-    """Whatever else the note says; another word silences nothing."""
-    prompts = ("ikat", "Ikat", "test")
-    assert find_lint(file(*prompts, more=f",{header}", cells=("", "OK: two on purpose", "ok")), FREE) == ()
-    assert len(find_lint(file(*prompts, more=f",{header}", cells=("", "", "look")), FREE)) == 2
-
-
 def test_long_lists_are_cut() -> None:
     """The dearest come first."""
     prompts = [text for number in range(12) for text in (f"heron {number}", f"Heron {number}")]
@@ -122,7 +112,7 @@ def test_long_lists_are_cut() -> None:
     lines = list(lint_lines(lint))
     assert len(lint) == 12
     assert "`HERON 3`" in lines[1]
-    assert lines[-2] == "  \u2026 and 2 more"
+    assert lines[-1] == "  \u2026 and 2 more"
     assert list(lint_lines(())) == []
     assert lint_note((), FREE) is None
 

@@ -61,12 +61,6 @@ def test_column_with_the_name_of_an_option_is_refused(header: str) -> None:
     assert f"`note:{header.strip()}`" in problem.remedy
 
 
-@pytest.mark.parametrize("header", ["Farbe", "inside", ""])
-def test_column_of_option_values_is_refused(header: str) -> None:
-    """Whatever its name; rows that are empty there select nothing."""
-    assert codes(mugs("Navy", "white ", "", columns=header)) == {2: REFUSED, 3: REFUSED}
-
-
 @pytest.mark.parametrize(
     ("header", "cells"),
     [

@@ -114,24 +114,6 @@ def test_prompts_with_numbers_signs_and_such_words_are_not_doubtful(prompt: str)
     assert not is_doubtful(prompt)
 
 
-STRAY = "SKU ,Prompt,category,option:size,option:fabric,note"
-
-
-@pytest.mark.parametrize("row", [HEADER, STRAY, HEADER.upper(), HEADER.replace("sku", '" sku"')])
-def test_header_that_is_repeated_is_named_once(row: str) -> None:
-    """Its cells are no unknown category, and no placeholder."""
-    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\nB,b,Mug,,,\n{row}\n")
-    assert codes(found) == {3: ["repeated_header"], 5: ["repeated_header"]}
-    assert str(found.problems[0]).endswith("; delete the row")
-
-
-def test_repeated_header_of_results_is_named_as_before() -> None:
-    """Columns that a run, or a correction, added since have no part in it."""
-    header = "sku,prompt,category,option:size,status,error_code,error,run"
-    found = checked(f"{header}\nsku,prompt,category,,refused,repeated_header,x,r\n")
-    assert codes(found) == {2: ["repeated_header"]}
-
-
 def test_a_number_in_short_is_named_once() -> None:
     """That other rows read the same is why it is refused."""
     found = checked(f"{HEADER}\n1.23E+05,b,Mug,,,\n1.23E+05,b,Mug,,,\n")

@@ -103,22 +103,6 @@ def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
     assert main.run(["check", "herbst.corrected.csv"]) == 0
 
 
-NAMES = "sku;Prompt text;category;option:size;option:paper"
-REPEATED = f"{NAMES}\nA;herons;Poster;A3;matte\n{NAMES}\nB;ferns;Poster;A3;matte\n"
-
-
-def test_repeated_headers_are_left_out(
-    home: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Asked once of each kind; Enter is a yes, and the copy is right."""
-    Path("herbst.csv").write_text(REPEATED, encoding="utf-8")
-    answers += ["y"]
-    assert main.run(["check", "herbst.csv", "--fix"]) == 0
-    shown = capsys.readouterr().out
-    assert "herbst.corrected.csv: 2 rows, all accepted" in shown
-    assert main.run(["check", "herbst.corrected.csv"]) == 0
-
-
 def test_interrupted_questions_keep_what_was_answered(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,7 +28,7 @@ def test_only_what_would_be_bought_is_lint(shop: Workshop, service: Service) -> 
     """And the record of a run says it in a sentence, for its page."""
     assert len(lint_of(shop, SPELLED)) == 1
     ended = shop.run(SPELLED)
-    assert ended.ending.record.options[LINT].startswith("Worth a look: 1 prompt in several spellings")
+    assert ended.ending.record.options[LINT].startswith("Worth a look: 1 remark")
     assert lint_of(shop, SPELLED) == []
     assert LINT not in shop.run(SPELLED).ending.record.options
     (again,) = lint_of(shop, SPELLED + "D,IKAT,Tote,D\n")

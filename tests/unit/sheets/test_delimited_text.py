@@ -90,16 +90,6 @@ def test_line_that_names_the_delimiter_is_no_row() -> None:
     assert [record.line for record in file.records] == [2, 3]
 
 
-def test_two_readings_are_both_shown() -> None:
-    fault = refused(b"a;b,c;d,e;f\n1;2,3;4,5;6\n")
-    assert fault.code == FileCode.WRONG_DELIMITER
-    assert (
-        "with commas a;b | c;d | e;f" in fault.message
-        and "with semicolons a | b,c | d,e | f" in fault.message
-    )
-    assert "sep=" in (fault.remedy or "")
-
-
 @pytest.mark.parametrize(("delimiter", "other"), [(",", ";"), (";", ",")])
 def test_lists_in_cells_are_no_second_reading(delimiter: str, other: str) -> None:
     rows = [["Art", "Text", "Tags", "Typ"], *(["A", "x", other.join("abcde"), "Mug"] for _ in range(60))]
