@@ -43,7 +43,7 @@ SourceName = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
 Window = Annotated[int, Field(ge=1, le=5000)]
-#: Refused by the form and the server; elsewhere FailureLimit.parse has a longer message.
+#: Refused by the form and the server; elsewhere RunOptions has a longer message.
 MaxFailures = Annotated[
     str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
 ]

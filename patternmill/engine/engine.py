@@ -287,7 +287,7 @@ class Engine:
         self.progress.items_failed += 1
         failed = self.progress.items_failed
         ended = self.progress.made.total() + failed
-        if self.options.failure_limit.passed(failed, ended):
+        if self.options.too_many(failed, ended):
             message = (
                 f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows."
             )

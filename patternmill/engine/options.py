@@ -14,33 +14,21 @@ from patternmill.settings import Settings
 from patternmill.states import ROW_STAGES, Stage
 from patternmill.text import money
 
+#: A share of failed items counts once so many have ended.
+_SAMPLE = 20
 
-@dataclass(frozen=True)
-class FailureLimit:
-    """How many failed items stop a run: a count, or a share once enough items have ended."""
 
-    count: int | None = None
-    share: float | None = None
-    #: The share counts once so many items have ended.
-    sample: int = 20
-
-    @classmethod
-    def parse(cls, text: str | None) -> FailureLimit:
-        """Read `25` or `10%`. Raises ConfigurationError."""
-        if not text:
-            return cls()
-        written = re.fullmatch(r"(\d{1,9})|(\d{1,2}(?:\.\d+)?|100)\s*%", text.strip())
-        if written is None:
-            raise ConfigurationError(
-                f"{text!r} is no limit of failures.", remedy="Write a count (25) or a percentage (10%)."
-            )
-        count, percent = written.groups()
-        return cls(count=int(count)) if count else cls(share=float(percent) / 100)
-
-    def passed(self, failed: int, ended: int) -> bool:
-        if self.count is not None and failed > self.count:
-            return True
-        return self.share is not None and ended >= self.sample and failed > self.share * ended
+def _failure_limit(text: str | None) -> tuple[int | None, float | None]:
+    """The count and the share of `25` or `10%`. Raises ConfigurationError."""
+    if not text:
+        return None, None
+    written = re.fullmatch(r"(\d{1,9})|(\d{1,2}(?:\.\d+)?|100)\s*%", text.strip())
+    if written is None:
+        raise ConfigurationError(
+            f"{text!r} is no limit of failures.", remedy="Write a count (25) or a percentage (10%)."
+        )
+    count, percent = written.groups()
+    return (int(count), None) if count else (None, float(percent) / 100)
 
 
 #: A nested flow run, so that the page in the Prefect UI stays usable.
@@ -68,7 +56,9 @@ class RunOptions:
     #: Plans above these wait for an approval: items to buy, and what they may cost at worst (minor units).
     approve_above_items: int | None = None
     approve_above_cost: int | None = None
-    failure_limit: FailureLimit = field(default_factory=FailureLimit)
+    #: More failed items than this stop the run.
+    most_failures: int | None = None
+    most_failures_share: float | None = None
     shard_rows: int = SHARD_ROWS
     item_task_runs_up_to: int = ITEM_TASK_RUNS_UP_TO
     #: How long a stopped run still polls the jobs that it has.
@@ -97,6 +87,7 @@ class RunOptions:
                 "A budget, or a cost that is to be approved, is set, and no prices.",
                 remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE, in minor units.",
             )
+        most_failures, share = _failure_limit(max_failures)
         return cls(
             max_in_flight=settings.max_in_flight,
             attempts=settings.attempts,
@@ -106,7 +97,8 @@ class RunOptions:
             **prices,
             approve_above_items=settings.approve_above_items,
             approve_above_cost=settings.approve_above_cost,
-            failure_limit=FailureLimit.parse(max_failures),
+            most_failures=most_failures,
+            most_failures_share=share,
             shard_rows=SHARD_ROWS,
             item_task_runs_up_to=ITEM_TASK_RUNS_UP_TO,
         )
@@ -120,6 +112,13 @@ class RunOptions:
     def prices(self) -> Mapping[Stage, int]:
         """Of one item, in minor units."""
         return {stage: getattr(self, name) for stage, name in _PRICES.items()}
+
+    def too_many(self, failed: int, ended: int) -> bool:
+        """Whether so many failed items, of so many that have ended, stop the run."""
+        if self.most_failures is not None and failed > self.most_failures:
+            return True
+        share = self.most_failures_share
+        return share is not None and ended >= _SAMPLE and failed > share * ended
 
     def is_final(self, reason: str) -> bool:
         """Whether a failed job with this reason is not worth another attempt."""

@@ -238,7 +238,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert read_input(spec).raw == past.ledger.input_of(run.record)
     assert read_input(spec).name == "spring.csv"
     assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "staging", None)
-    assert (spec.options.limits.run_amount, spec.options.failure_limit.share) == (7, 0.1)
+    assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
     assert spec.selection is not None
     assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")
     assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from patternmill.engine.engine import Screen
-from patternmill.engine.options import FailureLimit
 from patternmill.engine.shards import Shard
 from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
@@ -370,7 +369,7 @@ def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> N
     """Paid items are finished; rows that were never reached are not_started."""
     for number in range(30):
         service.on_follow[f"prompt {number:03}"] = [failed()]
-    ended = shop.run(many(30), max_in_flight=3, attempts=1, failure_limit=FailureLimit(count=4))
+    ended = shop.run(many(30), max_in_flight=3, attempts=1, most_failures=4)
     assert ended.outcome is Outcome.FAILED
     assert "max-failures" in (ended.ending.record.reason or "")
     assert 5 <= len(service.bought) <= 7
