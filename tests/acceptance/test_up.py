@@ -21,7 +21,7 @@ from prefect_host.own_server import own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import clean_environment
-from tests.acceptance.test_worker import Prefect, begin_import
+from tests.acceptance.test_worker import WINDOW, Prefect, begin_import
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
 from tests.prefect_api import api_with_password
@@ -146,7 +146,7 @@ def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signa
     """Ctrl-C, or a SIGKILL: the run drains and writes its results."""
     jobs = Times(median=4.0)
     with Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service") as service:
-        up = begin(tmp_path, **service.environment)
+        up = begin(tmp_path, PATTERNMILL_MAX_IN_FLIGHT=str(WINDOW), **service.environment)
         begun = begin_import(up.prefect, service, tmp_path, "broken-off")
         up.process.send_signal(how)
         code = up.process.wait(90)
