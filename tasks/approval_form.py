@@ -27,7 +27,7 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
 from prefect_host.internals import response_key
-from tasks.markup import as_code, markdown
+from tasks.markup import markdown, markdown_lines
 from tasks.run_page import show_plan
 
 #: For a person's decision; then the run is cancelled.
@@ -133,7 +133,7 @@ async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, rem
     await show_plan(
         proposal.digest()[:LEAST_DIGEST],
         "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
-        f"Meanwhile no lease is kept. The form asks for a name. {UNVERIFIED}\n\n{as_code(lines)}",
+        f"Meanwhile no lease is kept. The form asks for a name. {UNVERIFIED}\n\n{markdown_lines(lines)}",
     )
     now = await asyncio.to_thread(approval.ledger_time, requester)
     left = PATIENCE if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)

@@ -25,7 +25,7 @@ from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
 from prefect_host.service_blocks import addressed_settings
 from tasks.approval_form import ApprovalPage, await_decision
-from tasks.markup import as_code, logged, markdown
+from tasks.markup import logged, markdown, markdown_lines
 from tasks.prefect_states import failed_state, state_of
 
 
@@ -97,4 +97,4 @@ def _ending_text(ending: OrderEnding) -> str:
     )
     lines = (line for record in ending.checkouts for line in checkout_lines(record))
     is_open = any(record.is_unpaid for record in ending.checkouts)
-    return f"## {markdown(ending.sentence)}\n\n{pay if is_open else ''}{as_code(lines)}"
+    return f"## {markdown(ending.sentence)}\n\n{pay if is_open else ''}{markdown_lines(lines)}"

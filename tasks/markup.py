@@ -40,9 +40,10 @@ def markdown(text: str) -> str:
     return _BEGINNING.sub(r"\1\\", "".join(shown))
 
 
-def as_code(lines: Iterable[str]) -> str:
-    """Lines as a block of code, in which nothing is markup."""
-    return "    " + visible_lines("\n".join(lines)).replace("\n", "\n    ")
+def markdown_lines(lines: Iterable[str]) -> str:
+    """Lines of plain text, each escaped, with its indentation. Not as code, in which the older UI reads entities."""
+    indented = ((len(one) - len(one.lstrip()), one) for one in lines)
+    return "  \n".join("&nbsp;" * indent + markdown(one) for indent, one in indented)
 
 
 def cell(text: str) -> str:

@@ -28,7 +28,7 @@ from patternmill.runs.plan_record import LINT
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import RowStatus
-from tasks.markup import as_code, cell, logged, markdown
+from tasks.markup import cell, logged, markdown, markdown_lines
 from tasks.prefect_states import counts_message
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
     said = [*ending.record.options.get("notes", ()), ending.record.options.get(LINT)]
     notes = "".join(f"> {markdown(note)}  \n" for note in said if note)
     lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
-    return f"{as_code(lines)}\n\n{notes}" + "\n".join(_next_steps(ending))
+    return f"{markdown_lines(lines)}\n\n{notes}" + "\n".join(_next_steps(ending))
 
 
 def _next_steps(ending: RunEnding) -> Iterator[str]:
