@@ -96,7 +96,6 @@ class Audit:
     #: Requests that reached the second listener, and how many of them brought a key there.
     strayed: int
     keys_leaked: int
-    agents: frozenset[str]
     #: What each row wants, by sku.
     wanted: Mapping[str, Goods]
 
@@ -184,7 +183,6 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
         changed_bodies=_changed_bodies(asked),
         strayed=len(strayed),
         keys_leaked=sum(line["authorization"] for line in strayed),
-        agents=frozenset(line["agent"] for line in asked if line["agent"] is not None),
         wanted=wanted,
     )
 

@@ -106,20 +106,13 @@ class Rule:
 class Times:
     """How long jobs of one kind run, in seconds; each job's own time is drawn from the seed and its requestId."""
 
-    kind: Literal["constant", "uniform", "lognormal"] = "constant"
-    #: constant: the time. lognormal: the median.
+    kind: Literal["constant", "uniform"] = "constant"
     median: float = 0.0
-    sigma: float = 0.3
     low: float = 0.0
     high: float = 0.0
 
     def draw(self, seed: str) -> float:
-        dice = random.Random(seed)
-        if self.kind == "uniform":
-            return dice.uniform(self.low, self.high)
-        if self.kind == "lognormal":
-            return self.median * math.exp(dice.gauss(0, self.sigma))
-        return self.median
+        return random.Random(seed).uniform(self.low, self.high) if self.kind == "uniform" else self.median
 
 
 @dataclass(frozen=True)
