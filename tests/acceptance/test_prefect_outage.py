@@ -279,7 +279,7 @@ def test_returning_server(played: Mapping[str, tuple[Room, Future[Ended]]], play
 def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
     """600 rows in two shards, some of which fail: each task run and flow run is final and agrees with the ledger."""
     quick = Times("uniform", low=0.1, high=0.4)
-    fails = tuple(Rule(f"{name}/create", "job_fails", share=0.03) for name in ("patterns", "products"))
+    fails = tuple(Rule(f"{name}/create", "job_fails", share=0.15) for name in ("patterns", "products"))
     room = make_room(600, Plan(patterns=quick, products=quick, rules=fails))
     directory = lay_database(template, room.folder / room.home)
     ended = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="60").wait(120)
