@@ -311,7 +311,7 @@ class Row:
     written: dict[str, str] = field(default_factory=dict)
     #: As the service lists it; as written where it lists none. None: the service's own choice.
     model: str | None = None
-    #: None where the row names none: then it is the run's default.
+    #: None where the row names none: then it is the service's own choice.
     written_model: str | None = None
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None

@@ -83,7 +83,7 @@ class RecognizedItems(ContentItems):
 
     def _reads_the_same(self, known: KnownProduct, row: Row) -> bool:
         pattern, *refinements = known.pattern_contents
-        # A row that names no model has the run's default; where there is none any more, that buys nothing.
+        # A row that names no model leaves the choice to the service; whatever was chosen then, that buys nothing.
         named = row.written_model is not None or row.model in (None, pattern["parameters"].get("model"))
         return (
             named
