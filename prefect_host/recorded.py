@@ -1,0 +1,60 @@
+"""The end of a command: what Prefect still has to send is sent, and its server has recorded it. Both are bounded.
+
+Call these outside of an event loop, once the flow has returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from uuid import UUID
+
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+
+logger = logging.getLogger(__name__)
+
+_OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
+_POLL_SECONDS = 0.3
+
+
+def drain_senders(seconds: float) -> bool:
+    """Have Prefect send the events and log lines that it still has; whether it could.
+
+    A process that ends without this waits minutes for a server that is gone.
+    """
+    until = time.monotonic() + seconds
+    for sender in (EventsWorker, APILogWorker):
+        drained = sender.drain_all(timeout=max(0.1, until - time.monotonic()))
+        assert isinstance(drained, tuple), "called outside of an event loop"
+        if drained[1]:
+            return False
+    return True
+
+
+def wait_for_record(flow_run_id: str, seconds: float, *, at_least: int = 0) -> bool:
+    """Wait until the server has so many task runs of the flow run, and none that is open; whether it came to that."""
+
+    async def wait() -> None:
+        async with asyncio.timeout(seconds), get_client() as client:
+            while True:
+                if await _count(client, flow_run_id) >= at_least:
+                    if not await _count(client, flow_run_id, is_open=True):
+                        return
+                await asyncio.sleep(_POLL_SECONDS)
+
+    try:
+        asyncio.run(wait())
+    except Exception as error:
+        logger.info("The record of flow run %s is not complete: %s", flow_run_id, type(error).__name__)
+        return False
+    return True
+
+
+async def _count(client: PrefectClient, flow_run_id: str, *, is_open: bool = False) -> int:
+    wanted = {"flow_runs": {"id": {"any_": [str(UUID(flow_run_id))]}}}
+    if is_open:
+        wanted["task_runs"] = {"state": {"type": {"any_": list(_OPEN_STATES)}}}
+    return int((await client.request("POST", "/task_runs/count", json=wanted)).json())
