@@ -40,9 +40,9 @@ def wait_for_record(flow_run_id: str, seconds: float, *, at_least: int = 0) -> b
     async def wait() -> None:
         async with asyncio.timeout(seconds), get_client() as client:
             while True:
-                if await _count(client, flow_run_id) >= at_least:
-                    if not await _count(client, flow_run_id, is_open=True):
-                        return
+                count = await _count(client, flow_run_id)
+                if count >= at_least and not await _count(client, flow_run_id, is_open=True):
+                    return
                 await asyncio.sleep(_POLL_SECONDS)
 
     try:
