@@ -204,6 +204,7 @@ class AttemptTables(SpendingTable, ItemTable):
         self.reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
         terms: dict[str, Any] = {
             "run_id": run_id,
+            "slot": run_id,
             "price": intent.price,
             "approval_id": limits.approval,
             "intended_at": intended.intended_at,

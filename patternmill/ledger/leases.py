@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
-from patternmill.ledger.database import Tables
+from patternmill.ledger.groups import GroupTables
 from patternmill.ledger.records import HeldLease, Lease
 
 _SELECT = "SELECT environment, catalog, fence, run_id, holder, beats FROM leases "
 
 
-class LeaseTable(Tables):
+class LeaseTable(GroupTables):
     """One lease for each catalog and environment."""
 
     def lease(self, environment: str, catalog: str) -> HeldLease | None:
@@ -49,6 +49,7 @@ class LeaseTable(Tables):
                 "WHERE environment = :environment AND catalog = :catalog AND fence = :over",
                 {**values, "holder": holder, "over": over},
             )
+            self.close_groups(environment, catalog)
         return lease if claimed == 1 else None
 
     def renew_lease(self, lease: Lease) -> None:

@@ -27,7 +27,7 @@ from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, Database
 from patternmill.ledger.leases import LeaseTable
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import GroupLease, Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
 from patternmill.processes import uptime
 from patternmill.settings import Settings
@@ -56,9 +56,11 @@ class Ledger(
 
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog over."""
+        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over."""
         with self.database.transaction():
-            if lease is not None:
+            if isinstance(lease, GroupLease):
+                self.check_group(lease)
+            elif lease is not None:
                 self.check_fence(lease)
             yield
 

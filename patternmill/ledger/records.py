@@ -244,3 +244,24 @@ class HeldLease(Lease):
 
     holder: str
     beats: int
+
+
+@dataclass(frozen=True)
+class GroupLease(Lease):
+    """The right of one execution to drive a group of a run's rows; its fence is the group's own."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """A group as its run sees it; times are Unix seconds."""
+
+    number: int
+    #: How many executions have begun; None: the group is closed.
+    fence: int | None
+    #: Of the last execution; 0 where an earlier run began some of it; None: nothing is begun.
+    beat_at: float | None
+    ended_at: float | None
+    #: JSON: how far the last execution is.
+    report: str | None

@@ -38,6 +38,7 @@ CREATE TABLE attempts (
     ended_at    DOUBLE PRECISION,
     uptime      TEXT,               -- of the intent: the machine's boot and the seconds since, which nobody sets
     approval_id TEXT,               -- a person's, under which it was bought
+    slot        TEXT,               -- the run whose window it counts in, while it is intended or accepted
     UNIQUE (item_key, attempt),
     CHECK (state NOT IN ('accepted', 'succeeded') OR job_id IS NOT NULL),
     CHECK (state <> 'succeeded' OR result_id IS NOT NULL)
@@ -45,6 +46,7 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_by_job ON attempts (job_id);
 CREATE INDEX attempts_by_result ON attempts (result_id);
 CREATE INDEX attempts_by_run ON attempts (run_id);
+CREATE INDEX attempts_in_flight ON attempts (slot) WHERE state IN ('intended', 'accepted');
 
 -- What happened, in order; never changed.
 CREATE TABLE events (
@@ -87,6 +89,19 @@ CREATE TABLE run_rows (
     PRIMARY KEY (run_id, position)
 );
 CREATE INDEX run_rows_by_sku ON run_rows (sku);
+
+-- The groups of rows of a run that several machines drive: no two of them share an item.
+CREATE TABLE run_groups (
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),
+    number      INTEGER NOT NULL,
+    work        TEXT NOT NULL,      -- JSON: its rows and items, as they were planned
+    fence       INTEGER,            -- counts its executions, of which the last one may write; NULL: none may any more
+    beat_at     DOUBLE PRECISION,   -- of its last execution; 0: some of it was begun before; NULL: nothing is begun
+    ended_at    DOUBLE PRECISION,   -- nothing more can be done for it in this run
+    report      TEXT,               -- JSON: how far its last execution is
+    stop        TEXT,               -- JSON: why it is to begin nothing more
+    PRIMARY KEY (run_id, number)
+);
 
 -- Who drives a catalog. A write counts only under the newest fence.
 CREATE TABLE leases (

@@ -241,6 +241,8 @@ class SpendingTable(ApprovalTables):
     def release_reservation(self, request_id: RequestId) -> None:
         """Return what was reserved for a request that made nothing."""
         run_id, price, intended_at, stage, environment, approval = self._reservation(request_id)
+        # First, as where it is reserved: of two machines none then waits for what the other one has locked.
+        self.database.lock(f"spending {environment}")
         self._unbook(environment, day_of(intended_at), run_id, stage, price)
         if approval is not None:
             self._return_to_approval(approval, price)

@@ -1,0 +1,153 @@
+"""Groups of rows on each database: each execution under its own fence, and all of them in one window."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from patternmill.errors import LeaseLost
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import GroupLease
+from patternmill.states import AttemptState
+
+from .conftest import Clock, OpenLedger
+from .samples import CATALOG, RAW, RECORD, RUN, STAGING, UNLIMITED, begin, intent, item
+
+WORK = '{"rows":[]}'
+
+
+@pytest.fixture
+def two_groups(ledger: Ledger) -> Ledger:
+    """A run that has its lease, and two groups; what an earlier run began is in the second one."""
+    begin(ledger, "begun", run=RunId("before"))
+    with ledger.transaction():
+        ledger.add_run(RECORD, RAW, number=1)
+        ledger.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
+        ledger.add_items(STAGING, CATALOG, [item("first"), item("second")])
+        ledger.add_groups(RUN, [(1, WORK, ()), (2, WORK, (ItemKey("begun"),))])
+    return ledger
+
+
+def execution(ledger: Ledger, number: int = 1) -> GroupLease:
+    with ledger.transaction():
+        begun = ledger.begin_group(RECORD, number)
+    assert begun is not None
+    assert begun[1] == WORK
+    return begun[0]
+
+
+def is_closed(ledger: Ledger, number: int = 1) -> bool:
+    with ledger.transaction():
+        return ledger.begin_group(RECORD, number) is None
+
+
+def test_only_the_newest_execution_writes(two_groups: Ledger, open_ledger: OpenLedger) -> None:
+    """The older one's intent is refused with its transaction, and so is its outcome."""
+    older = execution(two_groups)
+    with two_groups.transaction(older):
+        two_groups.intend(RUN, STAGING, intent("first"), UNLIMITED)
+    newer = execution(open_ledger())
+    assert (older.fence, newer.fence) == (1, 2)
+    for write in (
+        lambda: two_groups.intend(RUN, STAGING, intent("second"), UNLIMITED),
+        lambda: two_groups.change(RUN, RequestId("first/1"), AttemptState.ACCEPTED, job_id="job"),
+    ):
+        with (
+            pytest.raises(LeaseLost, match="Group 1 of run run-1 is driven elsewhere"),
+            two_groups.transaction(older),
+        ):
+            write()
+    assert two_groups.attempt(RequestId("second/1")) is None
+    with two_groups.transaction(newer):
+        two_groups.change(RUN, RequestId("first/1"), AttemptState.ACCEPTED, job_id="job")
+
+
+def test_ended_groups_are_not_begun_again(two_groups: Ledger) -> None:
+    lease = execution(two_groups)
+    with two_groups.transaction(lease):
+        two_groups.end_group(lease)
+    assert is_closed(two_groups)
+    assert not is_closed(two_groups, 2)
+
+
+def test_run_that_takes_over_closes_the_groups(two_groups: Ledger) -> None:
+    """Those that are driven, and those that wait."""
+    lease = execution(two_groups)
+    with two_groups.transaction():
+        assert two_groups.claim_lease(STAGING, CATALOG, RunId("run-2"), "{}", over=1)
+    with pytest.raises(LeaseLost), two_groups.transaction(lease):
+        pass
+    assert is_closed(two_groups, 1)
+    assert is_closed(two_groups, 2)
+
+
+def test_window_counts_what_has_no_end(two_groups: Ledger) -> None:
+    """What an earlier run began counts too, and what the run follows no longer does not."""
+    first, second = execution(two_groups, 1), execution(two_groups, 2)
+
+    def room(window: int) -> bool:
+        with two_groups.transaction(first):
+            return two_groups.has_room(first, window)
+
+    assert (room(1), room(2)) == (False, True)
+    with two_groups.transaction(first):
+        two_groups.intend(RUN, STAGING, intent("first"), UNLIMITED)
+    assert not room(2)
+    execution(two_groups, 1)
+    first = execution(two_groups, 1)
+    assert not room(2), "a lost execution's slots stay occupied"
+    with two_groups.transaction(second):
+        two_groups.change(RUN, RequestId("begun/1"), AttemptState.REJECTED, error="no")
+    assert (room(1), room(2)) == (False, True)
+    with two_groups.transaction(first):
+        two_groups.free_slot(RequestId("first/1"))
+    assert room(1)
+
+
+def test_beats_show_who_lives_and_why_to_stop(two_groups: Ledger, clock: Clock) -> None:
+    """A group that was begun and has no execution is lost: also one that an earlier run began."""
+
+    def beat(lease: GroupLease, report: str = "{}") -> tuple[str | None, int, bool]:
+        with two_groups.transaction(lease):
+            return two_groups.beat_group(lease, report)
+
+    first = execution(two_groups, 1)
+    assert beat(first) == (None, 1, True)
+    second = execution(two_groups, 2)
+    assert beat(second, '{"ended":3}') == (None, 2, False)
+    assert [(group.number, group.fence, group.report) for group in two_groups.groups(RUN)] == [
+        (1, 1, "{}"),
+        (2, 1, '{"ended":3}'),
+    ]
+    clock.now += 11
+    assert beat(first) == (None, 1, True)
+    with two_groups.transaction():
+        two_groups.stop_groups(RUN, json.dumps("enough"))
+    assert beat(second) == ('"enough"', 2, False)
+    with two_groups.transaction(first):
+        two_groups.end_group(first)
+    assert beat(second)[1:] == (1, False)
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_windows_of_two_connections_are_one(two_groups: Ledger, open_ledger: OpenLedger) -> None:
+    """A second machine counts only once the first one's intent is durable."""
+    other, counting = open_ledger(), Event()
+    first, second = execution(two_groups, 1), execution(other, 2)
+
+    def count() -> bool:
+        with other.transaction(second):
+            counting.set()
+            return other.has_room(second, 2)
+
+    with ThreadPoolExecutor(1) as thread:
+        with two_groups.transaction(first):
+            assert two_groups.has_room(first, 2)
+            counted = thread.submit(count)
+            assert counting.wait(5)
+            two_groups.intend(RUN, STAGING, intent("first"), UNLIMITED)
+        assert not counted.result(5)
