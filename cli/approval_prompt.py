@@ -14,8 +14,9 @@ import click
 
 from cli.terminal import echo, echo_lines
 from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Requester
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.spec import RunSpec
@@ -34,12 +35,12 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
         preview = await work.preview()
         proposal = work.proposal(preview.plan)
         return await is_approved(
-            work.spec, proposal, digest, lambda: plan_lines(preview, work.checked, proposal.digest())
+            work.spec, proposal, digest, lambda: plan_lines(preview, work.checked, proposal.digest)
         )
 
 
 async def is_approved(
-    requester: Requester, proposal: Proposed, digest: str | None, lines: Callable[[], Iterable[str]]
+    requester: Requester, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
     """The same of any proposal; `lines` show it."""
     if digest is not None:
@@ -51,10 +52,10 @@ async def is_approved(
     return True
 
 
-async def _approve_by_digest(requester: Requester, proposal: Proposed, digest: str) -> bool:
+async def _approve_by_digest(requester: Requester, proposal: Proposal, digest: str) -> bool:
     if not proposal.to_buy or await _was_approved(requester, proposal, digest):
         return True
-    current = proposal.digest()
+    current = proposal.digest
     if len(digest) < LEAST_DIGEST or not current.startswith(digest.lower()):
         raise ConfigurationError(
             f"The plan's digest is {current[:LEAST_DIGEST]}, and {digest!r} is approved.",
@@ -65,7 +66,7 @@ async def _approve_by_digest(requester: Requester, proposal: Proposed, digest: s
     return await _approve(requester, proposal)
 
 
-async def _was_approved(requester: Requester, proposal: Proposed, digest: str) -> bool:
+async def _was_approved(requester: Requester, proposal: Proposal, digest: str) -> bool:
     """Whether that plan was approved before, and its approval covers what is left."""
     try:
         earlier = await asyncio.to_thread(approval.current_approval, requester, proposal)
@@ -75,7 +76,7 @@ async def _was_approved(requester: Requester, proposal: Proposed, digest: str) -
 
 
 async def _ask(
-    requester: Requester, proposal: Proposed, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
+    requester: Requester, proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
 ) -> bool:
     if not sys.stdin.isatty():
         raise needed
@@ -83,7 +84,7 @@ async def _ask(
     echo(needed.message)
     with _interruptible():
         is_confirmed = click.confirm(
-            f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False
+            f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?", default=False
         )
     if not is_confirmed:
         echo("Not begun: the plan was not approved.", err=True)
@@ -91,7 +92,7 @@ async def _ask(
     return await _approve(requester, proposal)
 
 
-async def _approve(requester: Requester, proposal: Proposed) -> bool:
+async def _approve(requester: Requester, proposal: Proposal) -> bool:
     """Record the approval; False when the approval code is wrong."""
     if not _knows_the_code(requester.settings):
         echo("Not begun: that is not the approval code.", err=True)

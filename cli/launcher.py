@@ -70,7 +70,7 @@ async def _planned(spec: RunSpec) -> list[str]:
         await work.check()
         preview = await work.preview()
         changes = _change_lines(await work.changes(preview.plan)) if spec.refresh is not None else ()
-        first, *rest = plan_lines(preview, work.checked, work.proposal(preview.plan).digest())
+        first, *rest = plan_lines(preview, work.checked, work.proposal(preview.plan).digest)
         return [first, *changes, *rest]
 
 

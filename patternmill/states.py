@@ -121,8 +121,6 @@ class Verdict(StrEnum):
     #: Up to a ceiling.
     APPROVED = "approved"
     REJECTED = "rejected"
-    #: Not decided in time.
-    LAPSED = "lapsed"
 
 
 #: Of the command line.

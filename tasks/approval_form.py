@@ -1,14 +1,13 @@
 """A plan that waits for a person's approval: its flow run is suspended, without a lease, with a form in the Prefect UI.
 
-Once the form is answered, a worker begins the flow run again from the top. The ledger has the request for approval and
-the key of the answer at the Prefect server; only a decision that is recorded in the ledger approves a plan.
+Once the form is answered, a worker begins the flow run again from the top. That the plan waits is in the ledger, and
+only a decision that is recorded there approves it: whoever begins the work otherwise, and wherever, is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -19,10 +18,11 @@ from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
 from prefect.runtime import deployment, flow_run
 from pydantic import Field, SecretStr
 
+from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
+from patternmill.runs.approval import APPROVAL_TIME, LEAST_DIGEST, ApprovalDecision, Requester
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
@@ -30,10 +30,9 @@ from prefect_host.internals import response_key
 from tasks.markup import markdown, markdown_lines
 from tasks.run_page import show_plan
 
-#: For a person's decision; then the run is cancelled.
-PATIENCE = timedelta(hours=24)
 UNVERIFIED = "The name is not verified: this Prefect server has no users."
 WRONG_CODE = "The approval code of the last answer was wrong; the plan still waits."
+CHANGED = "The plan has changed since it was approved: it is another one."
 
 #: How a person sees what is proposed: a sentence for the form, and lines for the run's artifacts.
 ApprovalPage = tuple[str, Iterable[str]]
@@ -64,10 +63,7 @@ class ApprovalInputWithCode(ApprovalInput):
 
 async def await_approval(work: Pipeline) -> None:
     """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process."""
-    if not _can_wait():
-        return
-    request = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
-    if request is None and not await asyncio.to_thread(approval.may_need_approval, work.spec):
+    if not _can_wait() or not await asyncio.to_thread(approval.may_need_approval, work.spec):
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
@@ -77,7 +73,7 @@ async def await_approval(work: Pipeline) -> None:
 
 
 async def await_decision(
-    requester: Requester, proposal: Proposed, page: Callable[[], ApprovalPage]
+    requester: Requester, proposal: Proposal, page: Callable[[], ApprovalPage]
 ) -> Approval | None:
     """A person's decision against what is proposed; None where it is approved, or needs no approval.
 
@@ -87,12 +83,16 @@ async def await_decision(
     if not _can_wait():
         return None
     request = await asyncio.to_thread(approval.pending_request, requester, flow_run.id)
-    refused, remark = None, ""
+    remark = ""
     if request is not None:
         refused, remark = await _record_answer(requester, request, proposal)
-    if refused is None and await asyncio.to_thread(approval.needs_approval, requester, proposal):
+        if refused is not None:
+            return refused
+    try:
+        await asyncio.to_thread(approval.current_approval, requester, proposal)
+    except ApprovalNeeded:
         await _ask(requester, proposal, page(), remark)
-    return refused
+    return None
 
 
 def _can_wait() -> bool:
@@ -100,24 +100,25 @@ def _can_wait() -> bool:
 
 
 async def _record_answer(
-    requester: Requester, request: Approval, proposal: Proposed
+    requester: Requester, request: Approval, proposal: Proposal
 ) -> tuple[Approval | None, str]:
     """Record the decision since this flow run was suspended: one against it, and a remark for the next form."""
     answer, code = await _answer_to(request)
-    remark = ""
-    if answer is not None and not approval.is_approval_code(requester.settings.approval_code, code):
-        get_run_logger().warning(WRONG_CODE)
-        answer, remark = None, WRONG_CODE
     if answer is None:
-        return await asyncio.to_thread(approval.lapse_if_due, requester, request), remark
+        return None, ""
+    if not approval.is_approval_code(requester.settings.approval_code, code):
+        get_run_logger().warning(WRONG_CODE)
+        return None, WRONG_CODE
     decision = answer.as_decision()
     decided = await asyncio.to_thread(approval.record_decision, requester, request, proposal, decision)
+    if decided is None:
+        return None, CHANGED
     return (None if decision.approved else decided), ""
 
 
 async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
     """The answer and its approval code, which is deleted from the server before anything else is done."""
-    key, run = response_key(request.question), UUID(flow_run.id)
+    key, run = response_key(request.id), UUID(flow_run.id)
     values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
     if not values:
         return None, ""
@@ -127,34 +128,28 @@ async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
     return ApprovalInput(**values), code
 
 
-async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
-    request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id, PATIENCE)
+async def _ask(requester: Requester, proposal: Proposal, page: ApprovalPage, remark: str) -> None:
+    request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id)
     summary, lines = page
     await show_plan(
-        proposal.digest()[:LEAST_DIGEST],
+        proposal.digest[:LEAST_DIGEST],
         "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
         f"Meanwhile no lease is kept. The form asks for a name. {UNVERIFIED}\n\n{markdown_lines(lines)}",
     )
-    now = await asyncio.to_thread(approval.ledger_time, requester)
-    left = PATIENCE if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
+    with_code = requester.settings.approval_code is not None
+    form: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
+    text = f"{summary} It is listed in the run's artifacts. {remark}".strip()
     await asuspend_flow_run(
-        wait_for_input=_form(
-            f"{summary} It is listed in the run's artifacts. {remark}".strip(),
-            with_code=requester.settings.approval_code is not None,
-        ),
-        timeout=max(10, round(left.total_seconds())),
-        key=request.question,
+        wait_for_input=form.with_initial_data(description=markdown(text)),
+        timeout=round(APPROVAL_TIME.total_seconds()),
+        # The name under which the server keeps the answer.
+        key=request.id,
     )
 
 
-def _form(text: str, *, with_code: bool) -> type[ApprovalInput]:
-    form: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
-    return form.with_initial_data(description=markdown(text))
-
-
 def _shown(preview: Preview, work: Pipeline, proposal: Proposal) -> ApprovalPage:
-    scope = proposal.plan.scope
-    summary = f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}): {proposal}."
+    scope = proposal.scope
+    summary = f"Plan {proposal.digest[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}): {proposal}."
     duplicates = preview.duplicates.message if preview.duplicates else None
-    said = " ".join(filter(None, (summary, duplicates, proposal.plan.sent_once)))
-    return said, plan_lines(preview, work.checked, proposal.digest())
+    said = " ".join(filter(None, (summary, duplicates, preview.plan.sent_once)))
+    return said, plan_lines(preview, work.checked, proposal.digest)

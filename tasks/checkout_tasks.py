@@ -87,7 +87,7 @@ async def show_order(ending: OrderEnding) -> None:
 
 def _page(plan: OrderPlan) -> ApprovalPage:
     proposal, catalog = plan.proposal, f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
-    return f"Order {proposal.digest()[:LEAST_DIGEST]} from catalog {catalog}: {proposal}.", plan_lines(plan)
+    return f"Order {proposal.digest[:LEAST_DIGEST]} from catalog {catalog}: {proposal}.", plan_lines(plan)
 
 
 def _ending_text(ending: OrderEnding) -> str:

@@ -20,6 +20,7 @@ from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.ledger.spending import day_of
 from patternmill.planning.checkout_items import catalog_of
 from patternmill.planning.plan import Cost
+from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
@@ -247,23 +248,23 @@ def _has_heartbeat(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
 
 def _approval_lines(approvals: list[Approval], now: float, currency: str | None) -> Iterator[str]:
     """The plans that wait for approval, and the last decision on each catalog."""
-    waiting = [one for one in approvals if one.verdict is Verdict.WAITING]
+    waiting = [one for one in reversed(approvals) if one.verdict is Verdict.WAITING]
+    last = {_scope(one): one for one in approvals if one.verdict is not Verdict.WAITING}
     yield from (_waiting_line(approval, now, currency) for approval in waiting)
-    decided = [one for one in approvals if one.verdict in (Verdict.APPROVED, Verdict.REJECTED)]
-    last: dict[str, Approval] = {}
-    for approval in sorted(decided, key=lambda one: one.decided_at or 0, reverse=True):
-        last.setdefault(_scope(approval), approval)
-    yield from (_decision_line(approval, currency) for approval in last.values())
+    yield from (_decision_line(approval, currency) for approval in reversed(last.values()))
 
 
 def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
-    left = (approval.lapses_at or now) - now
-    until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
+    age = now - approval.asked_at
+    left = APPROVAL_TIME.total_seconds() - age
+    run = f"flow run {approval.flow_run_id}"
+    todo = (
+        f"Answer in the Prefect UI within {duration(left)}: {run}." if left > 0 else f"Nobody answered {run}."
+    )
     cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
     return (
         f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
-        f"asked {duration(now - approval.asked_at)} ago, {until}. "
-        f"Answer in the Prefect UI: flow run {approval.flow_run_id}."
+        f"asked {duration(age)} ago. {todo}"
     )
 
 

@@ -210,10 +210,8 @@ class Approval:
     #: Requests, with every attempt at every item.
     most_purchases: int
     asked_at: float
-    lapses_at: float | None = None
-    #: The flow run that waits, and the name under which Prefect keeps its answer.
+    #: The flow run that waits for the decision.
     flow_run_id: str | None = None
-    question: str | None = None
     verdict: Verdict = Verdict.WAITING
     decided_at: float | None = None
     who: str | None = None

@@ -136,10 +136,8 @@ CREATE TABLE approvals (
     worst          BIGINT NOT NULL, -- the ceiling: minor units, and requests
     most_purchases INTEGER NOT NULL,
     asked_at       DOUBLE PRECISION NOT NULL,
-    lapses_at      DOUBLE PRECISION,
     flow_run_id    TEXT,            -- that waits for the decision
-    question       TEXT,            -- the name under which Prefect keeps its answer
-    verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected', 'lapsed')),
+    verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected')),
     decided_at     DOUBLE PRECISION,
     who            TEXT,
     note           TEXT,
@@ -147,7 +145,7 @@ CREATE TABLE approvals (
     purchases      INTEGER NOT NULL DEFAULT 0,
     amount         BIGINT NOT NULL DEFAULT 0,
     CHECK (purchases <= most_purchases AND amount <= worst),
-    CHECK (verdict NOT IN ('approved', 'rejected') OR (who IS NOT NULL AND decided_at IS NOT NULL))
+    CHECK (verdict = 'waiting' OR (who IS NOT NULL AND decided_at IS NOT NULL))
 );
 CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
 

@@ -1,182 +1,19 @@
-"""What may be spent and what is: approvals by persons, limits, and what runs have reserved under them."""
+"""What may be spent and what is: limits, and what runs have reserved under them and under approvals."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from patternmill.errors import BudgetReached, LedgerError
-from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Approval, Intent, SpendingLimits
-from patternmill.states import Stage, Verdict
+from patternmill.errors import BudgetReached
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.approvals import ApprovalTables
+from patternmill.ledger.records import Intent, SpendingLimits
+from patternmill.states import Stage
 from patternmill.text import goods, money, plural
-
-_PROPOSED = (
-    *("id", "environment", "catalog", "digest", "items", "expected", "worst", "most_purchases"),
-    *("asked_at", "lapses_at", "flow_run_id", "question"),
-)
-_DECIDED = "verdict, decided_at, who, note, purchases, amount"
-
-
-class ApprovalTables(Tables):
-    """Plans that a person has to decide on, the decisions, and what was bought under them."""
-
-    def add_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
-        """A plan that waits for a decision, with the items that it would make."""
-        proposed = {name: getattr(approval, name) for name in _PROPOSED}
-        self._insert("approvals", **proposed, verdict=Verdict.WAITING.value)
-        self.database.execute_many(
-            "INSERT INTO approval_items (approval_id, item_key) VALUES (:id, :key)",
-            ({"id": approval.id, "key": key} for key in items),
-        )
-        self._record_approval(approval, "approval_asked")
-
-    def rename_question(self, approval_id: str, question: str) -> None:
-        """The same plan is asked about once more, under another name."""
-        self.database.execute(
-            "UPDATE approvals SET question = :question WHERE id = :id AND verdict = 'waiting'",
-            {"id": approval_id, "question": question},
-        )
-
-    def decide_approval(
-        self,
-        approval_id: str,
-        verdict: Verdict,
-        *,
-        who: str | None = None,
-        note: str | None = None,
-    ) -> Approval:
-        """Record the decision, once: it is never changed, only followed by another one.
-
-        Raises LedgerError when there is one already.
-        """
-        waiting = self.approval(approval_id)
-        if waiting is None or waiting.verdict is not Verdict.WAITING:
-            raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
-        decided = replace(waiting, verdict=verdict, decided_at=self.now(), who=who, note=note)
-        self._update(
-            "approvals",
-            {"id": approval_id},
-            verdict=verdict.value,
-            decided_at=decided.decided_at,
-            who=who,
-            note=note,
-        )
-        self._record_approval(decided, f"approval_{verdict.value}")
-        return decided
-
-    def approval(self, approval_id: str) -> Approval | None:
-        return next(self._approvals("WHERE id = :id", id=approval_id), None)
-
-    def waiting_approval(self, flow_run_id: str) -> Approval | None:
-        """The plan with which a flow run waits."""
-        where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting' ORDER BY asked_at DESC, id"
-        return next(self._approvals(where, flow_run_id=flow_run_id), None)
-
-    def last_decision(self, environment: str, catalog: str) -> Approval | None:
-        """The last plan of a catalog that a person approved or rejected: only this one may cover a plan."""
-        where = (
-            "WHERE environment = :environment AND catalog = :catalog AND verdict IN ('approved', 'rejected') "
-            "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1"
-        )
-        return next(self._approvals(where, environment=environment, catalog=catalog), None)
-
-    def approvals(self) -> list[Approval]:
-        return list(self._approvals("ORDER BY asked_at DESC, id"))
-
-    def approval_items(self, approval_id: str) -> frozenset[ItemKey]:
-        """The items of the plan."""
-        rows = self.database.rows(
-            "SELECT item_key FROM approval_items WHERE approval_id = :id", {"id": approval_id}
-        )
-        return frozenset(ItemKey(key) for (key,) in rows)
-
-    def rejected_items(self, environment: str, catalog: str) -> dict[ItemKey, str]:
-        """The items that a person rejected, by who did: the last decision on each item counts."""
-        rows = self.database.rows(
-            "SELECT i.item_key, a.verdict, a.who FROM approval_items i JOIN approvals a ON a.id = i.approval_id "
-            "WHERE a.environment = :environment AND a.catalog = :catalog "
-            "AND a.verdict IN ('approved', 'rejected') ORDER BY a.decided_at, a.asked_at, a.id DESC",
-            {"environment": environment, "catalog": catalog},
-        )
-        last = {ItemKey(key): (verdict, str(who)) for key, verdict, who in rows}
-        return {key: who for key, (verdict, who) in last.items() if verdict == Verdict.REJECTED}
-
-    def _draw_on_approval(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
-        """Reserve one purchase under an approval. Raises BudgetReached, reserving nothing, where it does not."""
-        drawn = self.database.execute(
-            "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
-            "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
-            "AND amount + :price <= worst AND EXISTS (SELECT 1 FROM approval_items i "
-            "WHERE i.approval_id = :id AND i.item_key = :key)",
-            {"id": approval_id, "price": intent.price, "key": intent.item_key},
-        )
-        if drawn:
-            return
-        approval = self.approval(approval_id)
-        if approval is None or approval.verdict is not Verdict.APPROVED:
-            raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
-        raise BudgetReached(
-            f"The approval of plan {approval.short} by {approval.who} is used up: it covers "
-            f"{_ceiling_text(approval, currency)}.",
-            code="approval",
-            remedy="Run again: what is left needs another approval.",
-        )
-
-    def _return_to_approval(self, approval_id: str, price: int) -> None:
-        """Return one purchase that made nothing."""
-        self.database.execute(
-            "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
-            {"id": approval_id, "price": price},
-        )
-
-    def _approvals(self, where: str, **params: str) -> Iterator[Approval]:
-        select = f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals "  # noqa: S608
-        return map(_approval, self.database.rows(select + where, params))
-
-    def _record_approval(self, approval: Approval, kind: str) -> None:
-        """There is no run yet: the event has the approval's own ID in its place."""
-        detail = {
-            "digest": approval.digest,
-            "catalog": approval.catalog,
-            "environment": approval.environment,
-            "items": approval.items,
-            "most_amount": approval.worst,
-            "who": approval.who,
-            "note": approval.note,
-            "flow_run_id": approval.flow_run_id,
-        }
-        self.record_event(RunId(approval.id), kind, detail=json.dumps(detail, ensure_ascii=False))
-
-
-def _ceiling_text(approval: Approval, currency: str | None) -> str:
-    """What an approval covers, and what was bought under it; without prices in requests."""
-    items = plural(approval.items, "item")
-    if not approval.worst:
-        made = f"{approval.purchases:,} of at most {plural(approval.most_purchases, 'request')}"
-        return f"{items}, and {made} were sent under it"
-    most, spent = (money(amount, currency) for amount in (approval.worst, approval.amount))
-    return f"{items} for at most {most}, and {spent} is spent or reserved under it"
-
-
-def _approval(row: tuple[Any, ...]) -> Approval:
-    proposed = dict(zip(_PROPOSED, row, strict=False))
-    verdict, decided_at, who, note, purchases, amount = row[len(_PROPOSED) :]
-    return Approval(
-        **proposed,
-        verdict=Verdict(verdict),
-        decided_at=decided_at,
-        who=who,
-        note=note,
-        purchases=purchases,
-        amount=amount,
-    )
-
 
 #: The code of BudgetReached where a limit is reached for second attempts only.
 SECOND_ATTEMPT = "second_attempt"
@@ -228,7 +65,7 @@ class SpendingTable(ApprovalTables):
             self.database.lock(f"spending {environment}")
             self._refuse_over_limit(run_id, environment, intent, limits, day)
         if limits.approval is not None:
-            self._draw_on_approval(limits.approval, intent, limits.currency)
+            self.draw_on_approval(limits.approval, intent, limits.currency)
         self._book(environment, day, run_id, intent.stage.value, intent.price)
 
     def move_reservation(self, request_id: RequestId, to: str) -> None:
@@ -245,7 +82,7 @@ class SpendingTable(ApprovalTables):
         self.database.lock(f"spending {environment}")
         self._unbook(environment, day_of(intended_at), run_id, stage, price)
         if approval is not None:
-            self._return_to_approval(approval, price)
+            self.return_to_approval(approval, price)
 
     def _reservation(self, request_id: RequestId) -> tuple[Any, ...]:
         found = self._row(

@@ -16,8 +16,9 @@ from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.orders.picks import Picks, picks_of
-from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
+from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
 from patternmill.planning.items import Scope
+from patternmill.planning.proposal import Proposal
 from patternmill.results.summary import read_manifest
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.results_input import runs_named
@@ -152,10 +153,10 @@ class OrderPlan:
         return tuple(checkout for checkout in self.checkouts if checkout.status in statuses)
 
     @property
-    def proposal(self) -> OrderProposal:
+    def proposal(self) -> Proposal:
         new = [checkout.item for checkout in self.of_status(CheckoutStatus.NEW)]
         in_doubt = [checkout.item for checkout in self.of_status(CheckoutStatus.IN_DOUBT)]
-        return OrderProposal(self.scope, self.name, new, in_doubt)
+        return order_proposal(self.scope, self.name, new, in_doubt)
 
     @property
     def lines(self) -> tuple[PickedLine, ...]:

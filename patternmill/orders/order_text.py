@@ -23,7 +23,7 @@ def plan_lines(plan: OrderPlan) -> Iterator[str]:
         yield from _line_texts(checkout.lines)
     yield from (f"Note: {note}" for note in plan.notes)
     yield "What it costs is shown on the page of each checkout, before anybody pays."
-    yield f"Digest: {plan.proposal.digest()[:LEAST_DIGEST]}"
+    yield f"Digest: {plan.proposal.digest[:LEAST_DIGEST]}"
 
 
 def checkout_lines(record: CheckoutRecord) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import NOTHING_MADE, Made, Scope, canonical_json, item_key, request_id
-from patternmill.planning.plan import Cost
+from patternmill.planning.proposal import Proposal
 from patternmill.states import Stage
 from patternmill.text import plural
 
@@ -68,51 +68,23 @@ class CheckoutItem:
         return [{"productId": product_id, "quantity": quantity} for product_id, quantity in self.lines]
 
 
-@dataclass(frozen=True)
-class OrderProposal:
-    """The checkouts of one order, as a person approves them: counted in pieces, for nobody knows what they cost."""
+def order_proposal(
+    scope: Scope, order: str, new: Sequence[CheckoutItem], in_doubt: Sequence[CheckoutItem] = ()
+) -> Proposal:
+    """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
 
-    scope: Scope
-    order: str
-    #: That are not opened yet.
-    new: Sequence[CheckoutItem]
-    #: Requests that were sent, and whose answers are missing.
-    in_doubt: Sequence[CheckoutItem] = ()
-    edition: ClassVar[None] = None
-
-    @property
-    def items(self) -> int:
-        return sum(item.pieces for item in self.new)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(0, 0, None)
-
-    @property
-    def most_purchases(self) -> int:
-        """Requests: one a checkout."""
-        return len(self.to_do)
-
-    def __str__(self) -> str:
-        checkouts = plural(len(self.new), "checkout")
-        return f"{plural(self.items, 'piece')} in {checkouts}"
-
-    @property
-    def to_do(self) -> frozenset[ItemKey]:
-        return frozenset(item.key for item in (*self.new, *self.in_doubt))
-
-    @property
-    def to_buy(self) -> frozenset[ItemKey]:
-        return frozenset(item.key for item in self.new)
-
-    def price(self, key: ItemKey) -> int:
-        return 0
-
-    def exceeds(self, items: int | None, cost: int | None) -> bool:
-        """Where a limit of cost is set, every order does: what it costs is seen on the page of its checkout alone."""
-        return cost is not None or (items is not None and self.items > items)
-
-    def digest(self) -> str:
-        """SHA-256 of what would be ordered: an approval is bound to it."""
-        content = ["v1", self.scope.environment, self.scope.catalog, self.order, sorted(self.to_do)]
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.
+    """
+    to_do = frozenset(item.key for item in (*new, *in_doubt))
+    content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]
+    pieces = sum(item.pieces for item in new)
+    return Proposal(
+        scope,
+        digest=hashlib.sha256(canonical_json(content).encode()).hexdigest(),
+        to_do=to_do,
+        to_buy=dict.fromkeys((item.key for item in new), 0),
+        items=pieces,
+        cost=None,
+        most_purchases=len(to_do),
+        named=f"{plural(pieces, 'piece')} in {plural(len(new), 'checkout')}",
+    )

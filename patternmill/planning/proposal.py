@@ -1,4 +1,4 @@
-"""The plan that a person decides about: its digest, and the most that it may cost."""
+"""What a person decides about before it is bought: the work of a plan or an order, its digest, the most it may cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import canonical_json
+from patternmill.planning.items import Scope, canonical_json
 from patternmill.planning.plan import TO_BUY, TO_DO, Cost, Plan, Reason, cost_of
 from patternmill.states import Stage
 from patternmill.text import plural
@@ -19,68 +19,70 @@ _CHUNK = 1000
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan with the prices (minor units) and attempts that it would be carried out with."""
+    """Items to be made, as a person approves them."""
 
-    plan: Plan
-    prices: Prices
-    attempts: int
+    scope: Scope
+    #: SHA-256 of what would be made; an approval is bound to it.
+    digest: str
+    to_do: frozenset[ItemKey]
+    #: The items that would be bought, each with its price in minor units.
+    to_buy: Mapping[ItemKey, int]
+    #: What is counted against a limit of items: the items to buy, or pieces to order.
+    items: int
+    #: None: nobody knows it before a person pays, so that it is above every limit.
+    cost: Cost | None
+    #: Requests, with every attempt at every item.
+    most_purchases: int
+    #: For people, instead of the number of items.
+    named: str | None = None
     edition: str | None = None
-    #: How people read the prices.
-    currency: str | None = None
-
-    @property
-    def items(self) -> int:
-        """To buy."""
-        return self.plan.purchases().total()
-
-    @property
-    def cost(self) -> Cost:
-        return cost_of(self.plan, self.prices, self.attempts, self.currency)
 
     def __str__(self) -> str:
         """`20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
-        items = plural(self.items, "item")
-        return f"{items} for {self.cost}" if self.cost.worst else items
-
-    @property
-    def most_purchases(self) -> int:
-        """Requests, with every attempt at every item. Of items begun earlier, the first one is sent already."""
-        begun = self.plan.counts({Reason.CONTINUED}).total()
-        return self.items * self.attempts + begun * (self.attempts - 1)
-
-    @property
-    def to_do(self) -> frozenset[ItemKey]:
-        return frozenset(key for key, planned in self.plan.items.items() if planned.reason in TO_DO)
-
-    @property
-    def to_buy(self) -> frozenset[ItemKey]:
-        return frozenset(key for key, planned in self.plan.items.items() if planned.reason in TO_BUY)
-
-    def price(self, key: ItemKey) -> int:
-        """Minor units."""
-        return self.prices[self.plan.items[key].item.stage]
+        items = self.named or plural(self.items, "item")
+        return f"{items} for {self.cost}" if self.cost is not None and self.cost.worst else items
 
     def exceeds(self, items: int | None, cost: int | None) -> bool:
         """Whether it is above a limit of items, or of what it costs at worst (minor units)."""
-        return (items is not None and self.items > items) or (cost is not None and self.cost.worst > cost)
+        if items is not None and self.items > items:
+            return True
+        return cost is not None and (self.cost is None or self.cost.worst > cost)
 
-    def digest(self) -> str:
-        """SHA-256 of what would be made, why, and for which price each: an approval is bound to it.
 
-        After which attempt, too: what was approved and failed again is another plan.
-        """
-        scope, planned = self.plan.scope, self.plan.items
-        keys = sorted(key for key, one in planned.items() if one.reason in TO_DO)
-        # The bytes of one JSON text, of which a part at a time is in memory.
-        text = sha256(
-            canonical_json(["v1", scope.environment, scope.catalog, self.edition, []])[:-2].encode()
-        )
-        for first in range(0, len(keys), _CHUNK):
-            items = [
-                [key, one.reason.value, self.prices[one.item.stage], *([one.after] if one.after else [])]
-                for key in keys[first : first + _CHUNK]
-                for one in (planned[key],)
-            ]
-            text.update(f"{',' if first else ''}{canonical_json(items)[1:-1]}".encode())
-        text.update(b"]]")
-        return text.hexdigest()
+def proposal_of(
+    plan: Plan, prices: Prices, attempts: int, edition: str | None = None, currency: str | None = None
+) -> Proposal:
+    """A plan with the prices (minor units) and attempts that it would be carried out with."""
+    to_buy = {
+        key: prices[planned.item.stage] for key, planned in plan.items.items() if planned.reason in TO_BUY
+    }
+    # Of items begun earlier, the first request is sent already.
+    begun = plan.counts({Reason.CONTINUED}).total()
+    return Proposal(
+        plan.scope,
+        digest=_digest(plan, prices, edition),
+        to_do=frozenset(key for key, planned in plan.items.items() if planned.reason in TO_DO),
+        to_buy=to_buy,
+        items=len(to_buy),
+        cost=cost_of(plan, prices, attempts, currency),
+        most_purchases=len(to_buy) * attempts + begun * (attempts - 1),
+        edition=edition,
+    )
+
+
+def _digest(plan: Plan, prices: Prices, edition: str | None) -> str:
+    """Of what would be made, why, for which price each, and after which attempt: what failed again is another plan."""
+    keys = sorted(key for key, planned in plan.items.items() if planned.reason in TO_DO)
+    # The bytes of one JSON text, of which a part at a time is in memory.
+    text = sha256(
+        canonical_json(["v1", plan.scope.environment, plan.scope.catalog, edition, []])[:-2].encode()
+    )
+    for first in range(0, len(keys), _CHUNK):
+        items = [
+            [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]
+            for key in keys[first : first + _CHUNK]
+            for one in (plan.items[key],)
+        ]
+        text.update(f"{',' if first else ''}{canonical_json(items)[1:-1]}".encode())
+    text.update(b"]]")
+    return text.hexdigest()

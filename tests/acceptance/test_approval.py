@@ -161,21 +161,25 @@ def test_retry_button_on_a_worker_without_limits_does_not_buy_a_rejected_plan(
     assert statuses(tmp_path) == {"succeeded": ROWS}
 
 
-def test_restarted_waiting_run_requests_the_same_approval(
+def test_waiting_run_begun_again_without_limits_waits_again(
     prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
 ) -> None:
-    """A waiting run that is wrongly marked crashed is restarted: it requests the same approval, and can be answered."""
-    worker()
+    """It was wrongly taken for crashed, and a worker without limits has it: it buys nothing, and can be answered."""
+    strict = worker()
     flow_run = suspended(prefect, service, tmp_path, "alarmed")
     (before,) = approvals(prefect, "alarmed")
-    crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
-    prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
-    # After a pause of a minute at most.
-    eventually(lambda: approvals(prefect, "alarmed")[0].question != before.question, 180)
+    strict.kill()
+    strict.wait(timeout=60)
+    worker(PATTERNMILL_APPROVE_ABOVE_ITEMS="", PATTERNMILL_APPROVE_ABOVE_COST="")
+    for kind, name in (("CRASHED", "Crashed"), ("SCHEDULED", "AwaitingRetry")):
+        state = {"type": kind, "name": name, "message": "No heartbeat."}
+        prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": state, "force": True})
+    eventually(lambda: approvals(prefect, "alarmed")[0].id != before.id, 120)
     eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
+    assert "alarmed-" not in service.record.read_text()
     (again,) = approvals(prefect, "alarmed")
-    assert (again.id, again.lapses_at) == (before.id, before.lapses_at)
+    assert (again.digest, again.verdict) == (before.digest, "waiting")
     answer(prefect, flow_run, decision="approve")
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
-    assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 2
+    assert statuses(tmp_path) == {"succeeded": ROWS}

@@ -30,7 +30,7 @@ ASKED = Approval(
 
 def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "abc") -> Approval:
     with ledger.transaction():
-        ledger.add_approval(approval, [ItemKey(name) for name in items])
+        ledger.request_approval(approval, [ItemKey(name) for name in items])
     return approval
 
 
@@ -48,23 +48,27 @@ def drawn(ledger: Ledger) -> tuple[int, int]:
 
 def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock) -> None:
     """The request is kept unchanged, with the decision and its time."""
-    waiting = replace(ASKED, lapses_at=99.0, flow_run_id="flow-run-1", question="question-1")
+    waiting = replace(ASKED, flow_run_id="flow-run-1")
     asked(ledger, waiting)
     assert ledger.waiting_approval("flow-run-1") == waiting
-    assert ledger.last_decision(STAGING, CATALOG) is None
     with ledger.transaction():
-        ledger.rename_question("approval-1", "question-2")
         decided = ledger.decide_approval("approval-1", Verdict.APPROVED, who="anna", note="yes")
     assert ledger.waiting_approval("flow-run-1") is None
-    assert ledger.last_decision(STAGING, CATALOG) == decided == ledger.approval("approval-1")
-    assert (decided.question, decided.who, decided.note, decided.decided_at) == (
-        "question-2",
-        "anna",
-        "yes",
-        clock.now,
-    )
+    assert decided == ledger.approval("approval-1")
+    assert (decided.who, decided.note, decided.decided_at) == ("anna", "yes", clock.now)
     assert ledger.approval_items("approval-1") == set("abc")
     assert ledger.approvals() == [decided]
+
+
+def test_request_takes_the_place_of_what_its_flow_run_asked_before(ledger: Ledger) -> None:
+    """Another flow run's stays, and so does a decision."""
+    others = approved(ledger, replace(ASKED, flow_run_id="flow-run-1"))
+    waits = asked(ledger, replace(ASKED, id="approval-2", flow_run_id="flow-run-2", asked_at=others.asked_at))
+    for name in ("approval-3", "approval-4"):
+        last = asked(ledger, replace(ASKED, id=name, flow_run_id="flow-run-1", asked_at=99.0), "xy")
+    assert ledger.waiting_approval("flow-run-1") == last
+    assert ledger.approvals() == sorted([others, waits, last], key=lambda one: one.decided_at or one.asked_at)
+    assert ledger.approval_items("approval-3") == set()
 
 
 def test_approval_is_decided_once(ledger: Ledger) -> None:
@@ -76,18 +80,16 @@ def test_approval_is_decided_once(ledger: Ledger) -> None:
     assert drawn(ledger) == (0, 0)
 
 
-def test_latest_decision_counts(ledger: Ledger, clock: Clock) -> None:
-    """Of each catalog; a request that lapsed or waits is no decision."""
+def test_approvals_of_a_catalog_come_in_the_order_of_their_decisions(ledger: Ledger, clock: Clock) -> None:
+    """By when they were asked for as long as they wait."""
+    asked(ledger, replace(ASKED, id="approval-2", asked_at=clock.now + 10))
+    asked(ledger, replace(ASKED, id="approval-3", catalog="autumn"))
     approved(ledger)
-    for number, verdict in ((2, Verdict.REJECTED), (3, Verdict.LAPSED)):
-        clock.now += 10
-        asked(ledger, replace(ASKED, id=f"approval-{number}"))
-        with ledger.transaction():
-            ledger.decide_approval(f"approval-{number}", verdict, who="bert")
-    asked(ledger, replace(ASKED, id="approval-4"))
-    last = ledger.last_decision(STAGING, CATALOG)
-    assert last is not None and last.id == "approval-2"
-    assert ledger.last_decision(STAGING, "autumn") is None
+    assert [one.id for one in ledger.approvals(environment=STAGING, catalog=CATALOG)] == [
+        "approval-1",
+        "approval-2",
+    ]
+    assert len(ledger.approvals()) == 3
 
 
 def test_every_decision_is_an_event(ledger: Ledger) -> None:
@@ -137,7 +139,7 @@ def test_approval_covers_only_approved_items(ledger: Ledger) -> None:
     assert drawn(ledger) == (0, 0)
 
 
-@pytest.mark.parametrize("verdict", [None, Verdict.REJECTED, Verdict.LAPSED])
+@pytest.mark.parametrize("verdict", [None, Verdict.REJECTED])
 def test_nothing_is_bought_under_a_request_that_was_not_approved(
     ledger: Ledger, verdict: Verdict | None
 ) -> None:
@@ -198,7 +200,7 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
     [
         ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
         ("DELETE FROM approval_items", "under an approval that does not cover it"),
-        ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not cover it"),
+        ("UPDATE approvals SET verdict = 'rejected'", "under an approval that does not cover it"),
     ],
 )
 def test_check_finds_a_contradiction_between_approvals_and_purchases(

@@ -181,7 +181,7 @@ def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: py
     with pytest.raises(ApprovalNeeded):
         shop.order("S-2", quantity=3)
     with shop.ledger() as ledger:
-        assert ledger.last_decision("staging", "spring") is None
+        assert ledger.approvals(environment="staging", catalog="spring") == []
         assert list(problems(ledger)) == []
     assert len(shop.opened()) == 1
 

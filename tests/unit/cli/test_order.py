@@ -56,7 +56,7 @@ def test_plan_shows_rows_notes_and_digest() -> None:
         "  S-1  × 2  for Anna",
         "Note: S-1 was ordered before.",
         "What it costs is shown on the page of each checkout, before anybody pays.",
-        f"Digest: {plan.proposal.digest()[:12]}",
+        f"Digest: {plan.proposal.digest[:12]}",
     ]
 
 

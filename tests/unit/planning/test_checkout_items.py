@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
+from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
 
 SCOPE = order_scope("staging", "spring")
 ITEM = CheckoutItem(SCOPE, "samples", (("prd_1", 2), ("prd_2", 1)))
@@ -42,7 +42,7 @@ def test_scope_of_orders_is_no_catalogs() -> None:
 
 def test_approval_counts_pieces() -> None:
     more = CheckoutItem(SCOPE, "samples", (("prd_3", 4),))
-    proposal = OrderProposal(SCOPE, "samples", [ITEM, more])
+    proposal = order_proposal(SCOPE, "samples", [ITEM, more])
     assert (proposal.items, str(proposal)) == (7, "7 pieces in 2 checkouts")
     assert not proposal.exceeds(7, None) and proposal.exceeds(6, None)
     assert proposal.exceeds(None, 10**9), "what it costs is not known"
@@ -51,7 +51,7 @@ def test_approval_counts_pieces() -> None:
 
 def test_digest_is_of_what_is_left_to_do() -> None:
     """So a request in doubt is in it, and counts no pieces."""
-    doubt = OrderProposal(SCOPE, "samples", [], [ITEM])
+    doubt = order_proposal(SCOPE, "samples", [], [ITEM])
     assert doubt.items == 0 and doubt.to_do == {ItemKey(ITEM.key)} and not doubt.to_buy
-    assert doubt.digest() == OrderProposal(SCOPE, "samples", [ITEM]).digest()
-    assert doubt.digest() != OrderProposal(SCOPE, "samples-2", [ITEM]).digest()
+    assert doubt.digest == order_proposal(SCOPE, "samples", [ITEM]).digest
+    assert doubt.digest != order_proposal(SCOPE, "samples-2", [ITEM]).digest

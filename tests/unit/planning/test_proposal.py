@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Cost, Plan
-from patternmill.planning.proposal import Proposal
+from patternmill.planning.proposal import Proposal, proposal_of
 from patternmill.states import AttemptState, Stage
 
 from .test_plan import FERN, HERON, HERON_MUG, REFUSED, Past, plan
@@ -16,9 +16,12 @@ PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
 
 
 def proposal(
-    planned: Plan, prices: Mapping[Stage, int] = PRICES, attempts: int = 2, edition: str | None = None
+    planned: Plan,
+    prices: Mapping[Stage, int] = PRICES,
+    edition: str | None = None,
+    currency: str | None = None,
 ) -> Proposal:
-    return Proposal(planned, prices, attempts, edition)
+    return proposal_of(planned, prices, 2, edition, currency)
 
 
 def test_digest_covers_items_reasons_and_prices() -> None:
@@ -32,9 +35,9 @@ def test_digest_covers_items_reasons_and_prices() -> None:
         proposal(plan(HERON, FERN, edition="2"), edition="2"),
         proposal(plan(HERON, FERN), {Stage.PATTERN: 51, Stage.PRODUCT: 200}),
     ]
-    digests = [found.digest() for found in proposals]
+    digests = [found.digest for found in proposals]
     assert len(set(digests)) == len(digests)
-    assert digests[0] == proposal(plan(FERN, HERON)).digest()
+    assert digests[0] == proposal(plan(FERN, HERON)).digest
 
 
 def test_digest_of_a_retry_is_of_one_attempt() -> None:
@@ -45,7 +48,7 @@ def test_digest_of_a_retry_is_of_one_attempt() -> None:
         past.last_attempts |= {
             key: replace(last, attempt=attempt) for key, last in past.last_attempts.items()
         }
-        return proposal(plan(HERON, past=past, retry=lambda row: True)).digest()
+        return proposal(plan(HERON, past=past, retry=lambda row: True)).digest
 
     assert retried(2) == retried(2)
     assert retried(2) != retried(4)
@@ -54,12 +57,12 @@ def test_digest_of_a_retry_is_of_one_attempt() -> None:
 def test_digest_ignores_made_and_refused_rows() -> None:
     """Rows that cost nothing may come and go."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    assert proposal(plan(HERON, FERN, REFUSED, past=past)).digest() == proposal(plan(FERN)).digest()
+    assert proposal(plan(HERON, FERN, REFUSED, past=past)).digest == proposal(plan(FERN)).digest
 
 
 def test_digest_is_pinned() -> None:
     """What is approved today may be bought by a newer program tomorrow."""
-    assert proposal(plan(HERON)).digest().startswith("58903795eb6b")
+    assert proposal(plan(HERON)).digest.startswith("58903795eb6b")
 
 
 def test_worst_cost_has_the_attempts_left_of_what_was_begun() -> None:
@@ -77,11 +80,11 @@ def test_expected_and_worst_cost() -> None:
 
 def test_cost_is_in_the_configured_currency() -> None:
     """For a person; what an approval is bound to does not change. Without prices no money is shown."""
-    found = proposal(plan(HERON, HERON_MUG, FERN))
-    euros = replace(found, currency="EUR")
+    planned = plan(HERON, HERON_MUG, FERN)
+    euros = proposal(planned, currency="EUR")
     assert str(euros) == "5 items for at least €7.00, at most €14.00 if jobs fail"
-    assert euros.digest() == found.digest()
-    assert str(replace(found, prices=dict.fromkeys(Stage, 0))) == "5 items"
+    assert euros.digest == proposal(planned).digest
+    assert str(proposal(planned, dict.fromkeys(Stage, 0))) == "5 items"
 
 
 def test_every_attempt_is_a_request() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -33,7 +32,6 @@ from .workshop import Ended, Workshop, drive, many, rows
 FOUR = many(4)
 #: A plan of more than three items waits, and costs 10 a pattern and 20 a product.
 TERMS: dict[str, Any] = {"approve_above_items": 3, "pattern_price": 10, "product_price": 20}
-PATIENCE = timedelta(hours=24)
 
 
 def spec(shop: Workshop, **terms: Any) -> RunSpec:
@@ -73,9 +71,7 @@ def last_decision(shop: Workshop) -> Approval:
     """The last decision; the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-        found = ledger.last_decision("staging", "spring")
-        assert found is not None
-        return found
+        return [one for one in ledger.approvals() if one.verdict is not Verdict.WAITING][-1]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +92,12 @@ def test_plan_above_either_limit_needs_an_approval(
 ) -> None:
     """Items by their number, money by its worst case; the preview agrees with the run."""
     found = proposal(shop, FOUR, **terms)
-    assert approval.needs_approval(spec(shop, **terms), found) is waits
     if waits:
-        assert found.digest()[:12] in refused(shop, FOUR, **terms).remedy
+        with pytest.raises(ApprovalNeeded):
+            approval.current_approval(spec(shop, **terms), found)
+        assert found.digest[:12] in refused(shop, FOUR, **terms).remedy
     else:
+        assert approval.current_approval(spec(shop, **terms), found) is None
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
 
 
@@ -252,7 +250,8 @@ def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
 
 def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Workshop) -> None:
     """Whatever it is called; not at the embedded studio, which sells nothing, nor by another environment's name."""
-    plan, settings = proposal(shop, FOUR).plan, shop.settings.model_copy(update={"confirm_above": 1})
+    checked = check_rows(shop.file(FOUR), shop.service.offer, prompt_limit=100)
+    plan, settings = preview(spec(shop), checked).plan, shop.settings.model_copy(update={"confirm_above": 1})
     for confirm in (None, "production", "duplicates"):
         with pytest.raises(ConfigurationError, match="bought in staging") as caught:
             require_confirmation(settings.model_copy(update={"confirm": confirm}), plan)
@@ -265,22 +264,53 @@ def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Worksh
 
 
 def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
-    """Requested again, by the same run for the same plan, it is the same request with another question."""
+    """Requested again by the same run, the new request takes the place of the first."""
     its, found = spec(shop), proposal(shop, FOUR)
-    first = approval.request_approval(its, found, "flow-run-1", PATIENCE)
-    again = approval.request_approval(its, found, "flow-run-1", PATIENCE)
-    assert (again.id, again.lapses_at) == (first.id, first.lapses_at)
-    assert again.question != first.question
+    first = approval.request_approval(its, found, "flow-run-1")
+    again = approval.request_approval(its, found, "flow-run-1")
+    assert again.id != first.id
     assert approval.pending_request(its, "flow-run-1") == again
     decided = approval.record_decision(its, again, found, ApprovalDecision("anna"))
     assert decided is not None and decided.verdict is Verdict.APPROVED
     assert approval.pending_request(its, "flow-run-1") is None
-    assert not approval.needs_approval(its, found)
+    assert approval.current_approval(its, found) == decided
+
+
+def test_waiting_plan_binds_whoever_begins_it_again(shop: Workshop) -> None:
+    """A process without limits: as a whole, in small portions, with rows that nobody asked about; others are free."""
+    approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
+    assert approval.may_need_approval(spec(shop, **LOOSE))
+    said = refused(shop, FOUR, **LOOSE).message
+    assert f"8 items of it: plan {proposal(shop, FOUR).digest[:12]} waits for an approval." in said
+    refused(shop, rows(("S-000", "prompt 000")), **LOOSE)
+    refused(shop, many(5), **LOOSE)
+    assert run(shop, rows(("N-1", "new")), **LOOSE).outcome is Outcome.COMPLETED
+    approve(shop, FOUR, **LOOSE)
+    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
+
+
+def test_later_question_takes_no_decision_back(shop: Workshop, service: Service) -> None:
+    """What is left of an approved plan is made while a larger one waits; what was rejected stays so."""
+    service.at_create = _crash_at_the_first
+    approve(shop, FOUR)
+    shop.crash(FOUR, **TERMS)
+    service.at_create = lambda create: None
+    approval.request_approval(spec(shop), proposal(shop, many(5)), "flow-run-1")
+    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
+    refused(shop, many(5), **LOOSE)
+    reject(shop, many(6))
+    approval.request_approval(spec(shop), proposal(shop, many(6)), "flow-run-1")
+    assert "rejected by bert" in refused(shop, many(6), **LOOSE).message
+
+
+def _crash_at_the_first(create: Create) -> None:
+    raise Crash
 
 
 def test_decision_holds_for_a_smaller_plan(shop: Workshop) -> None:
     """The person has seen what is left of it."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
+    approve(shop, rows(("S-000", "prompt 000")))
     run(shop, rows(("S-000", "prompt 000")))
     left = proposal(shop, FOUR)
     decided = approval.record_decision(spec(shop), question, left, ApprovalDecision("anna"))
@@ -290,7 +320,7 @@ def test_decision_holds_for_a_smaller_plan(shop: Workshop) -> None:
 
 def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
     dearer = {"product_price": 200}
     decided = approval.record_decision(
         spec(shop, **dearer), question, proposal(shop, FOUR, **dearer), ApprovalDecision("anna")
@@ -300,24 +330,12 @@ def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
 
 def test_decision_on_another_plan_does_not_count(shop: Workshop) -> None:
     """Rows that the person never saw need a request of their own."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
     five = proposal(shop, many(5))
     assert approval.record_decision(spec(shop), question, five, ApprovalDecision("anna")) is None
-    assert approval.needs_approval(spec(shop), five)
-    assert approval.pending_request(spec(shop), "flow-run-1") is None
-
-
-def test_approval_request_lapses(shop: Workshop) -> None:
-    """And then it is no decision: the next run requests another."""
-    its, found = spec(shop), proposal(shop, FOUR)
-    question = approval.request_approval(its, found, "flow-run-1", PATIENCE)
-    assert question.lapses_at is not None
-    assert approval.lapse_if_due(its, question) is None
-    assert approval.pending_request(its, "flow-run-1") == question
-    lapsed = approval.lapse_if_due(its, replace(question, lapses_at=question.asked_at))
-    assert lapsed is not None
-    assert "not approved: Nobody answered in time." in approval.rejection(lapsed).message
-    assert approval.needs_approval(its, found)
+    with pytest.raises(ApprovalNeeded):
+        approval.current_approval(spec(shop), five)
+    assert approval.pending_request(spec(shop), "flow-run-1") == question
 
 
 def test_approval_limit_of_money_needs_prices() -> None:

@@ -46,7 +46,7 @@ def run(shop: Workshop, its: RunSpec, text: str) -> RunEnding:
 def previewed(shop: Workshop, its: RunSpec, text: str) -> tuple[Preview, str]:
     checked = check_rows(shop.file(text), shop.service.offer, prompt_limit=100)
     found = preview(its, checked)
-    return found, "\n".join(plan_lines(found, checked, approval.propose(its, found.plan).digest()))
+    return found, "\n".join(plan_lines(found, checked, approval.propose(its, found.plan).digest))
 
 
 def test_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Service) -> None:

@@ -1,0 +1,131 @@
+"""Plans that were put before a person, the decisions, and what was bought under them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import fields, replace
+from typing import Any
+
+from patternmill.errors import BudgetReached, LedgerError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.database import Tables
+from patternmill.ledger.records import Approval, Intent
+from patternmill.states import Verdict
+from patternmill.text import money, plural
+
+_COLUMNS = [field.name for field in fields(Approval)]
+
+
+class ApprovalTables(Tables):
+    """Approvals, each with the items of its plan; once decided, only what is bought under one changes."""
+
+    def request_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
+        """A plan that waits for a decision, with the items that it would make; in place of what its flow run asked."""
+        if approval.flow_run_id is not None:
+            earlier = self.waiting_approval(approval.flow_run_id)
+            its = {"id": earlier.id if earlier is not None else None}
+            self.database.execute("DELETE FROM approval_items WHERE approval_id = :id", its)
+            self.database.execute("DELETE FROM approvals WHERE id = :id", its)
+        self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value})
+        self.database.execute_many(
+            "INSERT INTO approval_items (approval_id, item_key) VALUES (:id, :key)",
+            ({"id": approval.id, "key": key} for key in items),
+        )
+        self._record_approval(approval, "approval_asked")
+
+    def decide_approval(
+        self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None
+    ) -> Approval:
+        """Record the decision, once: it is never changed, only followed by another one.
+
+        Raises LedgerError when there is one already.
+        """
+        waiting = self.approval(approval_id)
+        if waiting is None or waiting.verdict is not Verdict.WAITING:
+            raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
+        decision: dict[str, Any] = {"decided_at": self.now(), "who": who, "note": note}
+        self._update("approvals", {"id": approval_id}, verdict=verdict.value, **decision)
+        decided = replace(waiting, verdict=verdict, **decision)
+        self._record_approval(decided, f"approval_{verdict.value}")
+        return decided
+
+    def approval(self, approval_id: str) -> Approval | None:
+        return next(iter(self._approvals("WHERE id = :id", id=approval_id)), None)
+
+    def waiting_approval(self, flow_run_id: str) -> Approval | None:
+        """The plan with which a flow run waits."""
+        where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting'"
+        return next(iter(self._approvals(where, flow_run_id=flow_run_id)), None)
+
+    def approvals(self, *, environment: str | None = None, catalog: str | None = None) -> list[Approval]:
+        """Those of one catalog, or all, in the order of their decisions and, of those that wait, their requests."""
+        where = (
+            "WHERE coalesce(:environment, environment) = environment AND coalesce(:catalog, catalog) = catalog "
+            "ORDER BY coalesce(decided_at, asked_at), asked_at, id DESC"
+        )
+        return self._approvals(where, environment=environment, catalog=catalog)
+
+    def approval_items(self, approval_id: str) -> frozenset[ItemKey]:
+        """The items of the plan."""
+        rows = self.database.rows(
+            "SELECT item_key FROM approval_items WHERE approval_id = :id", {"id": approval_id}
+        )
+        return frozenset(ItemKey(key) for (key,) in rows)
+
+    def draw_on_approval(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
+        """Reserve one purchase under an approval. Raises BudgetReached, reserving nothing, where it does not."""
+        drawn = self.database.execute(
+            "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
+            "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
+            "AND amount + :price <= worst AND EXISTS (SELECT 1 FROM approval_items i "
+            "WHERE i.approval_id = :id AND i.item_key = :key)",
+            {"id": approval_id, "price": intent.price, "key": intent.item_key},
+        )
+        if drawn:
+            return
+        approval = self.approval(approval_id)
+        if approval is None or approval.verdict is not Verdict.APPROVED:
+            raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
+        raise BudgetReached(
+            f"The approval of plan {approval.short} by {approval.who} is used up: it covers "
+            f"{_ceiling_text(approval, currency)}.",
+            code="approval",
+            remedy="Run again: what is left needs another approval.",
+        )
+
+    def return_to_approval(self, approval_id: str, price: int) -> None:
+        """Return one purchase that made nothing."""
+        self.database.execute(
+            "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
+            {"id": approval_id, "price": price},
+        )
+
+    def _approvals(self, where: str, **params: str | None) -> list[Approval]:
+        rows = self.database.rows(f"SELECT {', '.join(_COLUMNS)} FROM approvals {where}", params)  # noqa: S608
+        named = (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
+        return [Approval(**{**values, "verdict": Verdict(values["verdict"])}) for values in named]
+
+    def _record_approval(self, approval: Approval, kind: str) -> None:
+        """There is no run yet: the event has the approval's own ID in its place."""
+        detail = {
+            "digest": approval.digest,
+            "catalog": approval.catalog,
+            "environment": approval.environment,
+            "items": approval.items,
+            "most_amount": approval.worst,
+            "who": approval.who,
+            "note": approval.note,
+            "flow_run_id": approval.flow_run_id,
+        }
+        self.record_event(RunId(approval.id), kind, detail=json.dumps(detail, ensure_ascii=False))
+
+
+def _ceiling_text(approval: Approval, currency: str | None) -> str:
+    """What an approval covers, and what was bought under it; without prices in requests."""
+    items = plural(approval.items, "item")
+    if not approval.worst:
+        made = f"{approval.purchases:,} of at most {plural(approval.most_purchases, 'request')}"
+        return f"{items}, and {made} were sent under it"
+    most, spent = (money(amount, currency) for amount in (approval.worst, approval.amount))
+    return f"{items} for at most {most}, and {spent} is spent or reserved under it"
