@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,8 +16,7 @@ from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
 from patternmill.files import fresh_secret, private_folder
-from prefect_host.bound_socket import bound_socket
-from prefect_host.shared_process import SharedProcess
+from prefect_host.shared_process import SharedProcess, bound_socket
 
 READY_SECONDS = 60.0
 REMEDY = "set PATTERNMILL_STUDIO_URL to a service."
@@ -44,20 +43,20 @@ def embedded_studio(
     private_folder(directory)
     ready_file, key_file = directory / "running.json", directory / "api-key"
     process = SharedProcess(directory, "The embedded studio")
-    with ExitStack() as held:
 
-        def listen() -> socket:
-            listener = held.enter_context(bound_socket(port))
-            ready_file.unlink(missing_ok=True)
-            fresh_secret(key_file, "studio_")
-            return listener
+    def prepared() -> tuple[socket, list[str], dict[str, str]]:
+        bound = bound_socket(port)
+        ready_file.unlink(missing_ok=True)
+        fresh_secret(key_file, "studio_")
+        return bound, _arguments(directory, ready_file, key_file, environment=environment, pace=pace), {}
 
-        held.callback(process.release)
-        arguments = _arguments(directory, ready_file, key_file, environment=environment, pace=pace)
-        process.start_or_join(listen, lambda: arguments, dict)
+    try:
+        process.start_or_join(prepared)
         running = _await_ready(process, ready_file)
         _check_environment(running, environment)
         yield RunningStudio(str(running["base_url"]), SecretStr(key_file.read_text().strip()), process)
+    finally:
+        process.release()
 
 
 def _arguments(

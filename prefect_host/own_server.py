@@ -1,48 +1,61 @@
 """Our own Prefect server, with its UI, where no other is configured, and Prefect's settings for all who use a server.
 
-The server's history is kept under the home. One that dies in use is restarted on the same port, which stays bound
-meanwhile: what Prefect's client sends waits there, so that the record of the run stays complete.
-
+It is Prefect's application with a credential, its history kept under the home, and a page that logs a browser in.
 Prefect reads its settings from the environment, on import; only `use_server` sets them in this process.
 """
 
 from __future__ import annotations
 
-import asyncio
-import importlib
-import json
 import os
-import socket
-import sys
 import threading
 import time
-import urllib.error
 import urllib.request
-from contextlib import suppress
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from socket import socket
 from typing import Self
 
 from patternmill.errors import PatternmillError
-from patternmill.files import fresh_secret, replace_private
-from prefect_host.bound_socket import HOST, bound_socket, port_of
-from prefect_host.shared_process import SharedProcess
+from patternmill.files import UMASK, fresh_secret, replace_private
+from prefect_host.shared_process import HOST, SharedProcess, bound_socket
 
 API_URL = "PREFECT_API_URL"
 #: The user name of our own server's credential; the password is secret.
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
+#: The first start makes the database, which is slow on a slow disk.
+READY_SECONDS = 120.0
+_REMEDY = f"set {API_URL} to a server of yours."
 
+# The secret is in the fragment, which no browser sends and no log has. Prefect's UI reads it from the local storage.
+_LOGIN_PAGE = f"""<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Logging in …<script>
+const password = btoa('{USER}:' + location.hash.slice(1));
+history.replaceState(null, '', location.pathname);
+fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}}).then(answer => {{
+  if (!answer.ok) throw new Error(answer.status);
+  localStorage.setItem('prefect-password', password);
+  location.replace('/');
+}}).catch(() => {{
+  document.body.textContent = 'This address does not log in. `patternmill status --open`, on a terminal, shows one.';
+}});
+</script>"""
 
-#: In the server's directory.
-DATABASE = "prefect.db"
-CREDENTIAL = "credential"
-
-
-def template_folder() -> Path:
-    """Where this installation keeps the database of a fresh home: another Prefect makes another one."""
-    return Path(sys.prefix) / "share" / "patternmill" / f"prefect-{version('prefect')}"
+#: For every server that shows runs; deployments/compose.yaml has them too.
+RECORDER = {
+    # One row a commit by default, which cannot keep up with a run.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    # By default runs are kept for ever; so for 90 days.
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+}
+#: Of a server that lives as long as a command: nothing is scheduled or automated there.
+UNATTENDED = {
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
+}
 
 
 def use_server(api_url: str, home: Path | None = None) -> None:
@@ -73,9 +86,11 @@ def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]
     }
     if home is None:
         return quiet
-    directory = home.resolve() / "prefect"
-    return quiet | {
-        "PREFECT_API_AUTH_STRING": own_password(home),
+    return quiet | _kept_in(home.resolve() / "prefect") | {"PREFECT_API_AUTH_STRING": own_password(home)}
+
+
+def _kept_in(directory: Path) -> dict[str, str]:
+    return {
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
         "PREFECT_PROFILE": "ephemeral",
@@ -83,23 +98,15 @@ def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]
 
 
 def server_environment(directory: Path, port: int) -> dict[str, str]:
-    """Our own server's settings, in place of the caller's."""
+    """The settings of a server that keeps all in `directory`, in place of the caller's."""
     return {
-        "PREFECT_HOME": str(directory),
-        "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        # From its working directory: what Prefect remembers of a database goes by this text (first_database.py).
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
+        **_kept_in(directory),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{directory}/prefect.db",
         # Where it listens, and which address its pages call.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{port}/api",
-        # One row a commit by default, which cannot keep up with a run.
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-        # Nothing is scheduled or automated on a server that lives as long as a command.
-        "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
-        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        **RECORDER,
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
         "PREFECT_LOGGING_COLORS": "false",
@@ -110,17 +117,7 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
 
 def own_password(home: Path) -> str:
     """The credential of our own server on this home, `user:password`: of the one that runs, or ran last."""
-    return (home.resolve() / "prefect" / CREDENTIAL).read_text().strip()
-
-
-#: The first start makes the database, which is slow on a slow disk.
-READY_SECONDS = 120.0
-#: How often a server that dies in use is restarted, and how soon.
-RESTARTS = 3
-RESTART_SECONDS = 2.0
-#: For closing what an earlier command left open, which may be most of the record of a large run.
-CLOSING_SECONDS = 120.0
-REMEDY = "set PREFECT_API_URL to a server of yours."
+    return (home.resolve() / "prefect" / "credential").read_text().strip()
 
 
 def server_answers(api_url: str, timeout: float = 5.0) -> bool:
@@ -130,26 +127,24 @@ def server_answers(api_url: str, timeout: float = 5.0) -> bool:
     try:
         with urllib.request.urlopen(f"{api_url.rstrip('/')}/health", timeout=timeout) as answer:  # noqa: S310
             return bool(answer.status == 200)
-    except (OSError, ValueError, urllib.error.URLError):
+    except (OSError, ValueError):
         return False
 
 
 class OwnServer:
     """One user of the server of a home; the server ends with its last user."""
 
-    def __init__(self, home: Path, *, port: int | None = None) -> None:
+    def __init__(
+        self, home: Path, *, port: int | None = None, settings: Mapping[str, str] = UNATTENDED
+    ) -> None:
+        """`port`: no other will do. `settings`: of the server, if this user starts it."""
         self.directory = home.resolve() / "prefect"
-        self.port = 0
-        self._named_port = port
-        #: Bound by the first start, and kept until this user leaves.
-        self._listener: socket.socket | None = None
+        self._named_port, self._settings = port, settings
         self._process = SharedProcess(self.directory, "The Prefect server")
-        self._changing = threading.Lock()
-        self._is_supervised = False
 
     @property
     def ui_url(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        return f"http://{HOST}:{self._last_port()}"
 
     @property
     def api_url(self) -> str:
@@ -157,46 +152,26 @@ class OwnServer:
 
     def login_url(self) -> str:
         """Logs the browser in that opens it: only for the person's own terminal."""
-        return f"{self.ui_url}{LOGIN_PATH}#{self._auth_string().removeprefix(f'{USER}:')}/"
+        return f"{self.ui_url}{LOGIN_PATH}#{own_password(self.directory.parent).removeprefix(f'{USER}:')}"
 
     @property
     def is_owner(self) -> bool:
         return self._process.child is not None
 
-    @property
-    def has_database(self) -> bool:
-        """Whether it has, or gets a copy of, the database that Prefect would take seconds to make."""
-        return any(os.access(place / DATABASE, os.R_OK) for place in (self.directory, template_folder()))
-
-    @property
-    def is_running(self) -> bool:
-        """Whether another command serves it now, or its processes use it."""
-        return (self.directory / "server.lock").exists() and self._process.is_alive()
-
-    def start(self) -> None:
-        """Join the running server, or start one. Does not wait for it to answer.
-
-        Raises PatternmillError when the named port is taken.
-        """
+    def start(self) -> Self:
+        """Start it, or join the running one; it may not answer yet. Raises PatternmillError when a named port is taken."""
         try:
-            if not self._start_or_join():
-                self._join()
+            self._process.start_or_join(self._prepared)
+            if self._named_port not in (None, self._last_port()):
+                raise PatternmillError(
+                    f"The Prefect server of this home runs on port {self._last_port()} already.",
+                    code="port",
+                    remedy="Leave --port out, or end what uses it first.",
+                )
         except PatternmillError:
             self.stop()
             raise
-
-    def _join(self) -> None:
-        self.port = self._last_port()
-        if self._named_port not in (None, self.port):
-            raise PatternmillError(
-                f"The Prefect server of this home runs on port {self.port} already.",
-                code="port",
-                remedy="Leave --port out, or end what uses it first.",
-            )
-
-    def _start_or_join(self) -> bool:
-        """Whether this user has started it."""
-        return self._process.start_or_join(self._listen, lambda: ["prefect"], self._environment)
+        return self
 
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
@@ -206,38 +181,27 @@ class OwnServer:
 
     def wait_ready(self) -> None:
         """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
-        if self._process.was_alone:
-            # Slow, so it is done while the server starts.
-            importlib.import_module("prefect_host.record")
         deadline = time.monotonic() + READY_SECONDS
         while not server_answers(self.api_url, timeout=2.0):
             if not self._process.is_alive():
-                raise self._process.failure("ended while it started.", REMEDY)
+                raise self._process.failure("ended while it started.", _REMEDY)
             if time.monotonic() > deadline:
-                raise self._process.failure(f"did not answer within {READY_SECONDS:.0f} s.", REMEDY)
+                raise self._process.failure(f"did not answer within {READY_SECONDS:.0f} s.", _REMEDY)
             time.sleep(0.1)
-        if self.is_owner and not self._is_supervised:
-            self._supervise()
 
     def wait_end(self, stop: threading.Event) -> None:
         """Return when `stop` is set. Raises PatternmillError when the server ends before."""
-        is_alive = self._process.is_alive
         while not stop.wait(0.5):
-            if not is_alive() and not stop.wait(RESTART_SECONDS) and not is_alive():
-                raise self._process.failure("ended.", REMEDY)
+            if not self._process.is_alive():
+                raise self._process.failure("ended.", _REMEDY)
 
     def stop(self) -> None:
-        """Leave the server. The last user waits for its end."""
-        with self._changing:
-            self._is_supervised = False
-            self._process.release()
-            self._close_port()
+        """Leave the server. The user that started it waits for its end, if it is the last."""
+        self._process.release()
 
     def __enter__(self) -> Self:
-        if not self._process.is_in_use:
-            self.start()
         try:
-            self.wait_ready()
+            self.start().wait_ready()
         except BaseException:
             self.stop()
             raise
@@ -246,48 +210,21 @@ class OwnServer:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _supervise(self) -> None:
-        self._is_supervised = True
-        if self._process.was_alone:
-            # Their processes are gone.
-            with suppress(Exception):
-                asyncio.run(self._close_abandoned_runs())
-        threading.Thread(target=self._keep_running, name="prefect-server-watch", daemon=True).start()
+    def _prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
+        """The port, with a credential that nobody else has had."""
+        bound = self._bound()
+        port: int = bound.getsockname()[1]
+        replace_private(self.directory / "port", str(port))
+        fresh_secret(self.directory / "credential", f"{USER}:")
+        secret = {
+            "PREFECT_SERVER_API_AUTH_STRING": own_password(self.directory.parent),
+            "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui_url,
+            # For the links to runs in its messages.
+            "PREFECT_UI_URL": self.ui_url,
+        }
+        return bound, [__name__], server_environment(self.directory, port) | self._settings | secret
 
-    async def _close_abandoned_runs(self) -> None:
-        from prefect.client.orchestration import PrefectClient
-
-        from prefect_host.record import close_abandoned_runs
-
-        async with (
-            asyncio.timeout(CLOSING_SECONDS),
-            PrefectClient(self.api_url, auth_string=self._auth_string()) as client,
-        ):
-            await close_abandoned_runs(client)
-
-    def _keep_running(self) -> None:
-        for _ in range(RESTARTS):
-            child = self._process.child
-            if child is not None:
-                child.wait()
-            with self._changing:
-                if not self._is_supervised:
-                    return
-                if not self._start_or_join():
-                    # Another command was faster; its server has another port.
-                    self._close_port()
-                    return
-
-    def _listen(self) -> socket.socket:
-        """The bound port: with a fresh credential at first, and then the same, which nobody else has had."""
-        if self._listener is None:
-            self._listener = self._bound()
-            self.port = port_of(self._listener)
-            replace_private(self.directory / "server.json", json.dumps({"port": self.port}))
-            fresh_secret(self.directory / CREDENTIAL, f"{USER}:")
-        return self._listener
-
-    def _bound(self) -> socket.socket:
+    def _bound(self) -> socket:
         """The named port alone, or else the last one, so that addresses stay valid, or any."""
         if self._named_port is not None:
             return bound_socket(self._named_port)
@@ -296,23 +233,30 @@ class OwnServer:
         except PatternmillError:
             return bound_socket()
 
-    def _close_port(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
-
-    def _environment(self) -> dict[str, str]:
-        return server_environment(self.directory, self.port) | {
-            "PREFECT_SERVER_API_AUTH_STRING": self._auth_string(),
-            "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui_url,
-        }
-
-    def _auth_string(self) -> str:
-        return own_password(self.directory.parent)
-
     def _last_port(self) -> int:
         """The port of the server that runs or ran here."""
         try:
-            return int(json.loads((self.directory / "server.json").read_text())["port"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return int((self.directory / "port").read_text())
+        except (OSError, ValueError):
             return 0
+
+
+def serve() -> None:
+    """Serve Prefect's application until a signal, with the settings in the environment, on standard input's socket."""
+    import uvicorn
+    from prefect.server.api.server import create_app
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.responses import HTMLResponse
+    from starlette.routing import Route
+
+    assert os.environ["PREFECT_SERVER_API_AUTH_STRING"], "our own server never answers without a credential"
+    # Before the umask: it may write the UI's files, for all users of that installation of Prefect.
+    app = create_app(final=True)
+    os.umask(UMASK)
+    app.router.routes.insert(0, Route(LOGIN_PATH, lambda request: HTMLResponse(_LOGIN_PAGE)))
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST])
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[socket(fileno=0)])
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,41 +1,44 @@
-"""A server process that all commands on one home share: started by the first, ended with the last.
+"""A server process that all commands on one home share: started by the first, gone with the last.
 
 Three lock files in its directory see to that, all by `flock`, which the kernel releases however a process ends:
 
-- `start.lock`: locked while a command decides whether to start the process or to join the running one;
+- `start.lock`: locked while a command decides whether to start the process or to use the running one;
 - `users.lock`: shared by all users; the process itself waits for the exclusive lock, and ends when it gets it;
 - `server.lock`: passed to the process and locked as long as it lives.
+
+Its port is bound once, and handed on as its standard input, as inetd does. Who starts it keeps the port as well: after
+a crash no other user's process gets what is still sent there.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import runpy
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 
 from patternmill.errors import PatternmillError
 from patternmill.files import keep_private, private_folder
+from patternmill.processes import collect_rarely, is_stopped
 
-#: Run by its path, and with `-P`, so that it does not import from the caller's directory.
-CHILD_PROCESS = Path(__file__).with_name("child_process.py")
-#: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.
-END_SECONDS = 15.0
-LOG_LIMIT = 2_000_000
-LOG_TAIL_LINES = 12
+HOST = "127.0.0.1"
+#: How long an orderly shutdown may take.
+END_SECONDS = 10.0
+_LOG_LIMIT = 2_000_000
+_LOG_TAIL_LINES = 12
 #: Not inherited: settings meant for the run, and its secrets.
-FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
+_FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
 
 #: Tests replace it, to fork the process from one that has imported it all.
 start_process: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
-
-#: Processes of this one that other users go on using: a Popen that is dropped warns that its process runs.
-_SERVES_OTHERS: list[subprocess.Popen[bytes]] = []
 
 
 class SharedProcess:
@@ -43,90 +46,80 @@ class SharedProcess:
 
     def __init__(self, directory: Path, title: str) -> None:
         self.directory = directory
-        self.title = title
-        self.log_path = directory / "server.log"
-        #: The process, if this user started it.
+        self._title = title
+        self._log_path = directory / "server.log"
+        #: The process and its port, if this user started it.
         self.child: subprocess.Popen[bytes] | None = None
-        #: Whether there were no other users when this one joined.
-        self.was_alone = False
-        self._user_lock: int | None = None
+        self._listener: socket | None = None
+        self._use: int | None = None
 
-    @property
-    def is_in_use(self) -> bool:
-        return self._user_lock is not None
-
-    def start_or_join(
-        self,
-        listen: Callable[[], socket],
-        arguments: Callable[[], Sequence[str]],
-        environment: Callable[[], dict[str, str]],
-    ) -> bool:
-        """Use the running process, or start it with what the callables then return; returns whether it started it."""
+    def start_or_join(self, prepare: Callable[[], tuple[socket, Sequence[str], Mapping[str, str]]]) -> None:
+        """Use the running process; else start one with the bound socket, arguments and environment of `prepare`."""
+        if self._use is not None:
+            return
         keep_private(self.directory.parent)
         private_folder(self.directory)
-        with _locked(self.directory / "start.lock"):
-            if self._user_lock is None:
-                self._user_lock = self._lock_as_user()
-            life = _open_lock(self.directory / "server.lock")
-            try:
-                if not _try_lock(life, fcntl.LOCK_EX):
-                    return False
-                self._launch(listen(), arguments(), environment(), life)
-                return True
-            finally:
-                os.close(life)
+        with _opened(self.directory / "start.lock") as start:
+            fcntl.flock(start, fcntl.LOCK_EX)
+            self._use = self._lock_as_user()
+            with _opened(self.directory / "server.lock") as life:
+                if _try_lock(life, fcntl.LOCK_EX):
+                    self._start(*prepare(), life)
 
     def release(self) -> None:
-        """Leave. The last user waits for the end of the process."""
-        if self._user_lock is None:
+        """Leave. The process ends with its last user, which waits for that if it started it."""
+        if self._use is None:
             return
-        was_last = _try_lock(self._user_lock, fcntl.LOCK_EX)
-        os.close(self._user_lock)
-        self._user_lock = None
-        if was_last:
-            self._await_end()
-        elif self.child is not None:
-            _SERVES_OTHERS.append(self.child)
+        is_last = _try_lock(self._use, fcntl.LOCK_EX)
+        os.close(self._use)
+        self._use = None
+        if self._listener is None or self.child is None:
+            return
+        self._listener.close()
+        if not is_last:
+            self.child.returncode = 0  # it ends after its users; nobody waits for it
+            return
+        try:
+            self.child.wait(0 if is_stopped(self.child.pid) else END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
 
     def is_alive(self) -> bool:
-        if self.child is not None and self.child.poll() is None:
-            return True
-        life = _open_lock(self.directory / "server.lock")
-        try:
+        if self.child is not None:
+            return self.child.poll() is None
+        with _opened(self.directory / "server.lock") as life:
             return not _try_lock(life, fcntl.LOCK_SH)
-        finally:
-            os.close(life)
 
     def failure(self, message: str, remedy: str) -> PatternmillError:
         """An error that ends with the end of the log."""
-        tail = "\n".join(f"    {line}" for line in _last_lines(self.log_path, LOG_TAIL_LINES))
+        tail = "\n".join(f"    {line}" for line in _last_lines(self._log_path))
         return PatternmillError(
-            f"{self.title} {message} Its log ends with:\n{tail}\n",
+            f"{self._title} {message} Its log ends with:\n{tail}\n",
             code="own_server",
-            remedy=f"See {self.log_path}, or {remedy}",
+            remedy=f"See {self._log_path}, or {remedy}",
         )
 
     def _lock_as_user(self) -> int:
-        hold = _open_lock(self.directory / "users.lock")
-        self.was_alone = _try_lock(hold, fcntl.LOCK_EX)
+        use = os.open(self.directory / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
         deadline = time.monotonic() + END_SECONDS
-        while not _try_lock(hold, fcntl.LOCK_SH):
+        while not _try_lock(use, fcntl.LOCK_SH):
             if time.monotonic() > deadline:
-                os.close(hold)
+                os.close(use)
                 raise self.failure("of an earlier run does not end.", "end it by hand.")
             time.sleep(0.05)
-        return hold
+        return use
 
-    def _launch(
-        self, listener: socket, arguments: Sequence[str], environment: dict[str, str], life: int
+    def _start(
+        self, listener: socket, arguments: Sequence[str], environment: Mapping[str, str], life: int
     ) -> None:
-        if self.child is not None:
-            # Its lock is free: it is ending.
-            self.child.wait(END_SECONDS)
-        with open_log(self.log_path) as log:
+        self._listener = listener
+        inherited = {n: text for n, text in os.environ.items() if not n.startswith(_FOREIGN_VARIABLES)}
+        child = [sys.executable, "-P", "-m", __name__, str(self.directory / "users.lock"), *arguments]
+        with open_log(self._log_path) as log:
             self.child = start_process(
-                [sys.executable, "-P", str(CHILD_PROCESS), str(self.directory / "users.lock"), *arguments],
-                env=_inherited() | environment,
+                child,
+                env={**inherited, **environment},
                 cwd=self.directory,
                 stdin=listener,
                 stdout=log,
@@ -136,30 +129,45 @@ class SharedProcess:
                 pass_fds=(life,),
             )
 
-    def _await_end(self) -> None:
-        deadline = time.monotonic() + END_SECONDS
-        while self.is_alive() and time.monotonic() < deadline and not self._is_frozen():
-            time.sleep(0.02)
-        if self.child is not None:
-            if self.child.poll() is None:
-                self.child.kill()
-            self.child.wait()
 
-    def _is_frozen(self) -> bool:
-        """Stopped by a signal: it would not end by itself."""
-        import psutil
-
-        with suppress(psutil.Error):
-            return self.child is not None and psutil.Process(self.child.pid).status() == psutil.STATUS_STOPPED
-        return False
-
-
-def _inherited() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_VARIABLES)}
+def bound_socket(port: int = 0) -> socket:
+    """One that listens on `port`; 0: on any free one. Raises PatternmillError when the port is taken."""
+    bound = socket()
+    # Else the port of a server that has just ended is taken for a minute.
+    bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+    try:
+        bound.bind((HOST, port))
+        # At once: until then another user may bind the same port, and listen first.
+        bound.listen()
+    except OSError as error:
+        bound.close()
+        raise PatternmillError(
+            f"Port {port} of {HOST} cannot be used: {error.strerror}.",
+            code="port",
+            remedy="Name another --port.",
+        ) from error
+    return bound
 
 
-def _open_lock(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+@contextmanager
+def open_log(path: Path) -> Iterator[int]:
+    """A log for a process to append to; one that is too long is emptied."""
+    too_long = path.exists() and path.stat().st_size > _LOG_LIMIT
+    with _opened(path, os.O_TRUNC if too_long else os.O_APPEND) as log:
+        yield log
+
+
+def _last_lines(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:] if path.exists() else []
+
+
+@contextmanager
+def _opened(path: Path, how: int = 0) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | how, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:
@@ -170,30 +178,21 @@ def _try_lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = _open_lock(path)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def main() -> None:
+    """The process: `python -P -m prefect_host.shared_process USERS_LOCK MODULE ARGUMENT...`."""
+    lock, *sys.argv = sys.argv[1:]
+    threading.Thread(target=_end_without_users, args=(lock,), daemon=True).start()
+    collect_rarely()  # a fifth of the time that Prefect takes to load
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
-@contextmanager
-def open_log(path: Path) -> Iterator[int]:
-    """A log for a process to append to; one that is too long is emptied."""
-    too_long = path.exists() and path.stat().st_size > LOG_LIMIT
-    how = os.O_TRUNC if too_long else os.O_APPEND
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _end_without_users(lock: str) -> None:
+    """Block until there are no users, then end this process; the exclusive lock keeps new users waiting meanwhile."""
+    fcntl.flock(os.open(lock, os.O_RDWR), fcntl.LOCK_EX)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(END_SECONDS)
+    os._exit(1)
 
 
-def _last_lines(path: Path, count: int) -> list[str]:
-    try:
-        return path.read_text(errors="replace").splitlines()[-count:]
-    except OSError:
-        return []
+if __name__ == "__main__":
+    main()

@@ -34,18 +34,6 @@ _POLL_SECONDS = 0.3
 _POOL_SECONDS = 60.0
 
 
-class LastingServer(OwnServer):
-    """The server of one home, with schedules and automations, which a single command's server does not need."""
-
-    def _environment(self) -> dict[str, str]:
-        return super()._environment() | {
-            "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "true",
-            "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "true",
-            # For the links to runs in its messages.
-            "PREFECT_UI_URL": self.ui_url,
-        }
-
-
 @click.command("up")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the Prefect UI (default: as last time).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
@@ -121,7 +109,7 @@ def _serve_worker_alone(
 
 @contextmanager
 def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
-    server = LastingServer(settings.home, port=port)
+    server = OwnServer(settings.home, port=port, settings={})
     echo("Starting the Prefect server …")
     with server.for_this_process():
         if not server.is_owner:
