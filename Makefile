@@ -19,14 +19,12 @@ LOCK = .venv-lock/bin/uv --quiet pip compile --universal --python-version 3.11 -
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-# What users need: the locked versions by their hashes, then the project itself, which downloads nothing; and the
-# database that each fresh home's Prefect server begins with, so that no first import waits for it.
+# What users need: the locked versions by their hashes, then the project itself, which downloads nothing.
 .venv/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(INSTALL) --no-deps --require-hashes -r requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m prefect_host.first_database
 	@touch $@
 
 .venv/.developing: .venv/.installed requirements-dev.lock

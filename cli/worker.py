@@ -64,7 +64,9 @@ async def _serve(limit: int | None, *, with_parent: bool) -> None:
     if with_parent:
         loop.add_reader(sys.stdin.fileno(), _read_lifeline, loop, stop)
     worker = DrainingWorker(stop, work_pool_name=POOL, limit=limit)
-    working = asyncio.create_task(worker.start(printer=echo))
+    # At /health, where its port is named: whether it still asks for runs.
+    has_health = "PREFECT_WORKER_WEBSERVER_PORT" in os.environ
+    working = asyncio.create_task(worker.start(with_healthcheck=has_health, printer=echo))
     stopped = asyncio.create_task(stop.wait())
     closing = asyncio.create_task(_close_ended_runs())
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

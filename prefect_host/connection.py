@@ -73,11 +73,11 @@ def _marks(home: Path) -> dict[str, str]:
 def may_go_without(home: Path) -> bool:
     """Whether a run with nothing to do need not start a Prefect server.
 
-    It need where another is configured, where somebody has ours open, and where earlier records wait for it.
+    It need where another is configured, and where earlier records wait for it.
     """
     marks = _marks(home).values()
     waiting = len(marks) >= MOST_INCOMPLETE or any(not mark.endswith(_UNSHOWN) for mark in marks)
-    return not waiting and not os.environ.get(API_URL) and not OwnServer(home).is_running
+    return not waiting and not os.environ.get(API_URL)
 
 
 def mark_complete(home: Path, run_id: str) -> None:
@@ -124,9 +124,7 @@ class PrefectConnection:
             return f"Asking the Prefect server at {_shown(self._named)} …" if self._named else "Starting …"
         if not self._own.is_owner:
             return "Joining the Prefect server of this folder, which runs already …"
-        if self._own.has_database:
-            return "Starting the Prefect server of this folder, which shows the run …"
-        return "Starting the Prefect server of this folder; its first start makes its database …"
+        return "Starting the Prefect server of this folder, which shows the run …"
 
     def wait(self) -> None:
         """Wait until the server answers, and point Prefect at it. Call it before Prefect is imported."""

@@ -220,20 +220,3 @@ def is_for_people(record: logging.LogRecord) -> bool:
     Why: Prefect logs a returned state as Python would write it, and then its message again. Missing: a setting.
     """
     return not str(record.msg).startswith(RETURNED_STATE_LOG)
-
-
-def begin_as_writers() -> None:
-    """Have a Prefect server's SQLite transactions wait as they begin, instead of failing in their middle.
-
-    Why: Prefect begins most of them as readers. One that reads and then writes is refused at once when another has
-    written in between; the client then pauses for 2, 4, 8 seconds. Nested flow runs that start together do that to
-    one another (four took 16 s to start, and 3 s with this). Missing: a setting for how they begin.
-    """
-    from prefect.server.database.configurations import AioSqliteConfiguration
-
-    begin = AioSqliteConfiguration.begin_transaction
-
-    def begin_as_writer(self: AioSqliteConfiguration, session: Any, with_for_update: bool = False) -> Any:
-        return begin(self, session, with_for_update=True)
-
-    setattr(AioSqliteConfiguration, begin.__name__, begin_as_writer)

@@ -40,6 +40,16 @@ fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}})
   document.body.textContent = 'This address does not log in. `patternmill status --open`, on a terminal, shows one.';
 }});
 </script>"""
+#: Against clickjacking, and against pictures and requests to other servers from texts in the UI.
+_HEADERS = [
+    ("X-Frame-Options", "DENY"),
+    (
+        "Content-Security-Policy",
+        "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; "
+        "base-uri 'self'; object-src 'none'",
+    ),
+    ("Referrer-Policy", "no-referrer"),
+]
 
 #: For every server that shows runs; deployments/compose.yaml has them too.
 RECORDER = {
@@ -101,7 +111,8 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
     """The settings of a server that keeps all in `directory`, in place of the caller's."""
     return {
         **_kept_in(directory),
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{directory}/prefect.db",
+        # In its working folder: no letter of a path has to be quoted.
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
         # Where it listens, and which address its pages call.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
@@ -159,7 +170,7 @@ class OwnServer:
         return self._process.child is not None
 
     def start(self) -> Self:
-        """Start it, or join the running one; it may not answer yet. Raises PatternmillError when a named port is taken."""
+        """Start it, or join the running one; it may not answer yet. Raises PatternmillError for a taken port."""
         try:
             self._process.start_or_join(self._prepared)
             if self._named_port not in (None, self._last_port()):
@@ -222,7 +233,7 @@ class OwnServer:
             # For the links to runs in its messages.
             "PREFECT_UI_URL": self.ui_url,
         }
-        return bound, [__name__], server_environment(self.directory, port) | self._settings | secret
+        return bound, [__name__], {**server_environment(self.directory, port), **self._settings, **secret}
 
     def _bound(self) -> socket:
         """The named port alone, or else the last one, so that addresses stay valid, or any."""
@@ -255,7 +266,8 @@ def serve() -> None:
     os.umask(UMASK)
     app.router.routes.insert(0, Route(LOGIN_PATH, lambda request: HTMLResponse(_LOGIN_PAGE)))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST])
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[socket(fileno=0)])
+    config = uvicorn.Config(app, log_level="warning", headers=_HEADERS, server_header=False)
+    uvicorn.Server(config).run(sockets=[socket(fileno=0)])
 
 
 if __name__ == "__main__":

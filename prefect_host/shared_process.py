@@ -47,7 +47,7 @@ class SharedProcess:
     def __init__(self, directory: Path, title: str) -> None:
         self.directory = directory
         self._title = title
-        self._log_path = directory / "server.log"
+        self.log_path = directory / "server.log"
         #: The process and its port, if this user started it.
         self.child: subprocess.Popen[bytes] | None = None
         self._listener: socket | None = None
@@ -93,11 +93,11 @@ class SharedProcess:
 
     def failure(self, message: str, remedy: str) -> PatternmillError:
         """An error that ends with the end of the log."""
-        tail = "\n".join(f"    {line}" for line in _last_lines(self._log_path))
+        tail = "\n".join(f"    {line}" for line in _last_lines(self.log_path))
         return PatternmillError(
             f"{self._title} {message} Its log ends with:\n{tail}\n",
             code="own_server",
-            remedy=f"See {self._log_path}, or {remedy}",
+            remedy=f"See {self.log_path}, or {remedy}",
         )
 
     def _lock_as_user(self) -> int:
@@ -116,7 +116,7 @@ class SharedProcess:
         self._listener = listener
         inherited = {n: text for n, text in os.environ.items() if not n.startswith(_FOREIGN_VARIABLES)}
         child = [sys.executable, "-P", "-m", __name__, str(self.directory / "users.lock"), *arguments]
-        with open_log(self._log_path) as log:
+        with open_log(self.log_path) as log:
             self.child = start_process(
                 child,
                 env={**inherited, **environment},

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from prefect_host import shared_process
-from prefect_host.bound_socket import bound_socket, port_of
 from prefect_host.own_server import OwnServer, server_answers, server_environment
+from prefect_host.shared_process import bound_socket
 from tests.acceptance.harness import COMMAND, Ended, Room
 from tests.acceptance.warm import Warm
 from tests.prefect_api import PrefectApi
@@ -109,7 +109,7 @@ def lay_database(template: Path, home: Path) -> Path:
 
 def free_port() -> int:
     with bound_socket() as found:
-        return port_of(found)
+        return int(found.getsockname()[1])
 
 
 @dataclass

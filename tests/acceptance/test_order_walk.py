@@ -20,9 +20,8 @@ from typing import Any
 
 import pytest
 
-from cli.commands.up import LastingServer
 from cli.worker import children
-from prefect_host.own_server import client_environment
+from prefect_host.own_server import OwnServer, client_environment
 from prefect_host.work_pool import POOL
 from studio.testing import Studio
 from tests.acceptance.browser import Browser
@@ -53,7 +52,7 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
 @pytest.fixture
 def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
     home = tmp_path / "home"
-    with LastingServer(home) as server:
+    with OwnServer(home, settings={}) as server:
         operations = tmp_path / "operations.json"
         operations.write_text(json.dumps({"staging": {"repeatable": True}}))
         environment = {

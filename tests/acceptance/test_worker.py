@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from cli.commands.up import LastingServer
 from cli.worker import children
-from prefect_host.own_server import client_environment
+from prefect_host.own_server import OwnServer, client_environment
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
@@ -103,7 +102,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 @pytest.fixture(scope="module")
 def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Iterator[Prefect]:
     home = tmp_path_factory.mktemp("home")
-    with LastingServer(home) as server:
+    with OwnServer(home, settings={}) as server:
         environment = {
             **os.environ,
             **client_environment(server.api_url, home),

@@ -48,7 +48,7 @@ LOADED = (
     "prefect.cli.deploy",
     "prefect.deployments",
     "prefect.engine",
-    "prefect_host.guarded_server",
+    "prefect_host.own_server",
     "prefect_host.internals",
     "prefect_host.record",
     "prefect_host.service_blocks",

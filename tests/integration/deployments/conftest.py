@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.commands.up import LastingServer
-from prefect_host.own_server import client_environment
+from prefect_host.own_server import OwnServer, client_environment
 from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
 from tests.prefect_api import PrefectApi, api_of
 
@@ -31,13 +30,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(home: Path) -> Iterator[LastingServer]:
-    with LastingServer(home) as running:
+def server(home: Path) -> Iterator[OwnServer]:
+    with OwnServer(home, settings={}) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def environment(server: LastingServer, home: Path) -> dict[str, str]:
+def environment(server: OwnServer, home: Path) -> dict[str, str]:
     """Of a client of the server."""
     ours = {
         name: text for name, text in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
@@ -46,7 +45,7 @@ def environment(server: LastingServer, home: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def ask(server: LastingServer) -> Ask:
+def ask(server: OwnServer) -> Ask:
     return asker(api_of(server))
 
 

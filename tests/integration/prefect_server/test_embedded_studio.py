@@ -13,7 +13,7 @@ import pytest
 
 from cli.embedded_studio import RunningStudio, embedded_studio
 from patternmill.errors import ConfigurationError, PatternmillError
-from prefect_host.bound_socket import bound_socket
+from prefect_host.shared_process import bound_socket
 
 
 def answer_status(studio: RunningStudio, key: str) -> int:

@@ -1,20 +1,22 @@
-"""The Prefect server of our own: shared, restarted, and never left behind."""
+"""The Prefect server of our own: shared, private, and never left behind."""
 
 from __future__ import annotations
 
 import json
 import signal
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
+from urllib.parse import urlsplit
 
 import pytest
 
 from patternmill.errors import PatternmillError
-from prefect_host.bound_socket import bound_socket
 from prefect_host.own_server import OwnServer, own_password, server_answers
+from prefect_host.shared_process import bound_socket
 
 NAMED = """
     import sys
@@ -75,16 +77,18 @@ def test_frozen_server_is_not_waited_for(own_home: Path) -> None:
     assert child.poll() is not None
 
 
-def test_server_killed_in_use_restarts_on_its_port(server: OwnServer) -> None:
-    """Nobody else can have the port meanwhile, and with it the credential."""
-    child = server._process.child
-    assert child is not None
-    child.kill()
-    child.wait()
-    with pytest.raises(PatternmillError, match="in use"):
-        bound_socket(server.port)
-    assert eventually(lambda: server_answers(server.api_url))
-    assert server._process.child is not child
+def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
+    """Nobody else gets what its users still send there, until they have left; the next server is another."""
+    with OwnServer(own_home) as server:
+        child = server._process.child
+        assert child is not None
+        child.kill()
+        child.wait()
+        with pytest.raises(PatternmillError, match="in use"):
+            bound_socket(urlsplit(server.api_url).port or 0)
+        assert not server_answers(server.api_url, timeout=0.5)
+    with OwnServer(own_home) as again:
+        assert (again.api_url, again.is_owner) == (server.api_url, True)
 
 
 @pytest.mark.usefixtures("unforked")
@@ -105,10 +109,20 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
 
 def test_named_port_that_is_taken_is_refused(server: OwnServer, own_home: Path) -> None:
     """By anybody; also where the server of this home runs on another. Without a name another port is taken."""
-    with pytest.raises(PatternmillError, match=f"Port {server.port} .*in use"):
-        OwnServer(own_home, port=server.port).start()
-    with pytest.raises(PatternmillError, match=f"runs on port {server.port} already"):
-        OwnServer(server.directory.parent, port=server.port - 1).start()
+    port = urlsplit(server.api_url).port or 0
+    with pytest.raises(PatternmillError, match=f"Port {port} .*in use"):
+        OwnServer(own_home, port=port).start()
+    with pytest.raises(PatternmillError, match=f"runs on port {port} already"):
+        OwnServer(server.directory.parent, port=port - 1).start()
+
+
+def test_pages_are_served_under_its_own_address_alone(server: OwnServer) -> None:
+    """DNS rebinding: a page of another name gets nothing."""
+    rebound = urllib.request.Request(f"{server.api_url}/health", headers={"Host": "rebound.example"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(rebound, timeout=10)
+    with refused.value as answer:
+        assert answer.code == 400
 
 
 @pytest.mark.usefixtures("unforked")

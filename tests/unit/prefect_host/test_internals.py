@@ -126,16 +126,6 @@ def test_returned_states_are_logged_as_they_begin_here() -> None:
 
 
 @pytest.mark.slow
-def test_transactions_begin_in_the_replaced_function() -> None:
-    # Loaded here, because it brings all of Prefect's server with it, which no other test of this tier needs.
-    from prefect.server.database.configurations import AioSqliteConfiguration
-
-    begin = getattr(AioSqliteConfiguration, "begin_transaction", None)
-    parameters = [*inspect.signature(begin).parameters] if begin else []
-    assert parameters == ["self", "session", "with_for_update"], MOVED.format("begin_transaction")
-
-
-@pytest.mark.slow
 def test_only_internals_uses_private_names_of_prefect() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = [
