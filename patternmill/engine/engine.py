@@ -17,6 +17,7 @@ from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.shards import Depth, Group, Shard, cut_into_shards
+from patternmill.engine.slots import Slots
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
@@ -69,13 +70,16 @@ class Engine:
         writer: LedgerWriter,
         api: StudioApi,
         options: RunOptions,
+        slots: Slots | None = None,
     ) -> None:
+        """`slots`: of a window that is shared with other machines; None: it is the service's own."""
         self.plan, self.options = plan, options
         self.halt = Halt()
         self.progress = Progress.of(plan)
         self.shards = cut_into_shards(plan, options.shard_rows)
         self._api, self._writer = api, writer
-        self._attempts = Attempts(record, writer, options, self.halt)
+        self._attempts = Attempts(record, writer, options, self.halt, slots)
+        self._slots = slots
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
@@ -199,6 +203,8 @@ class Engine:
         finally:
             self.progress.in_flight -= 1
             self._api.window.release()
+            if self._slots is not None:
+                self._slots.wake()
 
     async def make(self, item: Item) -> str:
         """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
@@ -225,6 +231,7 @@ class Engine:
                 self.progress.tried_again += 1
                 attempt, job = await self._create(item, *another)
             attempt = await self._follow(item, attempt, job)
+        await self._attempts.leave_window(attempt)
         return self._result(item, attempt)
 
     async def _create(
@@ -285,6 +292,9 @@ class Engine:
 
     def _count_failure(self) -> None:
         self.progress.items_failed += 1
+        self.halt_if_too_many_failed()
+
+    def halt_if_too_many_failed(self) -> None:
         failed = self.progress.items_failed
         ended = self.progress.made.total() + failed
         if self.options.too_many(failed, ended):

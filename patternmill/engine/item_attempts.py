@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
+from patternmill.engine.slots import Slots
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import RequestId
 from patternmill.ledger.feedback_log import ANSWERED
@@ -34,6 +35,8 @@ from patternmill.states import (
     Stage,
 )
 
+T = TypeVar("T")
+
 _UNPROMISED = "Nothing promises that the same request may be sent again."
 #: The error code of a failed job whose reason a setting marks as final.
 FINAL_FAILURE = "failed_for_good"
@@ -48,8 +51,17 @@ AttemptedItem = Item | CheckoutItem
 class Attempts:
     """Writes the attempts of one run; safe for many tasks of one event loop."""
 
-    def __init__(self, record: RunRecord, writer: LedgerWriter, options: RunOptions, halt: Halt) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        writer: LedgerWriter,
+        options: RunOptions,
+        halt: Halt,
+        slots: Slots | None = None,
+    ) -> None:
+        """`slots`: of a window that is shared with other machines."""
         self._run_id, self._environment = record.run_id, record.environment
+        self._slots = slots
         self._writer = writer
         self._options = options
         self._halt = halt
@@ -81,7 +93,7 @@ class Attempts:
         #: Written by this very call, also when its transaction is done once more after a lost connection.
         written: set[RequestId] = set()
 
-        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
+        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None] | None:
             attempts = ledger.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
@@ -96,8 +108,10 @@ class Attempts:
                         error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
                     )
                 return last, None if last.request_id in written else _sent_ago(ledger, last)
-            if not item.is_repeatable and self._halt.halts(item.stage):
+            if (self._slots or not item.is_repeatable) and self._halt.halts(item.stage):
                 raise _not_begun(item)
+            if self._slots is not None and not self._has_room(ledger, self._slots):
+                return None
             request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
             body = item.body(request_id, made)
             intent = Intent(request_id, item.key, item.stage, number, body, price)
@@ -107,13 +121,35 @@ class Attempts:
             return attempt, timedelta(0) if redirected else None
 
         try:
-            return await self._writer.write(begin)
+            return await self._in_window(item, lambda: self._writer.write(begin))
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # Without products, patterns would be bought for nothing; products of patterns that exist are still bought.
             stages = () if reached.code == SECOND_ATTEMPT else _up_to(item.stage)
             self._halt.begin(reason, stages=stages)
             raise
+
+    async def _in_window(self, item: AttemptedItem, begin: Callable[[], Awaitable[T | None]]) -> T:
+        """On one machine the window is the service's own, and there is room in it by now."""
+        if self._slots is not None:
+            return await self._slots.enter(item.stage, begin)
+        begun = await begin()
+        assert begun is not None, "only a shared window may be full"
+        return begun
+
+    def _has_room(self, ledger: Ledger, slots: Slots) -> bool:
+        lease = self._writer.lease
+        assert lease is not None, "a shared window is a run's"
+        return ledger.has_room(lease, slots.window)
+
+    async def leave_window(self, attempt: Attempt) -> None:
+        """An attempt without an end that this run follows no longer: it would keep its slot until the run's end.
+
+        Not where the run was stopped: then its job is most likely in flight.
+        """
+        is_open = attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
+        if self._slots is not None and is_open and self._halt.reason is None:
+            await self._writer.write(lambda ledger: ledger.free_slot(attempt.request_id))
 
     async def begin_another(
         self, item: AttemptedItem, made: Made, last: Attempt, last_number: int

@@ -44,6 +44,13 @@ class ItemTable(Tables):
             ),
         )
 
+    def item(self, key: ItemKey) -> tuple[Stage, Mapping[str, Any]]:
+        """The stage of an item on record, and what is bought."""
+        ((stage, content),) = self.database.rows(
+            "SELECT stage, content FROM items WHERE key = :key", {"key": key}
+        )
+        return Stage(stage), json.loads(content)
+
     def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> tuple[Attempt, ...]:
         columns = ATTEMPT_COLUMNS if bodies else ATTEMPT_COLUMNS.replace("body", ":nothing")
         rows = self.database.rows(

@@ -1,0 +1,338 @@
+"""A run on several machines: its groups on record, one execution of a group, and the run that follows them all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from patternmill.catalog.catalog_file import Record
+from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import Row
+from patternmill.engine.engine import Engine
+from patternmill.engine.groups import Group, groups_of
+from patternmill.engine.options import RunOptions
+from patternmill.engine.progress import STOPPED, HaltReason
+from patternmill.engine.slots import Slots
+from patternmill.errors import ConfigurationError, LeaseLost, LedgerError, PatternmillError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
+from patternmill.ledger.records import GroupLease, RunGroup, RunRecord
+from patternmill.planning.items import Item, PatternItem, ProductItem, ReferenceItem, RefinementItem, Scope
+from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
+from patternmill.planning.recognition import Memory
+from patternmill.planning.unstated import Unstated
+from patternmill.runs.lease import HEARTBEAT_INTERVAL
+from patternmill.runs.run import Run, accepted_before
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import Settings
+from patternmill.states import Outcome, Stage
+
+logger = logging.getLogger(__name__)
+
+#: In the options of a run's record: its limits, prices and attempts, and how the service calls what is left open.
+DRIVEN_WITH = "driven_with"
+#: Why an execution ended: all it could do was wait for slots that lost groups occupy, which need its place.
+_PUT_BACK = "put_back"
+_OPTIONS, _HALT = TypeAdapter(RunOptions), TypeAdapter(HaltReason)
+
+
+async def record_groups(run: Run) -> None:
+    """Put the groups of a run on record, for other machines to drive. Raises ConfigurationError.
+
+    What each of them needs to know is on record then: no other process has to read the file or the offer again.
+    """
+    _refuse_unrepeatable(run.plan)
+    options = replace(run.engine.options, most_failures=None, most_failures_share=None)
+    driven_with = {
+        "options": _OPTIONS.dump_python(options, mode="json"),
+        "unstated": run.spec.unstated.model_dump(mode="json"),
+    }
+    record = run.record.with_options({DRIVEN_WITH: driven_with})
+    groups = [
+        (group.number, _work(run.plan, group), _begun(run.plan, group)) for group in groups_of(run.plan)
+    ]
+
+    def put(ledger: Ledger) -> None:
+        with ledger.transaction(run.writer.lease):
+            ledger.update_run(record)
+            ledger.add_groups(record.run_id, groups)
+
+    await run.writer.run(put)
+    run.record = record
+
+
+def _refuse_unrepeatable(plan: Plan) -> None:
+    if plan.sent_once:
+        raise ConfigurationError(
+            "This plan has references or refinements, which are sent once and one by one: one machine alone can.",
+            code="sent_once",
+            remedy="Unset PATTERNMILL_DASK for this catalog. Nothing was bought.",
+        )
+
+
+def _work(plan: Plan, group: Group) -> str:
+    rows = [
+        (row.position, row.entry.record.line, row.sku, row.pattern, row.product, row.before)
+        for row in group.rows
+    ]
+    items = {key: (plan.items[key].reason, plan.items[key].after) for row in group.rows for key in row.keys}
+    return json.dumps({"rows": rows, "items": items}, ensure_ascii=False)
+
+
+def _begun(plan: Plan, group: Group) -> set[ItemKey]:
+    return {key for row in group.rows for key in row.keys if plan.items[key].reason is Reason.CONTINUED}
+
+
+class Execution:
+    """One execution of a group: begun under a fence of its own, driven by an engine as on one machine."""
+
+    def __init__(
+        self, engine: Engine, group: Group, writer: LedgerWriter, api: StudioApi, slots: Slots
+    ) -> None:
+        self.engine, self.group = engine, group
+        self._writer, self._api, self._slots = writer, api, slots
+        self._was_starving = False
+
+    @classmethod
+    async def begin(
+        cls,
+        settings: Settings,
+        run_id: RunId,
+        number: int,
+        api_of: Callable[[Settings], StudioApi] = StudioApi.from_settings,
+    ) -> Execution | None:
+        """Take the fence of a group. None where it has ended, or its run has.
+
+        `settings` are this machine's, for the run's environment. Raises ConfigurationError where they name another
+        service than the run's.
+        """
+        ledger = await asyncio.to_thread(open_ledger, settings)
+        try:
+            begun = await asyncio.to_thread(_begin, ledger, settings, run_id, number)
+        except BaseException:
+            await asyncio.to_thread(ledger.close)
+            raise
+        if begun is None:
+            await asyncio.to_thread(ledger.close)
+            return None
+        record, lease, group, plan, memory = begun
+        options = _OPTIONS.validate_python(record.options[DRIVEN_WITH]["options"])
+        api = api_of(settings.model_copy(update={"max_in_flight": options.max_in_flight}))
+        writer, slots = LedgerWriter(ledger, lease), Slots(options.max_in_flight)
+        stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, record.environment))
+        api.known_to_work(stages, _unstated(record).operations(stages, refinements))
+        return cls(Engine(record, plan, memory, writer, api, options, slots), group, writer, api, slots)
+
+    async def drive(self) -> bool:
+        """Drive the group to its end. False where it has to be begun again: nothing is lost by that."""
+        beats = asyncio.create_task(self._beat())
+        try:
+            await self.engine.drive()
+            beats.cancel()
+            reason = self.engine.halt.reason
+            if reason is not None and reason.code == _PUT_BACK:
+                return False
+            return await self._end()
+        finally:
+            beats.cancel()
+            await self._api.close()
+            await self._writer.close()
+
+    async def _end(self) -> bool:
+        def end(ledger: Ledger) -> None:
+            ledger.beat_group(self._lease, self._report())
+            ledger.end_group(self._lease)
+
+        try:
+            await self._writer.write(end)
+        except LeaseLost as lost:
+            logger.info("%s", lost.message)
+            return True
+        except LedgerError as error:
+            logger.warning("%s", error)
+            return False
+        return True
+
+    @property
+    def _lease(self) -> GroupLease:
+        assert isinstance(self._writer.lease, GroupLease)
+        return self._writer.lease
+
+    async def _beat(self) -> None:
+        try:
+            while True:
+                seen = await self._writer.write(lambda ledger: ledger.beat_group(self._lease, self._report()))
+                self._heed(*seen)
+                await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
+        except PatternmillError as error:
+            self.engine.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
+            self.engine.abandon()
+
+    def _heed(self, stop: str | None, living: int, lost: bool) -> None:
+        """Do what the run's other machines make necessary."""
+        if stop is not None:
+            self._stop(_HALT.validate_json(stop))
+        is_starving = lost and self.engine.progress.in_flight == self._slots.waiting > 0
+        if is_starving and self._was_starving:
+            self.engine.halt.begin(HaltReason(Outcome.FAILED, _PUT_BACK, "Lost groups go first."))
+            self._slots.wake()
+        self._was_starving = is_starving
+
+    def _stop(self, reason: HaltReason) -> None:
+        if reason.code != STOPPED:
+            self.engine.halt.begin(reason)
+        elif self.engine.halt.reason != reason:
+            self.engine.stop(reason.message)
+            drain = self.engine.options.drain.total_seconds()
+            asyncio.get_running_loop().call_later(drain, self.engine.abandon)
+        self._slots.wake()
+
+    def _report(self) -> str:
+        progress, halt = self.engine.progress, self.engine.halt
+        reason = halt.reason or halt.kept_purchase
+        return json.dumps(
+            {
+                "ended": progress.ended,
+                "failed": progress.failed,
+                "left_out": progress.left_out,
+                "in_flight": progress.in_flight - self._slots.waiting,
+                "tried_again": progress.tried_again,
+                "items_failed": progress.items_failed,
+                "made": progress.made,
+                "halt": _HALT.dump_python(reason, mode="json") if reason is not None else None,
+                "is_total": halt.is_total,
+            }
+        )
+
+
+_Begun = tuple[RunRecord, GroupLease, Group, Plan, Memory]
+
+
+def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _Begun | None:
+    record = ledger.run(run_id)
+    if record is None:
+        raise ConfigurationError(
+            f"Run {run_id} is not in this machine's ledger.",
+            code="unknown_run",
+            remedy="Set PATTERNMILL_LEDGER_URL as it is where the run was begun. Nothing was bought.",
+        )
+    _refuse_other_address(record, settings)
+    with ledger.transaction():
+        begun = ledger.begin_group(record, number)
+    if begun is None:
+        return None
+    lease, work = begun
+    return record, lease, *_planned(ledger, record, number, json.loads(work))
+
+
+def _refuse_other_address(record: RunRecord, settings: Settings) -> None:
+    here = settings.studio_url or "no service"
+    if settings.studio_url is None or settings.service_at(record.studio_url) != settings.service_at(here):
+        raise ConfigurationError(
+            f"Run {record.run_id} asks {record.studio_url}, and {here} is set on this machine.",
+            code="other_service",
+            remedy="Give each machine the address and the key of the run's environment. Nothing was bought.",
+        )
+
+
+def _unstated(record: RunRecord) -> Unstated:
+    return Unstated.model_validate(record.options[DRIVEN_WITH]["unstated"])
+
+
+def _planned(
+    ledger: Ledger, record: RunRecord, number: int, work: Mapping[str, Any]
+) -> tuple[Group, Plan, Memory]:
+    """The group as it was planned, with the attempts as they are now."""
+    last = {
+        ItemKey(key): attempts[-1]
+        for key in work["items"]
+        if (attempts := ledger.attempts_of(ItemKey(key), bodies=False))
+    }
+    items = {}
+    for text, (reason, after) in work["items"].items():
+        key = ItemKey(text)
+        # What a person retries is retried once, however many executions it takes.
+        is_begun = reason == Reason.RETRIED and key in last and last[key].attempt > after
+        reason = Reason.CONTINUED if is_begun else Reason(reason)
+        items[key] = PlannedItem(_item(ledger, record, key), reason, 1, after)
+    rows = tuple(_row(*row) for row in work["rows"])
+    plan = Plan(Scope(record.environment, record.catalog), rows, items)
+    return Group(number, rows), plan, Memory(last)
+
+
+def _row(
+    position: int, line: int, sku: str, pattern: ItemKey, product: ItemKey, before: list[ItemKey]
+) -> PlannedRow:
+    """As much of it as is needed to drive it, and to name it."""
+    entry = Entry(Record(line, ()), Row(line, sku, "", "", None, {}, ()), ())
+    return PlannedRow(position, entry, pattern, product, tuple(before))
+
+
+def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:
+    stage, content = ledger.item(key)
+    scope, unstated = Scope(record.environment, record.catalog), _unstated(record)
+    if stage is Stage.REFERENCE:
+        return ReferenceItem(scope, content, unstated, partial(_picture, ledger))
+    of_stage: dict[Stage, type[PatternItem | RefinementItem | ProductItem]] = {
+        kind.stage: kind for kind in (PatternItem, RefinementItem, ProductItem)
+    }
+    return of_stage[stage](scope, content, unstated)
+
+
+def _picture(ledger: Ledger, sha256: str) -> bytes:
+    raw = ledger.kept_input(sha256)
+    assert raw is not None, "the pictures of a run are on record with it"
+    return raw
+
+
+class Followed:
+    """The groups of a run, as its own process follows them by the ledger alone."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._stop: HaltReason | None = None
+
+    async def look(self) -> list[RunGroup]:
+        """The groups as they are now. Adds up how far they are, and lets all know why one begins nothing more."""
+        run_id = self.run.record.run_id
+        groups = await self.run.writer.run_patiently(lambda ledger: ledger.groups(run_id))
+        reports = [json.loads(group.report) for group in groups if group.report]
+        self._add_up(reports)
+        for report in reports:
+            if report["halt"] and report["halt"]["code"] != _PUT_BACK:
+                stages = tuple(Stage) if report["is_total"] else ()
+                self.run.halt.begin(_HALT.validate_python(report["halt"]), stages=stages)
+        self.run.engine.halt_if_too_many_failed()
+        await self._let_know()
+        return groups
+
+    def _add_up(self, reports: list[dict[str, Any]]) -> None:
+        progress = self.run.progress
+        for name in ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed"):
+            setattr(progress, name, sum(report[name] for report in reports))
+        progress.made = Counter()
+        for report in reports:
+            progress.made.update({Stage(stage): count for stage, count in report["made"].items()})
+
+    async def _let_know(self) -> None:
+        reason = self.run.halt.reason
+        if not self.run.halt.is_total or reason is None or reason == self._stop:
+            return
+        stop, run_id, lease = _HALT.dump_json(reason).decode(), self.run.record.run_id, self.run.writer.lease
+
+        def write(ledger: Ledger) -> None:
+            with ledger.transaction(lease):
+                ledger.stop_groups(run_id, stop)
+
+        with suppress(LedgerError):
+            await self.run.writer.run_patiently(write)
+            self._stop = reason

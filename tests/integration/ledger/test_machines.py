@@ -1,0 +1,208 @@
+"""A run on several machines, over each database: its groups are driven from its record, and nothing is bought twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import SecretStr
+
+from patternmill.errors import ConfigurationError
+from patternmill.profiles import Profile
+from patternmill.runs import machines
+from patternmill.runs.machines import Execution, Followed, record_groups
+from patternmill.runs.run import Run
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import AttemptState, Outcome, RowStatus
+from tests.unit.runs.fake_studio import Create, FakeStudioApi, Service, failed
+from tests.unit.runs.workshop import Ended, Workshop, many, until
+
+
+class Machines(Workshop):
+    """The run's own process, and others of which each has an API of its own to the same service."""
+
+    def drive(
+        self, catalog: str, work: Callable[[Run, Followed], Coroutine[Any, Any, None]], **options: Any
+    ) -> Ended:
+        async def main() -> Ended:
+            _, run = await self.begin(catalog, **options)
+            await record_groups(run)
+            followed = Followed(run)
+            await work(run, followed)
+            await followed.look()
+            ending = await run.end()
+            return Ended(ending, self.results(ending), run)
+
+        return asyncio.run(asyncio.wait_for(main(), 60))
+
+    async def execution(self, run: Run, number: int) -> tuple[Execution, FakeStudioApi]:
+        api = FakeStudioApi(self.service)
+        execution = await Execution.begin(
+            self.settings, run.record.run_id, number, lambda settings: cast(StudioApi, api)
+        )
+        assert execution is not None
+        return execution, api
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def shop(url: str, tmp_path: Path, service: Service) -> Machines:
+    return Machines(tmp_path / "other-home", service, SecretStr(url))
+
+
+@pytest.fixture(autouse=True)
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "HEARTBEAT_INTERVAL", machines.HEARTBEAT_INTERVAL / 20)
+
+
+def test_groups_share_one_window(shop: Machines, service: Service) -> None:
+    """Three machines with a window of four: never five jobs, and each row has its product in the end."""
+    in_flight, most = Counter[str](), 0
+
+    def create(create: Create) -> None:
+        nonlocal most
+        in_flight["now"] += create.request_id not in service.jobs
+        most = max(most, in_flight["now"])
+
+    def end(name: str) -> None:
+        in_flight["now"] -= 1
+
+    service.at_create, service.at_job_end = create, end
+
+    async def work(run: Run, followed: Followed) -> None:
+        executions = [(await shop.execution(run, number))[0] for number in (1, 2, 3)]
+        assert all(await asyncio.gather(*(execution.drive() for execution in executions)))
+        assert all(group.ended_at for group in await followed.look())
+        assert (run.progress.ended, run.progress.failed) == (41, 0)
+
+    ended = shop.drive(many(41), work, max_in_flight=4)
+    assert ended.outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 82
+    assert most == 4
+
+
+def test_two_executions_at_once_buy_nothing_twice(shop: Machines, service: Service) -> None:
+    """A machine that was frozen goes on while another one drives its group by now: it ends quietly."""
+
+    async def work(run: Run, followed: Followed) -> None:
+        older, its_api = await shop.execution(run, 1)
+        its_api.jobs_may_end.clear()
+        frozen = asyncio.create_task(older.drive())
+        await until(lambda: len(service.creates) == 20)
+        newer, _ = await shop.execution(run, 1)
+        driving = asyncio.create_task(newer.drive())
+        its_api.jobs_may_end.set()
+        assert await frozen
+        assert await driving
+
+    ended = shop.drive(many(20), work)
+    assert ended.outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 40
+    assert all(len(attempts) == 1 for attempts in shop.attempts().values())
+
+
+def test_lost_group_goes_on_in_its_slots(shop: Machines, service: Service) -> None:
+    """The jobs of a machine that is gone fill the window; only a group that waits for them makes room for theirs."""
+
+    async def work(run: Run, followed: Followed) -> None:
+        lost, its_api = await shop.execution(run, 1)
+        its_api.jobs_may_end.clear()
+        driving = asyncio.create_task(lost.drive())
+        await until(lambda: len(service.creates) == 5)
+        dead, _ = await shop.execution(run, 1)
+        await dead._writer.close()
+        assert await driving
+        await run.writer.write(lambda ledger: ledger.database.execute("UPDATE run_groups SET beat_at = 0"))
+        waiting, _ = await shop.execution(run, 2)
+        assert not await waiting.drive(), "it gives its place to the lost group"
+        assert len(service.creates) == 5
+        again, _ = await shop.execution(run, 1)
+        other, _ = await shop.execution(run, 2)
+        assert await asyncio.gather(again.drive(), other.drive()) == [True, True]
+
+    ended = shop.drive(many(40), work, max_in_flight=5)
+    assert ended.outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 80
+
+
+def test_stop_reaches_all_groups(shop: Machines, service: Service) -> None:
+    """What is in flight is followed for a while, and nothing new is begun; also by a group that had not begun."""
+
+    async def work(run: Run, followed: Followed) -> None:
+        driven, its_api = await shop.execution(run, 1)
+        its_api.jobs_may_end.clear()
+        driving = asyncio.create_task(driven.drive())
+        await until(lambda: len(service.creates) == 5)
+        run.stop("Enough.")
+        await followed.look()
+        await until(lambda: driven.engine.halt.is_total)
+        its_api.jobs_may_end.set()
+        late, _ = await shop.execution(run, 2)
+        assert await asyncio.gather(driving, late.drive()) == [True, True]
+
+    ended = shop.drive(many(40), work, max_in_flight=5)
+    assert ended.outcome is Outcome.CANCELLED
+    assert len(service.creates) <= 10
+    assert ended.counts[RowStatus.NOT_STARTED] >= 30
+
+
+def test_failures_are_counted_over_all_groups(shop: Machines, service: Service) -> None:
+    """Each group alone has too few of them to stop."""
+    for number in (0, 1, 20, 21):
+        service.on_follow[f"prompt {number:03}"] = [failed()]
+
+    async def work(run: Run, followed: Followed) -> None:
+        for number in (1, 2):
+            execution, _ = await shop.execution(run, number)
+            assert await execution.drive()
+        assert not run.halt.reason
+        await followed.look()
+        late, _ = await shop.execution(run, 3)
+        assert await late.drive()
+
+    ended = shop.drive(many(60), work, most_failures=3, attempts=1)
+    assert ended.outcome is Outcome.FAILED
+    assert ended.counts[RowStatus.SUCCEEDED] == 36
+    assert "--max-failures" in (ended.ending.record.reason or "")
+
+
+def test_items_of_a_person_are_retried_once(shop: Machines, service: Service) -> None:
+    """However many executions that takes."""
+    service.on_follow["prompt 000"] = [failed()] * 9
+    assert shop.run(many(1), attempts=1).outcome is Outcome.COMPLETED_WITH_FAILURES
+
+    async def work(run: Run, followed: Followed) -> None:
+        for _ in range(3):
+            execution, _ = await shop.execution(run, 1)
+            execution.engine.halt.begin = lambda *_, **__: None  # type: ignore[method-assign]
+            await execution.engine.drive()
+            await execution._writer.close()
+
+    shop.drive(many(1), work, attempts=1, retry=lambda row: True)
+    assert [attempt.state for attempt in shop.attempts()["prompt 000"]] == [AttemptState.FAILED] * 2
+
+
+def test_other_address_is_refused(shop: Machines, service: Service) -> None:
+    async def work(run: Run, followed: Followed) -> None:
+        elsewhere = shop.settings.at(Profile(url="http://127.0.0.1:8/v1", key=SecretStr("key")))
+        with pytest.raises(ConfigurationError, match="and http://127\\.0\\.0\\.1:8/v1 is set"):
+            await Execution.begin(elsewhere, run.record.run_id, 1)
+        assert (await followed.look())[0].fence == 0
+
+    shop.drive(many(1), work)
+    assert not service.creates
+
+
+def test_run_that_ended_is_driven_by_nobody(shop: Machines, service: Service) -> None:
+    ended = shop.drive(many(1), lambda run, followed: asyncio.sleep(0))
+    assert ended.counts == {RowStatus.NOT_STARTED: 1}
+    begun = asyncio.run(Execution.begin(shop.settings, ended.ending.record.run_id, 1))
+    assert begun is None
