@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cli.available_service import available_service
 from cli.mapping_prompt import confirmed_input
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo_lines, report_error, steps
+from cli.terminal import echo_lines, report_error
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import Overlap, PatternmillError
@@ -29,28 +28,20 @@ from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note
 from patternmill.runs.spec import RunSpec
-from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
-from prefect_host.connection import (
-    PrefectConnection,
-    incomplete_records,
-    mark_incomplete,
-    may_go_without,
-)
+from prefect_host.connection import END_SECONDS, UNRECORDED, PrefectConnection
 from prefect_host.stop_signals import run_in_thread
 
 if TYPE_CHECKING:
     from prefect import Flow, State
 
+    from patternmill.runs.pipeline import Pipeline
     from patternmill.runs.run import Run
-    from prefect_host.record import KnownEnds
-
-T = TypeVar("T")
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
-_NOT_SHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill status --open` shows this run too."
+_UNSHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill status` shows this run."
 
 
 def show_plan(spec: RunSpec) -> int:
@@ -90,101 +81,55 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         keep_private(spec.settings.home)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
-    watched = _WatchedRun()
-    with ExitStack() as services:
-        if _may_need_no_screen(spec):
-            settings = services.enter_context(available_service(spec.settings))
-            spec = replace(spec, settings=settings)
-            watched.display.step(f"Finding what is to be done for {spec.source.name} …")
-            code = run_in_thread(watched.run_if_nothing_to_do(spec), watched.on_signal)
-            if code is not None:
-                watched.keep_pictures()
-                _print_ending(watched, _NOT_SHOWN)
-                return code
-        return _run_with_screen(request, spec, watched)
+    watched = _WatchedRun(request)
+    with PrefectConnection(spec.settings.home, watched.display.print) as connection:
+        if connection.configured or not _had_run(spec):
+            connection.start()
+        with available_service(spec.settings) as settings:
+            recorded = _run_watched(watched, replace(spec, settings=settings), connection)
+            # They are being drawn meanwhile.
+            watched.keep_pictures()
+        screen = None
+        if watched.is_unshown:
+            screen = _UNSHOWN
+        elif recorded and watched.flow_run_id:
+            screen = connection.run_line(watched.flow_run_id)
+        watched.print_ending(screen)
+    if not connection.delivered:
+        # Prefect's client would try for minutes to reach a server that is gone.
+        sys.stdout.flush()
+        os._exit(watched.exit_code())
+    return watched.exit_code()
 
 
-def _may_need_no_screen(spec: RunSpec) -> bool:
-    """Whether it is worth a look if there is anything to do: not in a catalog's first run."""
-    if not may_go_without(spec.settings.home):
-        return False
+def _had_run(spec: RunSpec) -> bool:
+    """Whether it is worth a look if there is anything to do, before a server is started: not in a first run."""
     with ledger_if_any(spec.settings) as ledger:
         return ledger is not None and any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
 
 
-def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -> int:
-    """Run it as a flow of the Prefect server that is configured, or of our own."""
-    with PrefectConnection(spec.settings.home, watched.display.print) as connection:
-        with available_service(spec.settings) as settings:
-            # It starts since before the service did.
-            watched.display.step(connection.what_starts())
-            # What takes a while to load is loaded while the server starts.
-            importlib.import_module("patternmill.runs.pipeline")
-            connection.wait()
-            steps.clear()
-            flow = _flow_of(request) if connection.is_available else None
-            work = watched.run(replace(spec, settings=settings), flow, _parameters(request))
-            recorded = _recorded_when_refused(watched, connection)
-            with recorded, connection.circuit_breaker(), watched.display.showing():
-                code = run_in_thread(work, watched.on_signal)
-            flow_run_id = watched.flow_run_id
-            complete = _complete_records(watched, connection, settings)
-            if not complete and watched.begun is not None:
-                shown = flow_run_id is not None
-                mark_incomplete(settings.home, watched.run_id, settings.environment, is_shown=shown)
-            # They are being drawn meanwhile.
-            watched.keep_pictures()
-        address = connection.run_address(flow_run_id) if complete and flow_run_id else None
-        hint = "" if connection.outlives_run else "  (open it with `patternmill status --open`)"
-        _print_ending(watched, f"In the Prefect UI: {address}{hint}" if address else None)
-    if not connection.delivered:
-        # Prefect's client would try for minutes to reach a server that is gone.
-        sys.stdout.flush()
-        os._exit(code)
-    return code
-
-
-def _complete_records(watched: _WatchedRun, connection: PrefectConnection, settings: Settings) -> bool:
-    """Whether the Prefect UI has all of this run, and of earlier ones; Ctrl-C leaves that to the next command."""
+def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnection) -> bool:
+    """Run it, and wait for its record in the Prefect UI; whether that is complete. Ctrl-C leaves it at what it has."""
     try:
-        if connection.is_available:
-            watched.display.step("Completing the run's record in the Prefect UI …")
-        complete = connection.complete_record(watched.flow_run_id, watched.known_ends)
-        if complete:
-            repair_records(settings, watched.display.print)
-    except KeyboardInterrupt:
-        connection.leave_record()
-        return False
-    return complete
-
-
-def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
-    echo_lines(ending_lines(watched.begun, watched.state_message, screen, watched.command))
-    if watched.unpublished is not None:
-        report_error(watched.unpublished.message, watched.unpublished.remedy)
-
-
-def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:
-    """Complete what the Prefect UI lacks of earlier runs. Call it when Prefect is pointed at a server."""
-    if not incomplete_records(settings.home):
-        return
-    from tasks.record_repair import complete_earlier_records
-
-    completed = asyncio.run(complete_earlier_records(settings))
-    if len(completed) == 1:
-        print_line(f"The record of run {completed[0]} in the Prefect UI is complete now.")
-    elif completed:
-        print_line(f"The records of {len(completed)} earlier runs in the Prefect UI are complete now.")
-
-
-@contextmanager
-def _recorded_when_refused(watched: _WatchedRun, connection: PrefectConnection) -> Iterator[None]:
-    """Else Prefect's client would keep sending at exit, to a server that has ended by then."""
-    try:
-        yield
+        with watched.display.showing():
+            returned = run_in_thread(
+                lambda: watched.run(spec, connection), watched.on_signal, watched.is_overdue
+            )
     except PatternmillError:
-        connection.complete_record(watched.flow_run_id)
+        # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+        connection.finish(watched.flow_run_id)
         raise
+    if not connection.is_available:
+        return False
+    watched.display.step("Completing the run's record in the Prefect UI …")
+    try:
+        recorded = returned and connection.finish(watched.flow_run_id)
+    except KeyboardInterrupt:
+        recorded = False
+    if not recorded:
+        connection.delivered = False
+        watched.display.print(UNRECORDED)
+    return recorded
 
 
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:
@@ -227,16 +172,22 @@ def _made_pictures(run: Run) -> Iterator[str]:
 class _WatchedRun:
     """One run of this process: its flow, its outcome, and its reaction to signals."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: RunRequest) -> None:
         self.display = Display()
         #: What resumes the run.
         self.command = command_line()
         self.begun: Run | None = None
         self.state_message = ""
+        #: Whether it had nothing to do, and no server was started for it.
+        self.is_unshown = False
+        self._request = request
+        self._work: Pipeline | None = None
         self._pictures: PictureKeeper | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
+        #: On the monotonic clock, once only the Prefect server is waited for.
+        self._overdue_at: float | None = None
 
     @property
     def flow_run_id(self) -> str | None:
@@ -252,56 +203,56 @@ class _WatchedRun:
         assert self.begun is not None, "a run that has not begun has no ID"
         return self.begun.record.run_id
 
-    async def run_if_nothing_to_do(self, spec: RunSpec) -> int | None:
-        """Run it without Prefect and return the exit code; None: there is something to do, or to refuse."""
+    async def run(self, spec: RunSpec, connection: PrefectConnection) -> None:
+        """Run it, as a flow where a Prefect server answers. Raises what the steps before the first purchase raise."""
         from patternmill.runs.pipeline import Pipeline
 
         self._loop = asyncio.get_running_loop()
         try:
-            async with Pipeline(spec, self._on_begin_unshown) as work:
-                await work.read()
-                await work.check()
-                if not await work.has_nothing_to_do():
-                    return None
-                await work.carry_out()
+            async with Pipeline(spec, self._on_begin) as self._work:
+                await self._run(self._work, connection)
+        except Overlap as overlap:
+            self.state_message = str(overlap)
         except PatternmillError:
-            if self.unpublished is not None:
-                return self._exit_code()
-            if self.begun is not None:
+            if self.unpublished is None:
                 raise
-            return None
-        return self._exit_code()
 
-    async def run(self, spec: RunSpec, flow: Flow[..., Any] | None, parameters: dict[str, Any]) -> int:
-        """Run it, as a flow unless that is None; returns the exit code.
+    async def _run(self, work: Pipeline, connection: PrefectConnection) -> None:
+        # What takes a while to load is loaded while our own server starts, and the rows are read and checked.
+        def load() -> Coroutine[None, None, Flow[..., Any]]:
+            return asyncio.to_thread(_flow_of, self._request)
 
-        Raises what the steps before the first purchase raise.
-        """
-        from patternmill.runs.pipeline import Pipeline, launched
-
-        self._loop = asyncio.get_running_loop()
-        if flow is not None:
-            launched.set((spec, self._on_begin))
-            try:
-                running: Any = flow(**parameters, return_state=True)
-                state: State[Any] = await running
-            except PatternmillError:
-                raise
-            except Exception as error:
-                # The server was lost at the start or at the end; the run itself does not depend on it.
-                self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
-            else:
-                await self._read_state(state)
+        loading = asyncio.create_task(load()) if connection.is_started else None
+        if not connection.configured:
+            self.display.step(f"Finding what is to be done for {work.spec.source.name} …")
+            await work.read()
+            await work.check()
+            if not connection.is_started and await work.has_nothing_to_do():
+                self.is_unshown = True
+                await work.carry_out()
+                return
+        self.display.step(connection.what_starts())
+        connection.start()
+        flow = await (loading or load())
+        if await asyncio.to_thread(connection.wait):
+            await self._run_flow(flow, work)
         if self.begun is None and not self.state_message:
-            try:
-                async with Pipeline(spec, self._on_begin) as work:
-                    await work.run_through()
-            except Overlap as overlap:
-                self.state_message = str(overlap)
-            except PatternmillError:
-                if self.unpublished is None:
-                    raise
-        return self._exit_code()
+            await work.run_through()
+
+    async def _run_flow(self, flow: Flow[..., Any], work: Pipeline) -> None:
+        from patternmill.runs.pipeline import launched
+
+        launched.set(work)
+        try:
+            running: Any = flow(**_parameters(self._request), return_state=True)
+            state: State[Any] = await running
+        except PatternmillError:
+            raise
+        except Exception as error:
+            # The server was lost at the start or at the end; the run itself does not depend on it.
+            self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
+        else:
+            await self._read_state(state)
 
     async def _read_state(self, state: State[Any]) -> None:
         """What a flow came to that did not end a run, or has no results of it. Raises what kept a run from ending."""
@@ -318,7 +269,7 @@ class _WatchedRun:
                 remedy=f"Nothing is lost: `patternmill results {self.run_id}` writes them.",
             )
 
-    def _exit_code(self) -> int:
+    def exit_code(self) -> int:
         if self.begun is None:
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
         if self.begun.ending is None or self.unpublished is not None:
@@ -343,23 +294,6 @@ class _WatchedRun:
             self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
             self._pictures.follow(lambda: _made_pictures(run))
 
-    def _on_begin_unshown(self, run: Run) -> None:
-        # At once: it may be killed.
-        settings = run.spec.settings
-        mark_incomplete(settings.home, run.record.run_id, settings.environment, is_shown=False)
-        self._on_begin(run)
-
-    def known_ends(self) -> KnownEnds | None:
-        """What the Prefect server should show of an ended run."""
-        if self.begun is None or self.begun.ending is None:
-            return None
-        from tasks.item_records import known_ends
-        from tasks.prefect_states import end_state, step_states
-
-        inside = known_ends(self.begun)
-        top = end_state(self.begun, self.begun.ending)
-        return replace(inside, top=top, inside={**inside.inside, **step_states(self.begun)})
-
     def keep_pictures(self) -> None:
         """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
@@ -370,6 +304,18 @@ class _WatchedRun:
             ):
                 self.display.print(line)
 
+    def print_ending(self, screen: str | None) -> None:
+        echo_lines(ending_lines(self.begun, self.state_message, screen, self.command))
+        if self.unpublished is not None:
+            report_error(self.unpublished.message, self.unpublished.remedy)
+
+    def is_overdue(self) -> bool:
+        """Whether nothing but the Prefect server has been waited for, and too long."""
+        if self._work is None or not self._work.is_finished:
+            return False
+        self._overdue_at = self._overdue_at or time.monotonic() + END_SECONDS
+        return time.monotonic() > self._overdue_at
+
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once.
 
@@ -377,10 +323,9 @@ class _WatchedRun:
         """
         run = self.begun
         if run is not None and run.results is not None:
-            mark_incomplete(run.spec.settings.home, self.run_id, run.record.environment)
-            self.display.end("The record in the Prefect UI is left to the next command.")
-            _print_ending(self, None)
-            os._exit(self._exit_code())
+            self.display.end(UNRECORDED)
+            self.print_ending(None)
+            os._exit(self.exit_code())
         if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
             # Meanwhile the run's own thread must not begin to buy.
             self._is_stopping = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
@@ -31,6 +31,7 @@ class Display:
         self._run: Run | None = None
         self._bar: _ProgressBar | None = None
         self._ended = threading.Event()
+        self._step = ""
 
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
@@ -45,20 +46,29 @@ class Display:
 
     def step(self, text: str) -> None:
         """What is being done before and after the rows are driven."""
-        steps.show(text)
+        self._step = text
+        if self._bar is None:
+            steps.show(text)
 
     def watch(self, run: Run) -> None:
         if run.time is not None:
             self.print(f"Time: {run.time}.")
         self._run = run
 
-    def showing(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def showing(self) -> Iterator[None]:
         """Show the run's progress while the context lasts."""
         steps.clear()
-        if self._console.is_terminal:
-            self._bar = _ProgressBar(self._console, lambda: self._run)
-            return self._bar
-        return self._progress_lines()
+        if not self._console.is_terminal:
+            with self._progress_lines():
+                yield
+            return
+        self._bar = _ProgressBar(self._console, lambda: self._run, lambda: self._step)
+        try:
+            with self._bar:
+                yield
+        finally:
+            self._bar = None
 
     @contextmanager
     def _progress_lines(self) -> Iterator[None]:
@@ -82,9 +92,11 @@ class Display:
 class _ProgressBar(Progress):
     """The rows as a bar, and below it the line that is printed where there is no terminal."""
 
-    def __init__(self, console: Console, current_run: Callable[[], Run | None]) -> None:
+    def __init__(
+        self, console: Console, current_run: Callable[[], Run | None], step: Callable[[], str]
+    ) -> None:
         columns = TextColumn("rows"), BarColumn(), TimeElapsedColumn()
-        self._current_run = current_run
+        self._current_run, self._step = current_run, step
         # Rich draws a first frame, without any task, before this returns.
         super().__init__(*columns, console=console, refresh_per_second=4, transient=True)
         self.add_task("rows")
@@ -93,7 +105,7 @@ class _ProgressBar(Progress):
         """Called by rich for each frame, from a thread of its own."""
         run = self._current_run()
         if run is None:
-            yield "Reading, checking and planning …"
+            yield Text(self._step() or "Reading, checking and planning …")
             return
         for task in self.task_ids:
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)

@@ -16,7 +16,7 @@ from patternmill.parameters import (
     EnvironmentName,
     MaxFailures,
 )
-from patternmill.runs.pipeline import Pipeline, announce, launched
+from patternmill.runs.pipeline import opened
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
@@ -27,7 +27,6 @@ from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.cancellation import explain_stop, final_state
 from tasks.prefect_states import ending_message, state_of
-from tasks.record_repair import complete_items
 from tasks.run_events import run_finished, run_started
 from tasks.run_page import show_ending
 from tasks.run_steps import (
@@ -80,7 +79,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
     await close_earlier_attempts()
     with stop_on_signals() as stopping:
         spec = replace(spec, settings=await addressed_settings(spec.settings))
-        async with Pipeline(spec, announce) as work:
+        async with opened(spec) as work:
             await read_file(work)
             await check_rows(work)
             if deployment.id is not None:
@@ -102,8 +101,5 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await show_ending(work.begun, work.ended, work.published)
             run_finished(work.begun, work.published)
             await picture_gallery(work, stopping)
-            if launched.get() is None:
-                # The command line does it when the flow has ended.
-                await complete_items(work.begun, spec.settings)
             state = state_of(work.ended.outcome, ending_message(work.ended))
             return await final_state(state) if deployment.id is not None else state

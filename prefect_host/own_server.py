@@ -1,7 +1,6 @@
-"""Our own Prefect server, with its UI, where no other is configured, and Prefect's settings for all who use a server.
+"""Our own Prefect server, with its UI, where no other is configured.
 
 It is Prefect's application with a credential, its history kept under the home, and a page that logs a browser in.
-Prefect reads its settings from the environment, on import; only `use_server` sets them in this process.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
@@ -17,9 +15,10 @@ from typing import Self
 
 from patternmill.errors import PatternmillError
 from patternmill.files import UMASK, fresh_secret, replace_private
+from prefect_host import client_settings
+from prefect_host.client_settings import API_URL, server_answers
 from prefect_host.shared_process import HOST, SharedProcess, bound_socket
 
-API_URL = "PREFECT_API_URL"
 #: The user name of our own server's credential; the password is secret.
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
@@ -68,37 +67,6 @@ UNATTENDED = {
 }
 
 
-def use_server(api_url: str, home: Path | None = None) -> None:
-    """Point Prefect at a server, in this process and those that it starts. Call it before Prefect is imported."""
-    os.environ.update(client_environment(api_url, home))
-
-
-def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]:
-    """The environment of a client of the server at `api_url`.
-
-    With `home` (our own server) Prefect's files and profiles are kept there too; without it (the user's server) the
-    user's Prefect home and profile apply, which may have the key to that server.
-    """
-    quiet = {
-        API_URL: api_url,
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
-        "DO_NOT_TRACK": "1",
-        # The terminal is ours; the server still gets every log, with its traceback.
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-        "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
-        # A "Finished in state" log a task run repeats its state.
-        "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
-        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-        # 2, 4 and 8 seconds: enough for a restart, without a long delay when the server is gone.
-        "PREFECT_CLIENT_MAX_RETRIES": "3",
-        "PREFECT_API_REQUEST_TIMEOUT": "10",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-    }
-    if home is None:
-        return quiet
-    return quiet | _kept_in(home.resolve() / "prefect") | {"PREFECT_API_AUTH_STRING": own_password(home)}
-
-
 def _kept_in(directory: Path) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(directory),
@@ -131,17 +99,6 @@ def own_password(home: Path) -> str:
     return (home.resolve() / "prefect" / "credential").read_text().strip()
 
 
-def server_answers(api_url: str, timeout: float = 5.0) -> bool:
-    """Whether a Prefect API answers at `api_url` (which ends with `/api`)."""
-    if not api_url.startswith(("http://", "https://")):
-        return False
-    try:
-        with urllib.request.urlopen(f"{api_url.rstrip('/')}/health", timeout=timeout) as answer:  # noqa: S310
-            return bool(answer.status == 200)
-    except (OSError, ValueError):
-        return False
-
-
 class OwnServer:
     """One user of the server of a home; the server ends with its last user."""
 
@@ -160,6 +117,15 @@ class OwnServer:
     @property
     def api_url(self) -> str:
         return f"{self.ui_url}/api"
+
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """Of its clients: Prefect's files and profiles are kept with it, and it asks for its credential."""
+        return {
+            **client_settings.client_environment(self.api_url),
+            **_kept_in(self.directory),
+            "PREFECT_API_AUTH_STRING": own_password(self.directory.parent),
+        }
 
     def login_url(self) -> str:
         """Logs the browser in that opens it: only for the person's own terminal."""
@@ -187,7 +153,7 @@ class OwnServer:
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
         self.start()
-        use_server(self.api_url, self.directory.parent)
+        client_settings.use_server(self.client_environment)
         return self
 
     def wait_ready(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, get_client
@@ -54,7 +55,7 @@ def wait_for_record(flow_run_id: str, seconds: float, *, at_least: int = 0) -> b
 
 
 async def _count(client: PrefectClient, flow_run_id: str, *, is_open: bool = False) -> int:
-    wanted = {"flow_runs": {"id": {"any_": [str(UUID(flow_run_id))]}}}
+    wanted: dict[str, Any] = {"flow_runs": {"id": {"any_": [str(UUID(flow_run_id))]}}}
     if is_open:
         wanted["task_runs"] = {"state": {"type": {"any_": list(_OPEN_STATES)}}}
     return int((await client.request("POST", "/task_runs/count", json=wanted)).json())

@@ -12,16 +12,15 @@ import signal
 import stat
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, suppress
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from patternmill.runs.run import Run
 
-T = TypeVar("T")
 #: Prefect kills a process 30 seconds after the signal; what is left is for the results files and the last states.
 DRAIN = timedelta(seconds=18)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -46,24 +45,36 @@ def until_interrupted() -> Interruption:
     return stop
 
 
-def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], None]) -> T:
+def run_in_thread(
+    work: Callable[[], Coroutine[None, None, None]],
+    on_signal: Callable[[str], None],
+    is_overdue: Callable[[], bool] = lambda: False,
+) -> bool:
     """Run `work` on an event loop in a thread; SIGINT, SIGTERM and SIGHUP call `on_signal` with their name.
 
-    Prefect replaces the handler of SIGTERM for each flow in the main thread, nested ones too, and kills the run on it;
-    in another thread it leaves signals alone.
+    Returns whether it has returned: once `is_overdue` it is left alone. Prefect replaces the handler of SIGTERM for
+    each flow in the main thread, and kills the run on it; in another thread it leaves signals alone.
     """
-    # It is closed where a signal comes before it has begun.
+    running: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            running.set_result(asyncio.run(work()))
+        except BaseException as error:
+            running.set_exception(error)
+
     with (
-        closing(work),
         _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)),
         _without_terminal(lambda: on_signal("SIGHUP")),
-        ThreadPoolExecutor(1, thread_name_prefix="run") as thread,
     ):
-        running = thread.submit(asyncio.run, work)
+        threading.Thread(target=run, name="run", daemon=True).start()
         while not running.done():
+            if is_overdue():
+                return False
             # With a timeout, because signals are handled only between two waits.
             wait([running], timeout=_WAIT_SECONDS)
-        return running.result()
+    running.result()
+    return True
 
 
 class Stopping:

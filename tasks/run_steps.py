@@ -25,7 +25,7 @@ def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
     """The launching process's spec, else one made from the parameters. Raises ConfigurationError."""
     launch = launched.get()
     if launch is not None:
-        return launch[0]
+        return launch.spec
     by_deployment = deployment.id is not None
     if isinstance(request, ImportRequest):
         return import_spec(request, by_deployment=by_deployment)
@@ -65,7 +65,7 @@ _MOST_LEFT_OUT = 10
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is unknown."""
     launch, by_deployment = launched.get(), deployment.id is not None
-    spec = launch[0] if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
+    spec = launch.spec if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
     selection = spec.selection
     assert selection is not None, "a retry has a selection"
     if selection.left_out:

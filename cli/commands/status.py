@@ -94,7 +94,6 @@ def command(
 
 def _serve_history(settings: Settings) -> None:
     """Returns at Ctrl-C. Raises PatternmillError when the server does not start, or ends."""
-    from cli.launcher import repair_records
     from prefect_host.own_server import OwnServer
     from prefect_host.stop_signals import until_interrupted
 
@@ -102,7 +101,6 @@ def _serve_history(settings: Settings) -> None:
         echo(f"The history of {settings.home}: {server.ui_url}")
         echo(f"To log in: {login_hint(server.login_url())}")
         echo("Ctrl-C stops.")
-        repair_records(settings, echo)
         server.wait_end(until_interrupted())
 
 

@@ -64,7 +64,6 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     Exit codes: 0 stopped by a signal, 1 something did not start or ended by itself (a supervisor should start a worker
     again), 2 a setting is wrong.
     """
-    from cli.launcher import repair_records
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
@@ -81,7 +80,6 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
         environment = stack.enter_context(_environment(settings))
         asyncio.run(_make_pool())
         process = stack.enter_context(_worker(settings, environment, limit, stop))
-        repair_records(settings, echo)
         if not stop.is_set():
             _deploy(environment)
         if automations and not stop.is_set():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -76,13 +77,23 @@ class Pipeline:
         await self._api.close()
 
     async def read(self) -> str:
-        self._file = await asyncio.to_thread(read_input, self.spec)
-        file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, self._file)
-        self._file = file
-        return f"{plural(len(file.records), 'row')} in {file.name}"
+        """Read the file, at the first call."""
+        if self._file is None:
+            read = await asyncio.to_thread(read_input, self.spec)
+            file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, read)
+            self._file = file
+        return f"{plural(len(self._file.records), 'row')} in {self._file.name}"
 
     async def check(self) -> str:
-        """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
+        """Check every row against what the environment offers, at the first call.
+
+        Raises ServiceStopped when the key is refused.
+        """
+        if self._checked is None:
+            self._checked = await self._check()
+        return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
+
+    async def _check(self) -> CheckedCatalog:
         assert self._file is not None, "read before it is checked"
         if not self.spec.settings.embedded:
             # Before the key is sent, and before the offer is read.
@@ -97,8 +108,7 @@ class Pipeline:
             self._file.mapping.sentence(self._file.header),
         ]
         notes = (*filter(None, first), *notes_of(self._overlay), *checked.notes)
-        self._checked = replace(checked, notes=notes, overlay=self._overlay)
-        return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
+        return replace(checked, notes=notes, overlay=self._overlay)
 
     def _as_of_run(self, origin: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
         """A results file's rows, held to its run. Failed rows are tried again where it has failures alone."""
@@ -153,6 +163,11 @@ class Pipeline:
         if self._finishing is None:
             self._finishing = asyncio.create_task(self._end_and_publish())
         return self._finishing
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run has ended, and its results are where they were to be, or cannot be."""
+        return self._finishing is not None and self._finishing.done()
 
     async def _end_and_publish(self) -> Results:
         await self.end()
@@ -269,14 +284,16 @@ def _deliver(results: Results, place: str) -> None:
         ) from None
 
 
-#: A run that this process launches as a flow of its own, and what is told once it has begun; None in a flow that a
-#: worker runs: it makes the spec from its parameters.
-launched: ContextVar[tuple[RunSpec, Callable[[Run], None]] | None] = ContextVar("launched", default=None)
+#: The pipeline of a run that this process launches as a flow of its own; None in a flow that a worker runs.
+launched: ContextVar[Pipeline | None] = ContextVar("launched", default=None)
 
 
-def announce(run: Run) -> None:
-    """Show a run that has begun to the launch in this process, if any."""
+@asynccontextmanager
+async def opened(spec: RunSpec) -> AsyncIterator[Pipeline]:
+    """The pipeline that launched this flow, which may have read and checked its rows already; else a new one."""
     launch = launched.get()
     if launch is not None:
-        _, on_begin = launch
-        on_begin(run)
+        yield launch
+        return
+    async with Pipeline(spec) as work:
+        yield work

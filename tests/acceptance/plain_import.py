@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import cli.commands.import_
 import cli.launcher
@@ -33,11 +33,11 @@ from tests.acceptance import points, seeded_bugs
 class NoConnection(PrefectConnection):
     """No Prefect server: the command then drives the run itself, as it does when the server is lost."""
 
-    def __enter__(self) -> Self:
-        return self
+    def start(self) -> None:
+        self.is_started = True
 
-    def wait(self) -> None:
-        return
+    def wait(self) -> bool:
+        return False
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from prefect_host import shared_process
-from prefect_host.own_server import OwnServer, server_answers, server_environment
+from prefect_host.client_settings import server_answers
+from prefect_host.own_server import OwnServer, server_environment
 from prefect_host.shared_process import bound_socket
 from tests.acceptance.harness import COMMAND, Ended, Room
 from tests.acceptance.warm import Warm

@@ -166,7 +166,7 @@ def test_each_product_belongs_to_its_row(shop: Shop, first: object) -> None:
 
 
 def test_run_with_nothing_to_do_starts_no_server(shop: Shop, first: object) -> None:
-    """It has all that a run has: the same results, and its pictures; and it says where it will be shown."""
+    """It has all that a run has: the same results, and its pictures; and it says where it is shown."""
     before, results = shop.creates(), rows_of(shop.latest("spring") / "results.csv")
     again = shop.run("import", "spring.csv")
     assert again.returncode == 3, again.stderr
@@ -197,21 +197,6 @@ def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, lis
     assert artifacts["progress"]["data"] == 100.0
     assert "Completed with failures" in artifacts["summary"]["data"]
     assert "unknown_category" in artifacts["failures"]["data"]
-
-
-def test_what_ran_without_a_server_is_shown_by_the_next_command(shop: Shop, record: object) -> None:
-    """A server that runs is used by a run with nothing to do as well; each run has one flow run, in its own state."""
-    again = shop.run("import", "spring.csv")
-    assert "in the Prefect UI is complete now" in again.stderr
-    assert "In the Prefect UI: http://127.0.0.1:" in again.stdout
-    with OwnServer(shop.home) as server:
-        runs = api_of(server).post("flow_runs/filter", {"limit": 200})
-    tops = [run for run in runs if run["parent_task_run_id"] is None]
-    assert [run["state_name"] for run in tops] == ["CompletedWithFailures"] * 3
-    later = [
-        run["state"]["message"] for run in tops if "before this record was made" in run["state"]["message"]
-    ]
-    assert len(later) == 1 and later[0].startswith("7 rows: 3 succeeded")
 
 
 def test_second_import_buys_nothing(shop: Shop, record: object) -> None:
@@ -332,7 +317,7 @@ def test_results_do_not_wait_for_a_frozen_prefect_server(
     assert command.returncode == 0, shown + errors
     assert "Completed: 1 succeeded" in shown
     assert "Results:  results/tea/" in shown
-    assert "next command" in errors
+    assert "`patternmill status` has it" in errors
 
 
 @pytest.mark.parametrize("ignored", [False, True])

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from cli.worker import children
-from prefect_host.own_server import OwnServer, client_environment
+from prefect_host.own_server import OwnServer
 from prefect_host.work_pool import POOL
 from studio.testing import Studio
 from tests.acceptance.browser import Browser
@@ -58,7 +58,7 @@ def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
         environment = {
             "PATTERNMILL_OPERATIONS_FILE": str(operations),
             **clean_environment(),
-            **client_environment(server.api_url, home),
+            **server.client_environment,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_STUDIO_URL": studio.base_url,
             "PATTERNMILL_API_KEY": studio.key,

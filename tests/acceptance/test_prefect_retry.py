@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from prefect_host.own_server import OwnServer, client_environment
+from prefect_host.own_server import OwnServer
 from prefect_host.work_pool import POOL
 from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
@@ -89,7 +89,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
     with OwnServer(home) as server:
         environment = {
             **clean_environment(),
-            **client_environment(server.api_url, home),
+            **server.client_environment,
             "PATTERNMILL_STUDIO_URL": service.url,
             "PATTERNMILL_MAX_IN_FLIGHT": "6",
             "PATTERNMILL_API_KEY": service.key,

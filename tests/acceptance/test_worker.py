@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from cli.worker import children
-from prefect_host.own_server import OwnServer, client_environment
+from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
@@ -105,7 +105,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
     with OwnServer(home, settings={}) as server:
         environment = {
             **os.environ,
-            **client_environment(server.api_url, home),
+            **server.client_environment,
             **service.environment,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),

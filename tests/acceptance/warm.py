@@ -220,19 +220,19 @@ def _load() -> Callable[[], None]:
     import prefect.context
     import prefect.logging.configuration
 
-    from prefect_host import connection, own_server
+    from prefect_host import client_settings
 
     def read_settings() -> None:
         prefect.context.refresh_global_settings_context()
         prefect.logging.configuration.setup_logging(incremental=False)
 
-    use = own_server.use_server
+    use = client_settings.use_server
 
     def use_server(*server: Any) -> None:
         use(*server)
         read_settings()
 
-    own_server.use_server = connection.use_server = use_server
+    client_settings.use_server = use_server
     gc.enable()
     return read_settings
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prefect_host.own_server import OwnServer, client_environment
+from prefect_host.own_server import OwnServer
 from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
 from tests.prefect_api import PrefectApi, api_of
 
@@ -41,7 +41,7 @@ def environment(server: OwnServer, home: Path) -> dict[str, str]:
     ours = {
         name: text for name, text in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
     }
-    return {**ours, **client_environment(server.api_url, home), "PATTERNMILL_HOME": str(home)}
+    return {**ours, **server.client_environment, "PATTERNMILL_HOME": str(home)}
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from patternmill.errors import PatternmillError
-from prefect_host.own_server import OwnServer, own_password, server_answers
+from prefect_host.client_settings import server_answers
+from prefect_host.own_server import OwnServer, own_password
 from prefect_host.shared_process import bound_socket
 
 NAMED = """

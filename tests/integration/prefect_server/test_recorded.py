@@ -12,8 +12,8 @@ from prefect_host.own_server import OwnServer
 RUN = """
     import asyncio, json, logging, os, sys, time
     from pathlib import Path
-    from prefect_host.own_server import use_server
-    use_server(sys.argv[1], Path(sys.argv[2]))
+    from prefect_host.own_server import OwnServer
+    OwnServer(Path(sys.argv[1])).for_this_process()
     logging.raiseExceptions = False
     from prefect import flow, runtime, task
     from prefect.cache_policies import NO_CACHE
@@ -39,7 +39,7 @@ RUN = """
 def test_record_of_a_hundred_task_runs_is_waited_for(
     script: Callable[..., Popen[str]], server: OwnServer, home: Path
 ) -> None:
-    found, _ = script(RUN, server.api_url, str(home)).communicate(timeout=90)
+    found, _ = script(RUN, str(home)).communicate(timeout=90)
     sent, is_complete, has_more, seconds = json.loads(found.splitlines()[-1])
     assert (sent, is_complete, has_more) == (True, True, False)
     assert seconds < 30

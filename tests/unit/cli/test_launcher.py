@@ -36,7 +36,7 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     run = SimpleNamespace(
         ending=None, results=None, is_stopped=False, spec=SimpleNamespace(options=options), stop=stops.append
     )
-    watched, loop = _WatchedRun(), asyncio.new_event_loop()
+    watched, loop = _WatchedRun(cast(Any, None)), asyncio.new_event_loop()
     watched.begun, watched._loop = cast(Any, run), loop
     watched.on_signal("SIGINT")
     with pytest.raises(Exited, match="130"):
