@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from zlib import crc32
 
 CATEGORIES = [
     {
@@ -54,6 +55,11 @@ class Pace:
     product_seconds: float = 0.0
     sigma: float = 0.3
     seed: int = 1
+    #: Of so many prompts one has products that always fail; 0: none.
+    failing: int = 0
+
+    def fails(self, kind: str, prompt: str) -> bool:
+        return kind == "product" and self.failing > 0 and crc32(prompt.encode()) % self.failing == 0
 
     def draw(self, kind: str, prompt: str) -> float:
         median = self.pattern_seconds if kind == "pattern" else self.product_seconds
@@ -123,6 +129,13 @@ class Studio:
         if job.seen_at is None:
             job.seen_at = self.last_seen = now
             self.in_flight -= 1
+        if self.pace.fails(job.kind, job.prompt):
+            return 200, {
+                "jobId": job.job_id,
+                "kind": job.kind,
+                "status": "failed",
+                "error": "It did not work.",
+            }
         result = {f"{job.kind}Id": job.result_id}
         return 200, {"jobId": job.job_id, "kind": job.kind, "status": "succeeded", "result": result}
 
@@ -238,8 +251,15 @@ def main() -> None:
     parser.add_argument("--product-seconds", type=float, default=0.0)
     parser.add_argument("--sigma", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--failing", type=int, default=0)
     arguments = parser.parse_args()
-    pace = Pace(arguments.pattern_seconds, arguments.product_seconds, arguments.sigma, arguments.seed)
+    pace = Pace(
+        arguments.pattern_seconds,
+        arguments.product_seconds,
+        arguments.sigma,
+        arguments.seed,
+        arguments.failing,
+    )
     asyncio.run(serve(pace, arguments.port))
 
 

@@ -61,10 +61,12 @@ def run(command: Sequence[str], env: Mapping[str, str], folder: Path, *, timeout
 class FakeService:
     """The service of one measurement, fresh for each, so that none finds another's requests there."""
 
-    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float) -> None:
+    def __init__(
+        self, pattern_seconds: float, product_seconds: float, sigma: float, *, failing: int = 0
+    ) -> None:
         self._command = [sys.executable, "-m", "benchmarks.fake", "--sigma", str(sigma)]
         self._command += ["--pattern-seconds", str(pattern_seconds)]
-        self._command += ["--product-seconds", str(product_seconds)]
+        self._command += ["--product-seconds", str(product_seconds), "--failing", str(failing)]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(

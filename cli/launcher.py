@@ -117,13 +117,13 @@ def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnect
             )
     except PatternmillError:
         # Else Prefect's client would keep sending at exit, to a server that has ended by then.
-        connection.finish(watched.flow_run_id)
+        connection.finish(watched.flow_run_id, watched.task_runs)
         raise
     if not connection.is_available:
         return False
     watched.display.step("Completing the run's record in the Prefect UI …")
     try:
-        recorded = returned and connection.finish(watched.flow_run_id)
+        recorded = returned and connection.finish(watched.flow_run_id, watched.task_runs)
     except KeyboardInterrupt:
         recorded = False
     if not recorded:
@@ -163,10 +163,6 @@ def _parameters(request: RunRequest) -> dict[str, Any]:
         values["source"] = shown_address(request.source)
         values["out"] = request.out and shown_address(request.out)
     return values
-
-
-def _made_pictures(run: Run) -> Iterator[str]:
-    return (ended.picture_url for ended in run.engine.ended_items() if ended.picture_url)
 
 
 class _WatchedRun:
@@ -292,7 +288,12 @@ class _WatchedRun:
         if settings.embedded:
             assert settings.studio_url is not None, "the embedded studio has an address"
             self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
-            self._pictures.follow(lambda: _made_pictures(run))
+            self._pictures.follow(lambda: tuple(run.engine.pictures))
+
+    @property
+    def task_runs(self) -> int:
+        """How many task runs show its rows."""
+        return self.begun.progress.shown if self.begun is not None else 0
 
     def keep_pictures(self) -> None:
         """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""

@@ -7,14 +7,12 @@ the same worker, which first lets each run drain, write its results, and report 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
@@ -26,16 +24,9 @@ from patternmill.runs.safeguards import WORKER_FOLDER
 from patternmill.settings import Settings, load_settings
 from prefect_host.work_pool import POOL
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
 #: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.3
-#: Between two looks for runs that were lost.
-_CLOSING_SECONDS = 45.0
-
-logger = logging.getLogger(__name__)
 
 
 def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = False) -> None:
@@ -68,32 +59,15 @@ async def _serve(limit: int | None, *, with_parent: bool) -> None:
     has_health = "PREFECT_WORKER_WEBSERVER_PORT" in os.environ
     working = asyncio.create_task(worker.start(with_healthcheck=has_health, printer=echo))
     stopped = asyncio.create_task(stop.wait())
-    closing = asyncio.create_task(_close_ended_runs())
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
     by_itself = working.done() and not stop.is_set()
     # Also when Prefect's worker has ended by itself: what it left running has nobody else to stop it.
     await _end_runs()
-    for task in (working, stopped, closing):
+    for task in (working, stopped):
         task.cancel()
-    end, *_ = await asyncio.gather(working, stopped, closing, return_exceptions=True)
+    end, *_ = await asyncio.gather(working, stopped, return_exceptions=True)
     if by_itself:
         raise ended_by_itself(end)
-
-
-async def _close_ended_runs() -> None:
-    """Close, from time to time, what runs left open whose process was lost. The page alone depends on it."""
-    from prefect.client.orchestration import get_client
-
-    from prefect_host.record import close_ended_runs
-
-    closed: set[UUID] = set()
-    while True:
-        await asyncio.sleep(_CLOSING_SECONDS)
-        try:
-            async with asyncio.timeout(_CLOSING_SECONDS), get_client() as client:
-                await close_ended_runs(client, closed)
-        except Exception as error:
-            logger.info("Lost task runs stay open on their pages for now: %s", type(error).__name__)
 
 
 def ended_by_itself(end: BaseException | None) -> PatternmillError:

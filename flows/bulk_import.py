@@ -7,7 +7,6 @@ from typing import Any
 from prefect import State, flow
 from prefect.runtime import deployment
 
-from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.parameters import (
     Confirmation,
@@ -20,14 +19,12 @@ from patternmill.runs.pipeline import opened
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
-from prefect_host.internals import batch_events, retry_soon
-from prefect_host.record import close_earlier_attempts
 from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.cancellation import explain_stop, final_state
 from tasks.prefect_states import ending_message, state_of
-from tasks.run_events import run_finished, run_started
+from tasks.rows import make_rows
 from tasks.run_page import show_ending
 from tasks.run_steps import (
     check_rows,
@@ -74,9 +71,6 @@ async def bulk_import(
 
 
 async def import_rows(spec: RunSpec) -> State[Any]:
-    batch_events()
-    retry_soon()
-    await close_earlier_attempts()
     with stop_on_signals() as stopping:
         spec = replace(spec, settings=await addressed_settings(spec.settings))
         async with opened(spec) as work:
@@ -93,13 +87,11 @@ async def import_rows(spec: RunSpec) -> State[Any]:
                 await await_approval(work)
                 raise
             stopping.attach(work.begun)
-            run_started(work.begun)
             await make_rows(work)
             if stopping.is_requested:
                 await explain_stop(work.begun)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
-            run_finished(work.begun, work.published)
             await picture_gallery(work, stopping)
             state = state_of(work.ended.outcome, ending_message(work.ended))
             return await final_state(state) if deployment.id is not None else state

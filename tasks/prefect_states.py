@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,15 +10,14 @@ from prefect import State
 from prefect.client.schemas.objects import StateType
 
 from patternmill.engine.engine import Engine
-from patternmill.engine.shards import Shard
+from patternmill.engine.groups import Group
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.run import RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.text import counted, plural
 from tasks.markup import line
-from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
 #: failed, as Prefect's own flows with failed tasks do: lists and filters go by the type, automations by the name.
@@ -35,44 +35,34 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
     return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
 
 
-def end_state(run: Run, ending: RunEnding) -> State[Any]:
-    """Of an ended run; Failed where its results are not where they were to be, whatever was made."""
-    if run.unpublished is not None:
-        return State(type=StateType.FAILED, name="Failed", message=line(run.unpublished.message))
-    return state_of(ending.outcome, ending_message(ending))
-
-
-def shard_state(engine: Engine, shard: Shard) -> State[Any]:
-    """Of a shard that has ended: where the run was halted before all its rows were, as the run itself."""
-    made, reason = engine.made(shard), engine.halt.reason
-    if not engine.has_unfinished_rows(shard):
-        reason = None
-    counts = f"{made:,} of {plural(len(shard.rows), 'product')}"
-    if made == len(shard.rows):
-        return state_of(Outcome.COMPLETED, counts)
-    if reason is None:
-        return state_of(Outcome.COMPLETED_WITH_FAILURES, counts)
-    return state_of(reason.outcome, f"{counts}. {reason.message}")
+def group_state(engine: Engine, group: Group) -> State[Any]:
+    """Of a group that was driven: its failures by cause; else, where the run was halted before, why."""
+    made, failures = engine.made(group), engine.failures(group)
+    parts = [f"{made:,} of {plural(len(group.rows), 'product')}"]
+    if failures:
+        causes = Counter(failed.code for _, failed in failures)
+        parts.append(", ".join(f"{count:,} {code}" for code, count in causes.most_common()))
+    reason = engine.halt.reason or engine.halt.kept_purchase
+    unfinished = len(group.rows) - made - len(failures)
+    if unfinished and reason is not None:
+        parts.append(reason.message)
+    message = line(". ".join(parts))
+    if failures:
+        return State(type=StateType.FAILED, name="Failed", message=message)
+    if unfinished:
+        return State(type=StateType.CANCELLED, name="NotStarted", message=message)
+    return State(type=StateType.COMPLETED, name="Completed", message=message)
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
-    return State(type=StateType.FAILED, name="Failed", message=line(_failure_message(failed)))
+    return State(type=StateType.FAILED, name="Failed", message=line(failure_message(failed)))
 
 
-def _failure_message(failed: RowFailed) -> str:
+def failure_message(failed: RowFailed) -> str:
     """The error, with the job and request that support needs to know."""
     names = {"job": failed.job_id, "request": failed.request_id}
     named = ", ".join(f"{kind} {name}" for kind, name in names.items() if name)
     return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
-
-
-def step_states(run: Run) -> Mapping[str, State[Any]]:
-    """The states of the task runs of an ended run's steps, by their names and by those of their tasks."""
-    done = State[Any](type=StateType.COMPLETED, name="Completed")
-    names = [(step.name, step.task_run_name) for step in (choose_rows, read_file, check_rows, plan_items)]
-    if run.results is not None and run.unpublished is None:
-        names.append((publish.name, publish.task_run_name))
-    return {str(name): done for both in names for name in both}
 
 
 def ending_message(ending: RunEnding) -> str:

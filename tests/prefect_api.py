@@ -12,6 +12,8 @@ from typing import Any
 from prefect_host.own_server import OwnServer, own_password
 
 REQUEST_SECONDS = 20
+#: The states of a run that may still change.
+OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+from patternmill.engine.depth import Depth
+from patternmill.engine.groups import LEAST_ROWS, Group, groups_of
 from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
-from patternmill.engine.shards import Depth, Group, Shard, cut_into_shards
 from patternmill.engine.slots import Slots
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
@@ -34,29 +34,13 @@ from patternmill.text import plural
 logger = logging.getLogger(__name__)
 
 
-class Screen:
-    """Where people watch shards and items. Nothing waits for it; by itself it shows nothing."""
-
-    def open(self, shard: Shard) -> None:
-        """The rows of a shard are begun."""
-
-    def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
-        """An item is being made, by a task that must not be cancelled. It raises what `Engine.make` raises."""
-
-    def close(self, shard: Shard) -> None:
-        """All rows of a shard have ended."""
+#: Called with each group and each item that is begun, and what drives it to its end, which must not be cancelled; of an
+#: item that raises what `Engine.make` raises. Nothing waits for whoever watches.
+Show = Callable[[Item | Group, asyncio.Task[Any]], None]
 
 
-@dataclass(frozen=True)
-class EndedItem:
-    """An item that ended in this run: when it began and ended (Unix seconds), and why it failed, if it did."""
-
-    item: Item
-    began: float
-    ended: float
-    failure: RowFailed | None = None
-    #: Where the service has its picture, of what was made.
-    picture_url: str | None = None
+def _show_nothing(what: Item | Group, driving: asyncio.Task[Any]) -> None:
+    """Nobody watches."""
 
 
 class Engine:
@@ -76,7 +60,9 @@ class Engine:
         self.plan, self.options = plan, options
         self.halt = Halt()
         self.progress = Progress.of(plan)
-        self.shards = cut_into_shards(plan, options.shard_rows)
+        self.groups = groups_of(plan)
+        #: Where the service has the pictures of what was made, so far; read from another thread too.
+        self.pictures: list[str] = []
         self._api, self._writer = api, writer
         self._attempts = Attempts(record, writer, options, self.halt, slots)
         self._slots = slots
@@ -84,77 +70,77 @@ class Engine:
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
         self._failures: dict[ItemKey, RowFailed] = {}
-        #: When items were begun, and those that have ended.
-        self._began: dict[ItemKey, float] = {}
-        self._ended: dict[ItemKey, EndedItem] = {}
         #: What several rows may wait for.
         self._shared: dict[ItemKey, asyncio.Task[None]] = {}
         self._depth = Depth(options.max_in_flight)
         #: Positions of rows that wait for the window, and a sign that one of them entered it.
         self._queued: set[int] = set()
         self._left_queue = asyncio.Event()
-        #: When shards were opened, by their numbers.
-        self._opened: dict[int, float] = {}
+        self._show: Show = _show_nothing
+        #: Not set while nothing new is begun.
+        self._going = asyncio.Event()
+        self._going.set()
 
-    def opened_at(self, shard: Shard) -> float | None:
-        """Unix seconds; None for a shard of which no row was begun."""
-        return self._opened.get(shard.number)
+    def made(self, group: Group) -> int:
+        return sum(row.product in self._results for row in group.rows)
 
-    def made(self, shard: Shard) -> int:
-        return sum(row.product in self._results for row in shard.rows)
+    def failures(self, group: Group) -> list[tuple[PlannedRow, RowFailed]]:
+        """The rows of a group that failed, so far, each with what failed first."""
+        first = ((row, next(filter(None, map(self._failures.get, row.keys)), None)) for row in group.rows)
+        return [(row, failed) for row, failed in first if failed is not None]
 
-    def has_unfinished_rows(self, shard: Shard) -> bool:
-        """Whether rows of it were neither made nor failed: what is so when a halted run has ended was left out."""
-        return any(
-            row.product not in self._results and self._failures.keys().isdisjoint(row.keys)
-            for row in shard.rows
-        )
-
-    def ended_items(self) -> Iterator[EndedItem]:
-        """The items that ended in this run, so far; from another thread too."""
-        yield from tuple(self._ended.values())
-
-    def ended(self, item: Item) -> EndedItem | None:
-        """None: it has not ended in this run."""
-        return self._ended.get(item.key)
-
-    async def drive(self, screen: Screen | None = None) -> None:
-        """Drive all rows to their end, shard by shard, each early enough for its rows to keep the window full.
+    async def drive(self, show: Show = _show_nothing) -> None:
+        """Drive all rows to their end, group by group, each early enough for its rows to keep the window full.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
         """
-        screen = screen or Screen()
-        enough = self.options.max_in_flight + 2 * self.options.shard_rows
-        async with asyncio.TaskGroup() as shards:
-            for shard in self.shards:
+        self._show = show
+        enough = self.options.max_in_flight + 2 * LEAST_ROWS
+        async with asyncio.TaskGroup() as driven:
+            for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
                 while len(self._queued) >= enough:
                     self._left_queue.clear()
                     await self._left_queue.wait()
                 if self.halt.is_total:
                     return
-                self._queued.update(row.position for row in shard.rows)
-                shards.create_task(self._drive_shard(shard, screen))
+                self._queued.update(row.position for row in group.rows)
+                self._watch(group, driven.create_task(self._drive_group(group)))
 
-    async def _drive_shard(self, shard: Shard, screen: Screen) -> None:
-        self._opened[shard.number] = time.time()
-        screen.open(shard)
-        sharing = Counter(map(self.plan.first_pattern, shard.rows))
+    def _turn(self, row: PlannedRow) -> int:
+        """Rows whose pattern exists go first, so that a stop finds few patterns without their products.
+
+        What failed before comes last: by then others have shown whether it is the item's own fault.
+        """
+        if any(self.plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
+            return 2
+        return 0 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 1
+
+    def _watch(self, what: Item | Group, driving: asyncio.Task[Any]) -> None:
+        try:
+            self._show(what, driving)
+        except Exception:
+            logger.exception("The screen broke; the work goes on without it.")
+
+    async def _drive_group(self, group: Group) -> None:
+        sharing = Counter(map(self.plan.first_pattern, group.rows))
         for pattern, count in sharing.items():
             if pattern in self._results:
-                self._depth.enter_at_once((shard.number, pattern, count))
-        rows = (
-            self._drive_row(row, shard, (shard.number, pattern, sharing[pattern]), screen)
-            for row, pattern in ((row, self.plan.first_pattern(row)) for row in shard.rows)
-        )
+                self._depth.enter_at_once(pattern, count)
+        rows = [
+            self._drive_row(row, sharing[self.plan.first_pattern(row)])
+            for row in sorted(group.rows, key=self._turn)
+        ]
         for fault in await asyncio.gather(*rows, return_exceptions=True):
             if isinstance(fault, LedgerError):
                 self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             elif fault is not None:
                 raise fault
-        screen.close(shard)
 
-    async def _drive_row(self, row: PlannedRow, shard: Shard, group: Group, screen: Screen) -> None:
-        """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
+    async def _drive_row(self, row: PlannedRow, sharing: int) -> None:
+        """Reference, pattern, refinements, product. What rows share is made once, by the first of them.
+
+        `sharing`: the rows that share its first pattern.
+        """
         assert row.product is not None, "a refused row is not driven"
         try:
             for planned in (self.plan.items[key] for key in row.keys if self.plan.items[key].reason in TO_DO):
@@ -162,39 +148,38 @@ class Engine:
                 if item.parent_key is not None and item.parent_key not in self._results:
                     return
                 if item.key == row.product:
-                    await self._make_in_window(item, row, shard, screen)
+                    await self._make_in_window(item, row)
                     return
                 if item.key not in self._shared:
-                    begins = group if item.stage is Stage.PATTERN else None
-                    making = self._make_in_window(item, row, shard, screen, begins=begins)
+                    begins = sharing if item.stage is Stage.PATTERN else 0
+                    making = self._make_in_window(item, row, begins=begins)
                     self._shared[item.key] = asyncio.create_task(making)
                 # Shielded: other rows may wait for it too.
                 await asyncio.shield(self._shared[item.key])
         finally:
             self._leave_queue(row)
-            self._depth.leave(group)
+            self._depth.leave(self.plan.first_pattern(row))
             self._count_row(row.product)
 
-    async def _make_in_window(
-        self, item: Item, row: PlannedRow, shard: Shard, screen: Screen, *, begins: Group | None = None
-    ) -> None:
-        """Make an item once the window has room for it. `begins`: the rows that are begun with it.
+    async def _make_in_window(self, item: Item, row: PlannedRow, *, begins: int = 0) -> None:
+        """Make an item once the window has room for it. `begins`: how many rows are begun with it.
 
         A failure is in the ledger already; only one of the ledger is raised.
         """
-        if begins is not None:
-            await self._depth.enter(begins)
+        if begins:
+            await self._depth.enter(item.key, begins)
         await self._api.window.acquire(item.stage)
+        while not self._going.is_set():
+            self._api.window.release()
+            await self._going.wait()
+            await self._api.window.acquire(item.stage)
         self.progress.in_flight += 1
         self._leave_queue(row)
         try:
             if self.halt.halts(item.stage):
                 return
             making = asyncio.create_task(self.make(item))
-            try:
-                screen.show(shard, item, making)
-            except Exception:
-                logger.exception("The screen broke; the item is made without it.")
+            self._watch(item, making)
             await making
         except LedgerError:
             raise
@@ -216,7 +201,6 @@ class Engine:
             raise self._failures[item.key]
         if item.key in self._results:
             return self._results[item.key]
-        self._began.setdefault(item.key, time.time())
         retried = item.key in self._retried
         async with self._attempts.turn(item):
             attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
@@ -224,6 +208,7 @@ class Engine:
             attempt, job = await self._create(item, attempt, sent_ago)
         attempt = await self._follow(item, attempt, job)
         while attempt.state is AttemptState.FAILED:
+            await self._going.wait()
             async with self._attempts.turn(item):
                 another = await self._attempts.begin_another(item, self._results, attempt, last_number)
                 if another is None:
@@ -268,7 +253,19 @@ class Engine:
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""
         self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why))
+        self.pause(False)
         self._api.drain()
+
+    def pause(self, is_paused: bool) -> None:
+        """Begin nothing new, or go on; what is in flight is finished all the same. A halted run is not held up."""
+        if is_paused and not self.halt.is_total:
+            self._going.clear()
+        else:
+            self._going.set()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
 
     def abandon(self) -> None:
         """End the drain: jobs that have not ended are for the next run."""
@@ -279,13 +276,12 @@ class Engine:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id
             self.progress.made[item.stage] += 1
-            ended = EndedItem(item, self._began[item.key], time.time(), picture_url=attempt.picture_url)
-            self._ended[item.key] = ended
+            if attempt.picture_url:
+                self.pictures.append(attempt.picture_url)
             return attempt.result_id
         failure = failure_of(item, attempt)
         if isinstance(failure, RowFailed):
             self._failures[item.key] = failure
-            self._ended[item.key] = EndedItem(item, self._began[item.key], time.time(), failure)
             if failure.is_final:
                 self._count_failure()
         raise failure

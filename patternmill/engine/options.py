@@ -31,10 +31,6 @@ def _failure_limit(text: str | None) -> tuple[int | None, float | None]:
     return (int(count), None) if count else (None, float(percent) / 100)
 
 
-#: A nested flow run, so that the page in the Prefect UI stays usable.
-SHARD_ROWS = 500
-#: Up to so many rows each item has a task run in the Prefect UI; above, each shard and each failed item.
-ITEM_TASK_RUNS_UP_TO = 20_000
 #: Named alike in the settings.
 _PRICES = {stage: f"{stage}_price" for stage in ROW_STAGES}
 
@@ -59,8 +55,6 @@ class RunOptions:
     #: More failed items than this stop the run.
     most_failures: int | None = None
     most_failures_share: float | None = None
-    shard_rows: int = SHARD_ROWS
-    item_task_runs_up_to: int = ITEM_TASK_RUNS_UP_TO
     #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 
@@ -99,8 +93,6 @@ class RunOptions:
             approve_above_cost=settings.approve_above_cost,
             most_failures=most_failures,
             most_failures_share=share,
-            shard_rows=SHARD_ROWS,
-            item_task_runs_up_to=ITEM_TASK_RUNS_UP_TO,
         )
 
     @property

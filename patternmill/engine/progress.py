@@ -33,8 +33,10 @@ class Progress:
     started: float = field(default_factory=monotonic)
     #: From how many seconds to how many its plan says that it takes.
     expected: tuple[float, float] | None = None
-    #: What is missing on the run's page, in a few words.
+    #: What people should know besides, in a few words.
     notice: str = ""
+    #: How many items or groups have a place on the run's page.
+    shown: int = 0
 
     @classmethod
     def of(cls, plan: Plan) -> Progress:

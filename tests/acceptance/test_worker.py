@@ -19,14 +19,13 @@ import pytest
 
 from cli.worker import children
 from prefect_host.own_server import OwnServer
-from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
-from tests.prefect_api import PrefectApi, api_of
+from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 
 pytestmark = pytest.mark.soak
 
@@ -68,17 +67,10 @@ class Prefect:
         eventually(lambda: self.state(flow_run)["type"] in FINAL, within, lambda: self.state(flow_run))
         return self.state(flow_run)
 
-    def family(self, flow_run: str) -> list[str]:
-        nested = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run]}}}
-        return [flow_run, *(run["id"] for run in self.api.post("flow_runs/filter", nested))]
-
     def open_runs(self, flow_run: str) -> int:
-        family = {"flow_runs": {"id": {"any_": self.family(flow_run)}}}
         unfinished = {"state": {"type": {"any_": list(OPEN_STATES)}}}
-        runs = {"flow_runs": {**family["flow_runs"], **unfinished}}
-        return int(self.api.post("task_runs/count", family | {"task_runs": unfinished})) + int(
-            self.api.post("flow_runs/count", runs)
-        )
+        inside = {"flow_runs": {"id": {"any_": [flow_run]}}, "task_runs": unfinished}
+        return int(self.api.post("task_runs/count", inside))
 
 
 def run(module: str, *arguments: str, environment: dict[str, str]) -> None:

@@ -60,7 +60,6 @@ class Setup:
     lines: tuple[Line, ...] = field(repr=False)
     weather: Weather
     window: int = 40
-    shard_rows: int = 500
     attempts: int = 2
     #: How each life of the process ends, and after how much: moments, or seconds. The last one ends by itself.
     ends: tuple[tuple[str, float], ...] = ()
@@ -121,7 +120,6 @@ def mixed_setup(seed: int) -> Setup:
         some_lines(chance.choice([20, 50, 80]), chance, shared=chance.choice([0.0, 0.2, 0.6])),
         mixed(chance),
         window=chance.choice([3, 20, 60, 200]),
-        shard_rows=chance.choice([7, 40, 500]),
         attempts=chance.choice([1, 2, 3]),
         ends=tuple(ends),
         overlaps=0.3,
@@ -227,7 +225,6 @@ class _Player:
         spec = self.shop.spec(
             max_in_flight=setup.window,
             attempts=setup.attempts,
-            shard_rows=setup.shard_rows,
             final_reasons=(FINAL,),
         )
         run = await Run.begin(spec, self.checked, api)
@@ -285,9 +282,6 @@ class _Player:
         prompts = Counter(line.prompt for line in self.setup.lines)
         if len(prompts) == len(self.setup.lines):
             return self.setup.window
-        if self.setup.shard_rows < len(self.setup.lines):
-            # A pattern may wait for rows of shards that are not open yet.
-            return float("inf")
         return self.setup.window + max(prompts.values())
 
     def _remember_events(self) -> None:

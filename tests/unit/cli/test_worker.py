@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.client import orchestration
 
-from cli import worker
 from cli.main import run
 from cli.worker import ended_by_itself
 from patternmill.errors import ConfigurationError
-from prefect_host import record
 from prefect_host.process_worker import DrainingWorker
 
 
@@ -76,30 +71,3 @@ def test_refusal_keeps_its_own_kind() -> None:
     """So that it keeps its exit code."""
     refusal = ConfigurationError("The pool is of another type.")
     assert ended_by_itself(ExceptionGroup("unhandled", [refusal])) is refusal
-
-
-def test_worker_closes_lost_runs_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not answer once is asked again; what was closed before is remembered."""
-    looks: list[set[Any]] = []
-
-    async def close(client: object, closed: set[Any]) -> int:
-        looks.append(closed)
-        if len(looks) == 1:
-            raise ConnectionError("no server")
-        return 0
-
-    async def start(self: DrainingWorker, **options: Any) -> None:
-        while len(looks) < 3:
-            await asyncio.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.sleep(60)
-
-    @asynccontextmanager
-    async def client() -> AsyncIterator[None]:
-        yield None
-
-    monkeypatch.setattr(worker, "_CLOSING_SECONDS", 0.01)
-    monkeypatch.setattr(record, "close_ended_runs", close)
-    monkeypatch.setattr(orchestration, "get_client", client)
-    assert serve(monkeypatch, start) == 0
-    assert len(looks) >= 3 and looks[0] is looks[-1]

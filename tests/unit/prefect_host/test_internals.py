@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import prefect
 import pytest
-from prefect.client import base as client_base
-from prefect.client.base import PrefectHttpxAsyncClient
-from prefect.events import utilities
-from prefect.events.worker import EventsWorker
-from prefect.logging.handlers import APILogWorker
-from prefect.settings import get_current_settings
 from prefect.utilities import engine
-from prefect.utilities.math import clamped_poisson_interval
 
 from prefect_host import internals
 
@@ -29,68 +20,8 @@ OUR_ONE_FILE = "prefect_host/internals.py"
 MOVED = f"Prefect {prefect.__version__} moved {{}}; see {OUR_ONE_FILE}"
 
 
-def source_of(thing: Any) -> str:
-    return inspect.getsource(thing)
-
-
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [
-        (utilities, "EventsWorker"),
-        (EventsWorker, "_lifespan"),
-        (EventsWorker, "drain_all"),
-        (APILogWorker, "drain_all"),
-        (engine, internals.SIGTERM_HANDLER),
-    ],
-)
-def test_every_used_or_replaced_name_exists(owner: Any, name: str) -> None:
-    assert hasattr(owner, name), MOVED.format(f"{owner.__name__}.{name}")
-
-
-def test_events_are_emitted_by_the_sender_that_utilities_names() -> None:
-    assert "EventsWorker.instance()" in source_of(utilities.emit_event), MOVED.format("emit_event's sender")
-
-
-@pytest.mark.parametrize("attribute", ["_queue", "_queue_get_thread"])
-def test_sender_fetches_events_by_a_thread(attribute: str) -> None:
-    queues = "".join(map(source_of, inspect.getmro(EventsWorker)[1:-2]))
-    assert f"self.{attribute}" in queues, MOVED.format(f"EventsWorker.{attribute}")
-    assert "self._queue_get_thread.submit(" in queues, MOVED.format("how EventsWorker fetches events")
-
-
-@pytest.mark.parametrize("attribute", ["_client", "_orchestration_client"])
-def test_sender_gets_its_clients_from_its_lifespan(attribute: str) -> None:
-    assert f"self.{attribute} = " in source_of(EventsWorker._lifespan), MOVED.format(
-        f"EventsWorker.{attribute}"
-    )
-
-
-def test_client_reads_its_retries_for_each_request() -> None:
-    send = source_of(PrefectHttpxAsyncClient._send_with_retry)
-    assert "while try_count <= PREFECT_CLIENT_MAX_RETRIES.value()" in send, MOVED.format("client retries")
-    usual = get_current_settings().client.max_retries
-    internals.set_client_retries(0)
-    try:
-        assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == 0, MOVED.format("client.max_retries")
-    finally:
-        internals.set_client_retries(None)
-    assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == usual
-
-
-def test_client_pauses_for_what_the_patched_function_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = clamped_poisson_interval.__name__
-    send = source_of(PrefectHttpxAsyncClient._send_with_retry)
-    assert f"retry_seconds = {name}(" in send, MOVED.format("the client's pause")
-    monkeypatch.setattr(client_base, name, getattr(client_base, name))
-    usual = get_current_settings().client.max_retries
-    monkeypatch.setattr(internals, "_usual_retries", [usual])
-    internals.retry_soon()
-    try:
-        pauses = [getattr(client_base, name)(2.0**number, 0.2) for number in range(1, internals.RETRIES + 1)]
-        assert max(pauses) <= 1.0
-        assert 5.0 < sum(pauses) < internals.RETRIES
-    finally:
-        get_current_settings().client.max_retries = usual
+def test_sigterm_handler_exists() -> None:
+    assert hasattr(engine, internals.SIGTERM_HANDLER), MOVED.format(internals.SIGTERM_HANDLER)
 
 
 def test_flow_keeps_a_sigterm_handler_that_it_recognises() -> None:
@@ -114,14 +45,6 @@ def test_answers_are_stored_under_the_name_of_the_suspension() -> None:
     state = Suspended(pause_key="question")
     assert internals.response_key("question") == keyset_from_paused_state(state)["response"], MOVED.format(
         "the key of answers"
-    )
-
-
-def test_returned_states_are_logged_as_they_begin_here() -> None:
-    from prefect.task_engine import AsyncTaskRunEngine
-
-    assert 'f"Task run failed with {failure_type}: ' in source_of(AsyncTaskRunEngine), MOVED.format(
-        "the log of failed task runs"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -12,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.engine.engine import Screen
-from patternmill.engine.shards import Shard
+from patternmill.engine.groups import Group
 from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
 from patternmill.runs.run import Run
@@ -410,9 +408,9 @@ def test_item_limit_leaves_no_pattern_without_its_product(shop: Workshop, servic
 def test_stopped_run_strands_at_most_a_window_of_patterns(
     shop: Workshop, service: Service, seed: int
 ) -> None:
-    """Killed at random moments, one after the other, of unique and shared prompts, in one shard or several."""
+    """Killed at random moments, one after the other, of unique and shared prompts, in groups."""
     chance = random.Random(seed)
-    window, shard = chance.choice([2, 3, 5]), chance.choice([8, 24])
+    window = chance.choice([2, 3, 5])
     pairs = [(f"S-{n:02}", f"prompt {chance.randrange(n // 2 + 1) if seed % 2 else n}") for n in range(24)]
     prompts = [prompt for _, prompt in pairs]
     largest = max(prompts.count(prompt) for prompt in prompts)
@@ -428,7 +426,7 @@ def test_stopped_run_strands_at_most_a_window_of_patterns(
     for _ in range(3):
         left = chance.randrange(3, 14)
         with suppress(AssertionError):
-            shop.crash(rows(*pairs), max_in_flight=window, shard_rows=shard, chance=chance)
+            shop.crash(rows(*pairs), max_in_flight=window, chance=chance)
         assert shop.stranded() <= max(window, largest)
 
 
@@ -442,7 +440,7 @@ def test_window_is_full_and_never_exceeded(shop: Workshop, service: Service) -> 
             assert run.progress.in_flight <= 4
             await asyncio.sleep(0)
 
-    shop.run(many(20), max_in_flight=4, shard_rows=7, watch=watch, chance=random.Random(1))
+    shop.run(many(20), max_in_flight=4, watch=watch, chance=random.Random(1))
     assert most == 4
 
 
@@ -474,8 +472,8 @@ def test_rows_that_a_stop_leaves_are_not_counted_as_ended(shop: Workshop, servic
 
     made = shop.run(many(10), max_in_flight=1, watch=stop).counts[RowStatus.SUCCEEDED]
     progress = runs[0].progress
-    engine = runs[0].engine
-    assert [engine.has_unfinished_rows(shard) for shard in engine.shards] == [True]
+    (group,) = runs[0].engine.groups
+    assert (runs[0].engine.made(group), runs[0].engine.failures(group)) == (made, [])
     assert 2 <= made < 10
     assert (progress.ended, progress.left_out, progress.failed) == (made, 10 - made, 0)
     assert progress.time_left() == (0.0, 0.0)
@@ -496,29 +494,59 @@ def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == 4
 
 
-# -- screens
+def test_paused_run_begins_nothing_new(shop: Workshop, service: Service) -> None:
+    """What is in flight is finished, also by attempts that were begun; then everything goes on."""
+
+    async def pause(run: Run, api: FakeStudioApi) -> None:
+        api.jobs_may_end.clear()
+        await until(lambda: len(service.jobs) == 3)
+        run.engine.pause(True)
+        api.jobs_may_end.set()
+        await until(lambda: len(service.follows) == 3 and not run.progress.in_flight)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (len(service.creates), run.engine.is_paused) == (3, True)
+        run.engine.pause(False)
+
+    ended = shop.run(many(10), max_in_flight=3, watch=pause)
+    assert ended.outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 20
 
 
-class BrokenScreen(Screen):
+def test_paused_run_can_be_stopped(shop: Workshop, service: Service) -> None:
+    async def pause_and_stop(run: Run, api: FakeStudioApi) -> None:
+        run.engine.pause(True)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        run.stop("a person pressed Ctrl-C")
+
+    assert shop.run(many(10), max_in_flight=3, watch=pause_and_stop).outcome is Outcome.CANCELLED
+    assert len(service.creates) <= 3
+
+
+# -- what people watch
+
+
+class BrokenScreen:
     """Loses its server for every other item, before and after the item is made."""
 
     def __init__(self) -> None:
         self.items = 0
 
-    def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+    def __call__(self, what: Item | Group, driving: asyncio.Task[Any]) -> None:
         self.items += 1
         if self.items % 2:
             raise ConnectionError("the server is gone")
-        asyncio.create_task(self._watch(making)).add_done_callback(asyncio.Task.exception)
+        asyncio.create_task(self._watch(driving)).add_done_callback(asyncio.Task.exception)
 
-    async def _watch(self, making: asyncio.Task[str]) -> None:
-        await asyncio.shield(making)
+    async def _watch(self, driving: asyncio.Task[Any]) -> None:
+        await asyncio.shield(driving)
         raise ConnectionError("the server is gone")
 
 
 def test_items_are_made_with_a_broken_screen(shop: Workshop, service: Service) -> None:
     """Everything is made, once."""
-    assert shop.run(THREE, screen=lambda run: BrokenScreen()).outcome is Outcome.COMPLETED
+    assert shop.run(THREE, show=BrokenScreen()).outcome is Outcome.COMPLETED
     assert sorted(service.bought) == ALL_THREE
 
 
@@ -526,79 +554,59 @@ def test_broken_screen_after_a_failed_retry_buys_nothing_more(shop: Workshop, se
     """A retry's attempts are counted once."""
     service.on_follow["herons"] = [failed() for _ in range(10)]
     shop.run(ONE)
-    shop.run(ONE, screen=lambda run: BrokenScreen(), retry=lambda row: True)
+    shop.run(ONE, show=BrokenScreen(), retry=lambda row: True)
     assert service.bought == ["herons"] * 4
 
 
 def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
     """With room for one job, each next one is begun while the screen still shows the last."""
 
-    class Slow(Screen):
-        def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
-            showing.append(asyncio.create_task(asyncio.Event().wait()))
+    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
+        showing.append(asyncio.create_task(asyncio.Event().wait()))
 
     async def main() -> None:
         _, run = await shop.begin(many(3), max_in_flight=1)
-        await run.engine.drive(Slow())
+        await run.engine.drive(show)
         assert run.progress.in_flight == 0
         assert (await run.end()).outcome is Outcome.COMPLETED
-        assert [task.cancel() for task in showing] == [True] * 6
+        assert [task.cancel() for task in showing] == [True] * 7
 
     showing: list[asyncio.Task[Any]] = []
     asyncio.run(asyncio.wait_for(main(), 30))
     assert len(service.creates) == 6
 
 
-def test_screen_sees_each_shard_once_and_each_item_in_its_shard(shop: Workshop) -> None:
-    seen: list[tuple[str, int]] = []
+def test_each_group_and_each_item_is_shown_once_as_it_begins(shop: Workshop) -> None:
+    seen: list[Item | Group] = []
 
-    class Watching(Screen):
-        def open(self, shard: Shard) -> None:
-            seen.append(("open", shard.number))
+    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
+        assert not driving.done()
+        seen.append(what)
 
-        def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
-            assert ("open", shard.number) in seen
-            assert ("close", shard.number) not in seen
-
-        def close(self, shard: Shard) -> None:
-            seen.append(("close", shard.number))
-
-    async def main() -> None:
-        _, run = await shop.begin(many(5), shard_rows=2)
-        await run.engine.drive(Watching())
-        await run.end()
-
-    asyncio.run(main())
-    assert sorted(seen) == [(what, number) for what in ("close", "open") for number in (1, 2, 3)]
+    shop.run(many(45), show=show)
+    assert sorted(what.number for what in seen if isinstance(what, Group)) == [1, 2, 3]
+    items = [what.key for what in seen if not isinstance(what, Group)]
+    assert len(items) == len(set(items)) == 90
 
 
-def test_ended_items_have_their_times_and_failures(shop: Workshop, service: Service) -> None:
-    service.on_follow["ferns"].extend(failed() for _ in range(2))
-    began = time.time()
-    ended = {item.item.describe(): item for item in shop.run(THREE).run.engine.ended_items()}
-    assert ended.keys() == {"pattern · herons", "pattern · ferns", "product · H-1", "product · H-2"}
-    assert [name for name, item in ended.items() if item.failure] == ["pattern · ferns"]
-    assert all(began <= item.began <= item.ended <= time.time() for item in ended.values())
+def test_failures_of_a_group(shop: Workshop, service: Service) -> None:
+    """A pattern's failure is that of each row that shares it."""
+    service.on_follow["herons"].extend(failed() for _ in range(2))
+    engine = shop.run(THREE).run.engine
+    (group,) = engine.groups
+    assert (engine.made(group), len(engine.pictures)) == (1, 0)
+    failures = engine.failures(group)
+    assert [row.sku for row, _ in failures] == ["H-1", "H-2"]
+    assert {failure.code for _, failure in failures} == {"pattern_failed"}
 
 
-def test_shards_have_the_rows_that_need_work(shop: Workshop) -> None:
-    """Cut by their size, named after their rows, and counted when made."""
-    shop.run(many(2))
-    ended = shop.run(many(7), shard_rows=2)
-    shards = ended.run.engine.shards
-    assert [len(shard.rows) for shard in shards] == [2, 2, 1]
-    assert shards[0].describe() == "rows 4-5 · S-002 … S-003"
-    assert shards[2].describe() == "rows 8-8 · S-006"
-    assert [ended.run.engine.made(shard) for shard in shards] == [2, 2, 1]
-
-
-def test_rows_of_one_pattern_stay_together_and_made_patterns_go_first(shop: Workshop) -> None:
-    """So that a stop finds few patterns without their products, in whatever shards the rows would have stood."""
+def test_rows_whose_pattern_exists_go_first(shop: Workshop, service: Service) -> None:
+    """So that a stop finds few patterns without their products."""
     shop.run(rows(("C-1", "cranes")))
-    four = rows(("H-1", "herons"), ("F-1", "ferns"), ("H-2", "herons"), ("C-2", "cranes"))
-    shards = shop.run(four, shard_rows=2).run.engine.shards
-    assert [[row.sku for row in shard.rows] for shard in shards] == [["C-2"], ["H-1", "H-2"], ["F-1"]]
-    assert shards[1].describe() == "rows 2-4 · H-1 … H-2"
+    before = len(service.creates)
+    more = [(f"F-{number:02}", f"fern {number}") for number in range(20)]
+    shop.run(rows(*more, ("C-2", "cranes")), max_in_flight=1)
+    assert service.creates[before].name == "C-2"
 
 
 def test_run_is_on_record(shop: Workshop) -> None:

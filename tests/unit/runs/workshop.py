@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
-from patternmill.engine.engine import Screen
+from patternmill.engine.engine import Show
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt
@@ -96,7 +96,7 @@ class Workshop:
         catalog: str,
         *,
         watch: Watch | None = None,
-        screen: Callable[[Run], Screen] | None = None,
+        show: Show | None = None,
         retry: Callable[[Row], bool] = lambda row: False,
         chance: random.Random | None = None,
         **options: Any,
@@ -106,7 +106,7 @@ class Workshop:
         async def main() -> Ended:
             api, run = await self.begin(catalog, retry=retry, chance=chance, **options)
             watching = asyncio.create_task(watch(run, api)) if watch else None
-            await drive(run, screen(run) if screen else None)
+            await drive(run, show)
             if watching:
                 await watching
             ending = await run.end()
@@ -198,9 +198,9 @@ class _Opened:
         self._ledger.close()
 
 
-async def drive(run: Run, screen: Screen | None = None) -> None:
+async def drive(run: Run, show: Show | None = None) -> None:
     """The rows of a run, as the flow drives them."""
-    await run.engine.drive(screen)
+    await (run.engine.drive(show) if show else run.engine.drive())
 
 
 async def until(condition: Callable[[], bool]) -> None:

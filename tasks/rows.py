@@ -1,0 +1,128 @@
+"""Rows in the Prefect UI: up to 500 each item is a task run of the run's flow run, above that each group of rows is.
+
+The engine drives them and waits for none of this: whatever becomes of a task run stops no purchase half-way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+from prefect.exceptions import PrefectSignal
+from prefect.results import get_result_store
+from prefect.states import Cancelled
+
+from patternmill.engine.engine import Show
+from patternmill.engine.groups import Group
+from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
+from patternmill.planning.items import Item
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.run import Run
+from patternmill.states import Stage
+from tasks.markup import line
+from tasks.prefect_states import failed_state, failure_message, group_state
+from tasks.run_page import progress_shown
+
+logger = logging.getLogger(__name__)
+
+#: Up to so many rows each item has a task run: nobody reads a page of many thousands.
+MOST_ROWS_AS_ITEMS = 500
+#: How long task runs may take to end after what they show.
+_ENDING_SECONDS = 10.0
+
+
+async def make_rows(work: Pipeline) -> None:
+    """Drive all rows of a run to their end, and show them."""
+    run = work.begun
+    async with progress_shown(run), rows_shown(run) as show:
+        await run.engine.drive(show)
+        if not run.is_stopped:
+            # Before the server has been shown all: it may not answer for a while.
+            work.finish()
+
+
+class Shown:
+    """A task run's one parameter. It is opaque, because Prefect walks through every other; it reads the label alone."""
+
+    __slots__ = ("driving", "label", "run", "what")
+
+    def __init__(self, run: Run, what: Item | Group, driving: asyncio.Task[Any]) -> None:
+        self.run, self.what, self.driving, self.label = run, what, driving, line(what.describe())
+
+
+async def make_item(shown: Shown) -> Any:
+    """The task run's state: a failure is a state, without a traceback, because the ledger has its details."""
+    try:
+        await asyncio.shield(shown.driving)
+    except (BudgetReached, NotStarted) as reason:
+        return Cancelled(name="NotStarted", message=line(str(reason)), data=_no_result())
+    except RowFailed as failed:
+        return failed_state(failed)
+    return _no_result()
+
+
+async def drive_group(shown: Shown) -> Any:
+    await asyncio.shield(shown.driving)
+    engine, group = shown.run.engine, shown.what
+    assert isinstance(group, Group)
+    for row, failed in engine.failures(group):
+        get_run_logger().error("%s failed: %s", row.sku, failure_message(failed))
+    return group_state(engine, group)
+
+
+def _as_task(function: Any, name: str) -> Any:
+    return task(
+        name=name,
+        task_run_name="{shown.label}",
+        retries=0,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )(function)
+
+
+#: Each kind of item has a task of its own, named after what it makes.
+_ITEM_TASKS = {stage: _as_task(make_item, stage.value) for stage in Stage}
+_DRIVE_ROWS = _as_task(drive_group, "drive rows")
+
+
+@asynccontextmanager
+async def rows_shown(run: Run) -> AsyncIterator[Show]:
+    """Enter it in the run's flow, while its rows are driven."""
+    by_groups = run.progress.to_do > MOST_ROWS_AS_ITEMS
+    task_runs: set[asyncio.Task[None]] = set()
+
+    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
+        if isinstance(what, Group) is not by_groups:
+            return
+        run.progress.shown += 1
+        making = _DRIVE_ROWS if isinstance(what, Group) else _ITEM_TASKS[what.stage]
+        task_run = asyncio.create_task(_shown(run, making(Shown(run, what, driving))))
+        task_runs.add(task_run)
+        task_run.add_done_callback(task_runs.discard)
+
+    yield show
+    if task_runs:
+        await asyncio.wait(task_runs, timeout=_ENDING_SECONDS)
+
+
+async def _shown(run: Run, task_run: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await task_run
+    except PatternmillError:
+        pass
+    except PrefectSignal:
+        run.stop("Suspended in the Prefect UI.")
+    except Exception as error:
+        logger.info("A task run was lost (%s)", type(error).__name__)
+
+
+@lru_cache(1)
+def _no_result() -> Any:
+    """The result record that all task runs share: results are in the ledger, not in Prefect."""
+    return get_result_store().create_result_record(None)
