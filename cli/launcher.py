@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.available_service import available_service
-from cli.mapping_prompt import confirmed_input
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
 from cli.terminal import echo_lines, report_error
@@ -24,6 +23,7 @@ from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.results.kept_pictures import PictureKeeper, picture_cache
 from patternmill.runs.approval import may_need_approval
+from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note
@@ -46,7 +46,7 @@ _UNSHOWN = "Nothing was to be done, so no Prefect server was started; `patternmi
 
 def show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; writes and spends nothing."""
-    spec = replace(spec, file=confirmed_input(spec))
+    spec = replace(spec, file=read_input(spec))
     with available_service(spec.settings) as settings:
         echo_lines(asyncio.run(_planned(replace(spec, settings=settings))))
     return 0
@@ -76,7 +76,7 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     `spec` is made from `request`; `approve` is a plan's digest, or its beginning. Raises InputRefused for an
     unusable input, before any server is started.
     """
-    spec = replace(spec, file=confirmed_input(spec))
+    spec = replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         keep_private(spec.settings.home)
     if not _is_approved(spec, approve):

@@ -33,12 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("cli.commands.import_", "Turn a CSV of prompts and selections into products."),
     "refresh": ("cli.commands.refresh", "Update a catalog from its source: make only what has changed."),
     "catalog": ("cli.commands.catalog", "Write out what a catalog has now: each sku with its product ID."),
-    "corrections": (
-        "cli.commands.corrections",
-        "Show, undo or write out what was corrected in results files.",
-    ),
     "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
-    "map": ("cli.commands.map", "Say once which column of a file is which; spends nothing."),
     "offer": ("cli.commands.offer", "Show what can be made, or write a workbook to fill in."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),

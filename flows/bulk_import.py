@@ -46,8 +46,6 @@ async def bulk_import(
     max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
     edition: EditionName | None = None,
-    encoding: str | None = None,
-    worksheet: str | None = None,
     mapping: Path | None = None,
     out: Path | None = None,
 ) -> State[Any]:
@@ -62,9 +60,8 @@ async def bulk_import(
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
         edition: Buy everything again, on purpose, under this edition's name.
-        encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
-        worksheet: Of a workbook: the worksheet's name, if several could be meant.
-        mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
+        mapping: What its columns and words mean, as `patternmill check` wrote it. Default: NAME.mapping.toml
+            beside the file, or in the home under the catalog's name.
         out: Where the results go. Default: results/CATALOG/RUN.
     """
     return await import_rows(requested(ImportRequest(**locals())))

@@ -1,4 +1,4 @@
-"""The verb `check`: reports every fault of every row, and asks how to correct them; spends nothing."""
+"""The verb `check`: asks what the columns and words of a sheet mean, and reports every fault of every row."""
 
 from __future__ import annotations
 
@@ -13,140 +13,131 @@ import click
 from cli.run_options import checked_request, named_options
 from cli.terminal import echo, echo_json, echo_lines
 from patternmill.errors import ConfigurationError
-from patternmill.runs.request import ImportRequest
-from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.runs.request import ImportRequest, RefreshRequest
+from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
-    from cli.mapping_prompt import CheckInput
+    from cli.mapping_questions import Answers
     from patternmill.catalog.catalog_file import CatalogFile
     from patternmill.catalog.lint import Lint
+    from patternmill.catalog.proposals import Question
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
 
 
 @click.command("check")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
-@click.option("--catalog", help="Whose confirmed columns count. Default: named after the file.")
-@named_options(ImportRequest, "encoding", "worksheet", "mapping")
-@click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
+@click.option("--catalog", help="Whose mapping counts. Default: named after the file.")
+@named_options(ImportRequest, "mapping")
+@click.option("--all", "everything", is_flag=True, help="List every problem of every row, before the causes.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON, for programs.")
-@click.option("--fix", "fixing", is_flag=True, help="Ask how to correct what is wrong, and write a copy.")
-@click.option("--yes", is_flag=True, help="With --fix: correct what is certain, without a question.")
-def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: Any) -> int:
+@click.option("--yes", is_flag=True, help="Take what is certain of columns and words, without a question.")
+def command(file: str, everything: bool, as_json: bool, yes: bool, **asked: Any) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
-    Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
-
-    With --fix each wrong word is asked about once, however many rows have it, and the answers are written into a copy
-    next to FILE (spring.corrected.csv); FILE stays as it is. --fix --yes asks nothing, and
-    corrects only what can mean nothing else.
+    Which column is which, and which of its words means which of the offer's, is asked once a catalog, on a terminal.
+    The answers are written beside FILE, as spring.mapping.toml, where `import` and `refresh` read them. FILE may be
+    an address: then they are kept in the home, under the name of the --catalog.
 
     \b
     Examples:
       patternmill check spring.csv
-      patternmill check spring.xlsx --fix
+      patternmill check spring.xlsx --yes
       patternmill check spring.csv --json
 
-    Exit codes: 0 every row is valid (with --fix: in the copy); 3 some rows are refused (an import leaves them
-    out); 2 the file is refused as a whole, nobody has confirmed which of its columns is which, a setting is
-    wrong, or there is no terminal to ask on.
+    Exit codes: 0 every row is valid; 3 some rows are refused (an import leaves them out); 2 the file is refused as a
+    whole, its columns are not confirmed, or a setting is wrong.
     """
-    from patternmill.runs.spec import import_spec
+    from cli.mapping_questions import Asker, certain_answers, no_answers
 
-    _refuse_contradictions(fixing, as_json, yes)
-    spec = import_spec(checked_request(ImportRequest, asked))
-    read = _read(spec, as_json=as_json, asking=fixing and not yes)
-    checker = _FileChecker(spec, read.file)
-    checked = checker.check_as_imported(read.file)
-    if fixing:
-        from cli.fix_questions import SheetToFix, fix
+    asking = sys.stdin.isatty() and not as_json
+    answers = certain_answers if yes else Asker() if asking else no_answers
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        spec = _spec(file, asked)
+        checked, left = _mapped_check(spec, answers)
+    lint = _lint(checked, spec)
+    if as_json:
+        from patternmill.catalog.check_report import report_json
 
-        sheet = SheetToFix(spec.source, read.file, is_unconfirmed=read.unconfirmed is not None)
-        checked = fix(sheet, checked, checker, asking=not yes)
-    elif as_json:
-        _write_json(checked, _lint(checked, spec), read.unconfirmed)
+        echo_json(report_json(checked) | {"lint": [one.as_json() for one in lint]})
     else:
-        _show(checked, _lint(checked, spec), everything, read.unconfirmed)
-    if read.unconfirmed is not None and not fixing:
-        return EXIT_REFUSED
+        _show(checked, lint, everything, _left_text(spec, left))
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
-class _FileChecker:
-    """Checks a file as an import would, by what is offered now."""
+def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
+    """As of an import of the file, or as of a refresh from an address. Raises ConfigurationError."""
+    from patternmill.catalog.remote import is_remote
+    from patternmill.runs.spec import import_spec, refresh_spec
 
-    def __init__(self, spec: RunSpec, file: CatalogFile) -> None:
-        from cli.offered import offer_and_extras
-        from patternmill.runs.corrected_input import read_corrections
-
-        self._spec = spec
-        merged, _ = read_corrections(spec, file)
-        self._offer, self._extras = offer_and_extras(spec.settings, merged, spec.source)
-
-    def check(self, file: CatalogFile) -> CheckedCatalog:
-        """A file whose corrections are merged."""
-        from patternmill.catalog.row_checks import check_rows
-        from patternmill.ledger.ledger import open_ledger
-        from patternmill.runs.results_input import held_to_run
-
-        checked = check_rows(file, self._offer, extras=self._extras)
-        if self._spec.origin is None:
-            return checked
-        with open_ledger(self._spec.settings) as ledger:
-            return held_to_run(ledger, self._spec.origin, checked)
-
-    def check_as_imported(self, file: CatalogFile) -> CheckedCatalog:
-        """A file with the corrections that are on record for its catalog."""
-        from patternmill.runs.corrected_input import notes_of, read_corrections
-
-        merged, overlay = read_corrections(self._spec, file)
-        # The checksum is that of what lies there.
-        checked = self.check(replace(merged, sha256=file.sha256))
-        return replace(checked, notes=(*notes_of(overlay), *checked.notes))
+    if not is_remote(file):
+        return import_spec(checked_request(ImportRequest, {"file": Path(file), **asked}))
+    if asked["catalog"] is None:
+        raise ConfigurationError(
+            "Which catalog this address is the source of is not known.", remedy="Name it with --catalog."
+        )
+    return refresh_spec(checked_request(RefreshRequest, {"source": file, **asked}))
 
 
-def _read(spec: RunSpec, *, as_json: bool, asking: bool) -> CheckInput:
-    """The input; the standard output is for the report alone where that is JSON."""
-    from cli.mapping_prompt import CheckInput, check_input, confirmed_input
-
-    if asking:
-        return CheckInput(confirmed_input(_with_readable_encoding(spec)))
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        return check_input(spec)
-
-
-def _with_readable_encoding(spec: RunSpec) -> RunSpec:
-    """The same, with the encoding that a person names where the file does not show its own."""
-    from patternmill.catalog.problems import FileCode
+def _mapped_check(spec: RunSpec, answers: Answers) -> tuple[CheckedCatalog, list[Question]]:
+    """The sheet, checked as it is read with all that was answered; and what is open still. Raises InputRefused."""
+    from cli.offered import offer_of
+    from patternmill.catalog.proposals import column_questions, word_questions
     from patternmill.errors import InputRefused
-    from patternmill.runs.input_mapping import read_input
+    from patternmill.runs.input_mapping import MAPPABLE, read_input, sheet_questions, with_entries
 
-    try:
-        read_input(spec)
-    except InputRefused as refused:
-        if refused.code == FileCode.UNREADABLE_ENCODING and spec.choices.encoding is None:
-            echo(f"{refused.message}\n{refused.remedy}")
-            encoding = click.prompt("Encoding (Enter stops)", default="", show_default=False).strip()
-            if not encoding:
+    seen: set[tuple[str, str]] = set()
+    while True:
+        refused: InputRefused | None = None
+        words: list[Question] = []
+        try:
+            file = read_input(spec)
+        except InputRefused as error:
+            if error.code not in MAPPABLE:
                 raise
-            return replace(spec, choices=replace(spec.choices, encoding=encoding))
-    return spec
+            refused = error
+            columns = sheet_questions(spec, offer_of(spec.settings), refused)
+        else:
+            checked = _check(spec, file)
+            rows = (record.cells for record in file.records)
+            columns = column_questions(file.header, rows, checked.offer, file.mapping)
+            words = word_questions(checked)
+        # What a word means is asked once it is known what its column is.
+        entries = answers(_new(columns, seen)) or answers(_new(words, seen))
+        if entries:
+            spec = with_entries(spec, entries)
+            assert spec.mapping_file is not None, "it was written"
+            echo(f"Written: {spec.mapping_file.place}")
+        elif refused is not None:
+            raise refused
+        else:
+            return checked, [*columns, *words]
 
 
-def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
-    if fixing and as_json:
-        raise ConfigurationError(
-            "--fix asks on the terminal, and --json is for programs.", remedy="Choose one."
-        )
-    if yes and not fixing:
-        raise ConfigurationError(
-            "--yes answers the questions of --fix.", remedy="Add --fix, or leave --yes out."
-        )
-    if fixing and not yes and not sys.stdin.isatty():
-        raise ConfigurationError(
-            "There is no terminal to ask on.", remedy="Add --yes: it corrects what can mean nothing else."
-        )
+def _new(questions: list[Question], seen: set[tuple[str, str]]) -> list[Question]:
+    """Each is asked once."""
+    found = [question for question in questions if question.key not in seen]
+    seen.update(question.key for question in found)
+    return found
+
+
+def _check(spec: RunSpec, file: CatalogFile) -> CheckedCatalog:
+    """As an import would, by what is offered now."""
+    from cli.offered import offer_and_extras
+    from patternmill.catalog.row_checks import check_rows
+    from patternmill.ledger.ledger import open_ledger
+    from patternmill.runs.corrected_input import notes_of, read_corrections
+    from patternmill.runs.results_input import held_to_run
+
+    merged, overlay = read_corrections(spec, file)
+    offer, extras = offer_and_extras(spec.settings, merged, spec.source)
+    # The checksum is that of what lies there.
+    checked = check_rows(replace(merged, sha256=file.sha256), offer, extras=extras)
+    if spec.origin is not None:
+        with open_ledger(spec.settings) as ledger:
+            checked = held_to_run(ledger, spec.origin, checked)
+    return replace(checked, notes=(*notes_of(overlay), *checked.notes))
 
 
 def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
@@ -155,21 +146,25 @@ def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
     return find_lint(checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
 
 
-def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:
+def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, left: str | None) -> None:
+    """What has to be done comes last: the causes, and the command that asks."""
     from patternmill.catalog.check_report import report_lines
     from patternmill.catalog.lint import lint_lines
 
-    echo_lines(report_lines(checked, limit=None if everything else 40))
-    echo_lines(("", *lint_lines(lint)) if lint else ())
-    if any(problem.suggestion for problem in checked.problems):
-        echo("")
-        echo("`patternmill check --fix` with the same file asks about such words, and corrects a copy.")
-    if unconfirmed is not None:
-        echo(f"\n{unconfirmed}")
+    echo_lines((*lint_lines(lint), "") if lint else ())
+    echo_lines(report_lines(checked, everything=everything))
+    if left:
+        echo(f"\n{left}")
 
 
-def _write_json(checked: CheckedCatalog, lint: tuple[Lint, ...], unconfirmed: str | None) -> None:
-    """To the standard output, which has nothing else."""
-    from patternmill.catalog.check_report import report_json
+def _left_text(spec: RunSpec, left: list[Question]) -> str | None:
+    """The one command that asks about what is open."""
+    from patternmill.runs.input_mapping import check_command
+    from patternmill.text import plural
 
-    echo_json(report_json(checked, unconfirmed) | {"lint": [one.as_json() for one in lint]})
+    if not left:
+        return None
+    what = f"{plural(len(left), 'name')} of columns or words"
+    certain = sum(question.certain for question in left)
+    takes = f"; with --yes it takes the {certain:,} that are certain" if certain else ""
+    return f"`{check_command(spec)}` asks on a terminal about {what}{takes}."

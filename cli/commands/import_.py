@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,12 +18,7 @@ from patternmill.runs.request import ImportRequest
 @click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."
 )
-@click.option(
-    "--yes",
-    is_flag=True,
-    help="Accept what is proposed of the columns, without a question; approves nothing.",
-)
-def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: bool) -> int:
+def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int:
     """Turn the rows of FILE into patterns and products, and write results with their product IDs.
 
     Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
@@ -44,8 +38,4 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: b
     from patternmill.runs.spec import import_spec
 
     spec = import_spec(request)
-    if yes:
-        from cli.mapping_prompt import confirmed_input
-
-        spec = replace(spec, file=confirmed_input(spec, yes=True))
     return show_plan(spec) if plan_only else run_request(request, spec, approve)

@@ -1,4 +1,4 @@
-"""The report of a check for the person who corrects the file: the causes first, then every problem."""
+"""The report of a check for the person who corrects the file."""
 
 from __future__ import annotations
 
@@ -12,39 +12,31 @@ from patternmill.text import plain, plural, shown
 
 _MOST_RANGES = 6
 _MOST_CAUSES = 30
+_EXAMPLES = 2
 _LONGEST = 400
-
-#: Ends a list that is cut, in a plan too.
-_LISTS_THEM = "`patternmill check --all` lists them"
 
 #: Code, column, and the word that is wrong with the one that was probably meant; empty where there is none.
 Cause = tuple[RowCode, str, str, str]
 
 
-def report_lines(checked: CheckedCatalog, *, limit: int | None = 40) -> list[str]:
-    """The report as plain lines, safe on any terminal.
-
-    `limit` is how many problems are listed one by one; None: every one, and every cause.
-    """
+def report_lines(checked: CheckedCatalog, *, everything: bool = False) -> list[str]:
+    """The report as plain lines, safe on any terminal: the causes come last. `everything`: before them each problem."""
     lines = [summary(checked), *(f"Note: {plain(note, _LONGEST)}" for note in checked.notes)]
+    if checked.problems and everything:
+        lines += ["", "Problems:", *map(_problem_line, checked.problems)]
     if checked.problems:
-        lines += ["", "Causes:", *_cause_lines(checked.problems, None if limit is None else _MOST_CAUSES)]
-        lines += ["", "Problems:", *_problem_lines(checked.problems, limit)]
+        lines += ["", "Causes:", *_cause_lines(checked.problems, None if everything else _MOST_CAUSES)]
     return lines
 
 
-def report_json(checked: CheckedCatalog, unconfirmed: str | None) -> dict[str, Any]:
-    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning.
-
-    `unconfirmed`: a sentence, where nobody has confirmed which of the columns is which.
-    """
+def report_json(checked: CheckedCatalog) -> dict[str, Any]:
+    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning."""
     file = checked.file
     return {
         "schema_version": 1,
         "file": {"name": file.name, "sha256": file.layout.sha256 if file.layout else file.sha256},
         "layout": file.layout.on_record() if file.layout else {"format": "CSV", "encoding": file.encoding},
         "columns": dict(zip(file.header, file.mapping.applied(file.header), strict=True)),
-        "unconfirmed": unconfirmed,
         "rows": len(checked.entries),
         "accepted": checked.accepted_count,
         "refused": checked.refused_count,
@@ -107,27 +99,23 @@ def _cause_of(problem: Problem) -> Cause:
 
 
 def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
-    causes: dict[Cause, list[int]] = defaultdict(list)
+    causes: dict[Cause, list[Problem]] = defaultdict(list)
     for problem in problems:
-        causes[_cause_of(problem)].append(problem.line)
+        causes[_cause_of(problem)].append(problem)
     ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     for (code, column, word, meant), found in ordered[:limit]:
         what = f"{code} {shown(word)}" if word else code
         place = f" in {shown(column)}" if column else ""
-        lines = set(found)
+        lines = {problem.line for problem in found}
         hint = f", did you mean {shown(meant)}?" if meant else ""
         yield f"  {what}{place}: {plural(len(lines), 'row')} ({line_ranges(lines)}){hint}"
-    yield from _cut(len(ordered), limit, "cause")
+        # Of one word each row has the same to say.
+        yield from (f"  {_problem_line(one)}" for one in found[: 1 if word else _EXAMPLES])
+    if limit is not None and len(ordered) > limit:
+        yield f"  and {plural(len(ordered) - limit, 'more cause')}; `patternmill check --all` lists them"
 
 
-def _problem_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
-    for problem in problems[:limit]:
-        place = f", {plain(problem.column)}" if problem.column else ""
-        sku = f" ({plain(problem.sku)})" if problem.sku else ""
-        yield f"  row {problem.line}{sku}{place}: {plain(str(problem), _LONGEST)} [{problem.code}]"
-    yield from _cut(len(problems), limit, "problem")
-
-
-def _cut(count: int, limit: int | None, noun: str) -> Iterator[str]:
-    if limit is not None and count > limit:
-        yield f"  and {plural(count - limit, f'more {noun}')}; {_LISTS_THEM}"
+def _problem_line(problem: Problem) -> str:
+    place = f", {plain(problem.column)}" if problem.column else ""
+    sku = f" ({plain(problem.sku)})" if problem.sku else ""
+    return f"  row {problem.line}{sku}{place}: {plain(str(problem), _LONGEST)} [{problem.code}]"

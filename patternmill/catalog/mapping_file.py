@@ -1,50 +1,77 @@
-"""A column mapping in a file that a person can read and a schedule uses: TOML, with the reasons as comments."""
+"""The mapping of a catalog's files: `NAME.mapping.toml`, which a person can read, and which `check` adds to."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping, checked_columns
-from patternmill.catalog.mapping_proposal import ProposedColumn
-from patternmill.catalog.remote import is_remote, source_stem
-from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
+from patternmill.catalog.column_mapping import ColumnMapping, checked_mapping
+from patternmill.catalog.remote import file_path, is_remote
+from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import ConfigurationError
 from patternmill.text import plain, shown
 
-#: What follows the stem of a file whose mapping lies next to it.
-SUFFIX = ".mapping.toml"
-_CHOICES: Mapping[str, type] = {"encoding": str, "worksheet": str, "header_row": int, "delimiter": str}
-_REMEDY = "Write it anew with `patternmill map FILE --out`, or see inputs/README.md."
+_SUFFIX = ".mapping.toml"
+_SECTIONS: Mapping[str, str] = {
+    "columns": "Which column is which: inputs/README.md names them. `note`: carried through, chooses nothing.",
+    "values": "Which word of the sheet means which of the offer's.",
+    "reading": "How the sheet is read, where it does not show that itself.",
+}
+_READING: Mapping[str, type] = {"encoding": str, "worksheet": str, "header": int, "delimiter": str}
 
 
 @dataclass(frozen=True)
 class MappingFile:
-    mapping: ColumnMapping
-    choices: SheetChoices
+    #: Where it lies, or would lie.
+    place: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def mapping(self) -> ColumnMapping:
+        return checked_mapping(self.columns, self.values, plain(str(self.place), 300))
+
+    @property
+    def choices(self) -> SheetChoices:
+        return SheetChoices.of(self.reading)
+
+    @property
+    def content(self) -> tuple[ColumnMapping, Mapping[str, str | int]]:
+        """Where two files have the same, they do not differ."""
+        return self.mapping, self.reading
+
+    def with_entry(self, section: str, name: str, meaning: str | int) -> MappingFile:
+        """Raises ConfigurationError for what cannot be."""
+        sections = {one: dict(getattr(self, one)) for one in _SECTIONS}
+        sections[section][name] = meaning
+        changed = MappingFile(self.place, **sections)
+        assert changed.mapping is not None, "its parts fit together"
+        return changed
 
 
-NO_MAPPING_FILE = MappingFile(NO_MAPPING, NO_CHOICES)
+def find_mapping(named: Path | None, source: str, home: Path, catalog: str, *, own_name: bool) -> MappingFile:
+    """The first of the named file, the one beside the sheet, and the one in the home under the catalog's name.
 
-
-def mapping_file_of(source: Path) -> Path | None:
-    """`spring.mapping.toml` next to `spring.csv`, or to its corrected copy, where there is one."""
-    places = (source.parent / f"{stem}{SUFFIX}" for stem in (source.stem, source_stem(source)) if stem)
-    return next((place for place in places if place.is_file()), None)
-
-
-def named_mapping(named: Path | None, source: str) -> MappingFile:
-    """The mapping in the file that is named, or in the one next to a source that is a file.
-
-    Raises ConfigurationError.
+    Empty where there is none: with its place, which is beside the sheet where the catalog is named after it
+    (`own_name`). Raises ConfigurationError, also when two of them differ.
     """
-    adjacent = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
-    path = named or adjacent
-    return read_mapping_file(path) if path is not None else NO_MAPPING_FILE
+    at_home = home / f"{catalog}{_SUFFIX}"
+    path = None if is_remote(source) else file_path(source)
+    beside = path.with_name(f"{path.stem}{_SUFFIX}") if path is not None and path.stem else None
+    places = [place for place in (beside, at_home) if place is not None and place.is_file()]
+    found = [read_mapping_file(place) for place in ([named] if named else []) + places]
+    for other in found[1:]:
+        if other.content != found[0].content:
+            raise ConfigurationError(
+                f"{plain(str(found[0].place), 300)} and {plain(str(other.place), 300)} differ.",
+                remedy="A catalog has one mapping: delete one of them, or make them equal.",
+            )
+    return found[0] if found else MappingFile(beside if beside is not None and own_name else at_home)
 
 
 def read_mapping_file(path: Path) -> MappingFile:
@@ -58,58 +85,58 @@ def read_mapping_file(path: Path) -> MappingFile:
             f"The mapping {name} cannot be read: {reason}.", remedy="Check its name."
         ) from None
     except ValueError as error:
-        raise ConfigurationError(f"The mapping {name} is no TOML: {error}.", remedy=_REMEDY) from None
-    return _read_record(record, name)
-
-
-def _read_record(record: Mapping[str, Any], name: str) -> MappingFile:
-    unknown = [shown(key) for key in record if key not in ("columns", "reading")]
-    if unknown:
         raise ConfigurationError(
-            f"The mapping {name} has {', '.join(unknown)}, which means nothing there.", remedy=_REMEDY
-        )
-    columns, reading = record.get("columns", {}), record.get("reading", {})
-    if not isinstance(columns, dict) or not all(isinstance(target, str) for target in columns.values()):
+            f"The mapping {name} is no TOML: {error}.", remedy="See inputs/README.md."
+        ) from None
+    if unknown := [shown(key) for key in record if key not in _SECTIONS]:
         raise ConfigurationError(
-            f"The mapping {name}: under [columns] each line has to be like"
-            ' "Prompt text" = "prompt", with both in quotes.',
-            remedy=_REMEDY,
+            f"The mapping {name} has {', '.join(unknown)}, which means nothing there.",
+            remedy=f"It may have {', '.join(f'[{section}]' for section in _SECTIONS)}.",
         )
-    mapping = checked_columns(columns, name)
-    return MappingFile(replace(mapping, is_strict=True), _choices(reading, name))
+    sections = {section: _section(record.get(section, {}), section, name) for section in _SECTIONS}
+    found = MappingFile(path, **sections)
+    assert found.mapping is not None, "it was checked"
+    return found
 
 
-def _choices(reading: Any, name: str) -> SheetChoices:
-    table = reading if isinstance(reading, dict) else {"reading": reading}
-    for key, value in table.items():
-        wanted = _CHOICES.get(key)
-        if wanted is None or type(value) is not wanted:
-            kind = (
-                "is not known" if wanted is None else f"has to be {'a number' if wanted is int else 'text'}"
-            )
+def _section(entries: Any, section: str, name: str) -> dict[str, Any]:
+    for key, value in entries.items() if isinstance(entries, dict) else [(section, entries)]:
+        wanted = _READING.get(key) if section == "reading" else str
+        if type(value) is not wanted:
+            known = f"; known are {', '.join(_READING)}" if section == "reading" else ""
             raise ConfigurationError(
-                f"The mapping {name}: {shown(str(key))} under [reading] {kind}.",
-                remedy=f"Known are {', '.join(_CHOICES)}.",
+                f"The mapping {name}: {shown(str(key))} under [{section}] cannot be {shown(str(value))}.",
+                remedy=f'Write each line like "Prompt text" = "prompt"{known}.',
             )
-    return SheetChoices.of(table)
+    return dict(entries)
 
 
-def mapping_text(name: str, columns: Iterable[ProposedColumn], choices: SheetChoices) -> str:
-    """The file as it is written for a sheet called `name`."""
-    return "\n".join(_lines(name, columns, choices)) + "\n"
+def mapping_text(before: str, mapping: MappingFile) -> str:
+    """The file with all entries of the mapping: new ones at the end of their section, the rest as a person wrote it."""
+    known = tomllib.loads(before)
+    lines = before.splitlines()
+    for section, about in _SECTIONS.items():
+        entries = getattr(mapping, section)
+        new = [_line(key, value) for key, value in entries.items() if key not in known.get(section, {})]
+        if new and f"[{section}]" not in lines:
+            lines += [*([""] if lines else []), f"# {about}", f"[{section}]"]
+        start = lines.index(f"[{section}]") + 1 if new else 0
+        ends = (number for number, line in enumerate(lines[start:], start) if line.startswith("["))
+        end = next(ends, len(lines))
+        while end > start and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+            end -= 1
+        lines[end:end] = new
+    text = "\n".join(lines) + "\n"
+    try:
+        tomllib.loads(text)
+    except ValueError:  # a person wrote a section in another form of TOML
+        return mapping_text("", mapping)
+    return text
 
 
-def _lines(name: str, columns: Iterable[ProposedColumn], choices: SheetChoices) -> Iterator[str]:
-    yield f"# Which column of {plain(name, 100)} is which column of the catalog, as `patternmill map` wrote it."
-    yield "# Change it as you like. `carried`: not used, and carried through to the results."
-    yield "# `note`: the same, and never taken for an option. inputs/README.md lists the others."
-    yield ""
-    yield "[columns]"
-    yield from (f"{_quoted(column.header)} = {_quoted(column.target)}" for column in columns)
-    chosen = [(key, getattr(choices, key)) for key in _CHOICES if getattr(choices, key) is not None]
-    if chosen:
-        yield from ("", "# How the file is read.", "[reading]")
-        yield from (f"{key} = {value if isinstance(value, int) else _quoted(value)}" for key, value in chosen)
+def _line(key: str, value: str | int) -> str:
+    name = key if key in _READING else _quoted(key)
+    return f"{name} = {value if isinstance(value, int) else _quoted(value)}"
 
 
 def _quoted(text: str) -> str:

@@ -17,6 +17,7 @@ SUGGESTIONS = 2_000
 _LONGEST_SUGGESTED = 100
 _MOST_NAMED = 12
 _SEPARATORS = re.compile(r"[\s_-]+")
+_NUMBERS = re.compile(r"\d+")
 
 
 def offer_key(text: str) -> str:
@@ -27,6 +28,10 @@ def offer_key(text: str) -> str:
 def suggestion_key(text: str) -> str:
     """The same for what is proposed to a person, never taken: full-width letters and digits are those of a keyboard."""
     return offer_key(text if text.isascii() else unicodedata.normalize("NFKC", text))
+
+
+def numbers_in(text: str) -> list[str]:
+    return _NUMBERS.findall(suggestion_key(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,8 @@ class Nearest:
             return self._known[text, offered]
         if len(text) > _LONGEST_SUGGESTED or len(self._known) >= self._budget:
             return None
-        by_key = {suggestion_key(name): name for name in offered}
+        # A number is not nearly another: `12oz` is no `11oz`.
+        by_key = {suggestion_key(name): name for name in offered if numbers_in(name) == numbers_in(text)}
         near = difflib.get_close_matches(suggestion_key(text), by_key, n=1, cutoff=0.6)
         self._known[text, offered] = found = by_key[near[0]] if near else None
         return found

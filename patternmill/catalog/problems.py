@@ -55,6 +55,7 @@ class RowCode(StrEnum):
     UNKNOWN_OPTION = "unknown_option"
     UNKNOWN_VALUE = "unknown_value"
     DUPLICATE_OPTION = "duplicate_option"
+    AMBIGUOUS_OPTION = "ambiguous_option"
     MISSING_OPTION = "missing_option"
     OPTION_COLUMN = "option_column"
     MALFORMED_SELECTIONS = "malformed_selections"
@@ -79,6 +80,8 @@ OF_A_WORD = frozenset(
         RowCode.UNKNOWN_OPTION,
         RowCode.UNKNOWN_VALUE,
         RowCode.MISSING_OPTION,
+        RowCode.AMBIGUOUS_OPTION,
+        RowCode.OPTION_COLUMN,
         RowCode.UNKNOWN_MODEL,
     }
 )

@@ -28,9 +28,6 @@ _WEB = frozenset({"http", "https"})
 _LONGEST_PATH = 1000
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
-#: Before a copy's suffix; a catalog is named after the source, not after its copy.
-CORRECTED = ".corrected"
-_IS_CORRECTED = re.compile(rf"{re.escape(CORRECTED)}(-\d+)?$", re.IGNORECASE)
 
 
 def is_remote(address: str) -> bool:
@@ -51,11 +48,6 @@ def shown_address(address: str) -> str:
     except ValueError:
         return f"{_scheme(address)}://…"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def source_stem(path: Path) -> str:
-    """The file's name without its suffix, and without what a corrected copy has in addition."""
-    return _IS_CORRECTED.sub("", path.stem)
 
 
 def source_name(address: str) -> str:

@@ -85,7 +85,8 @@ def check_rows(
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
     index = file.columns.category
-    return frozenset(tidy(record.cells[index]) for record in file.records if index < len(record.cells))
+    words = {record.cells[index] for record in file.records if index < len(record.cells)}
+    return frozenset(file.mapping.word(tidy(text)) for text in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,14 @@ class _RowChecker:
     """Checks records one by one; equal cells are resolved once."""
 
     def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int, extras: Extras) -> None:
-        self._header, self._columns = file.header, file.columns
+        self._header, self._columns, self._mapping = file.header, file.columns, file.mapping
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
-        self._other_columns = OptionColumns(file, self._nearest)
+        self._other_columns = OptionColumns(file)
         selections = file.columns.selections
         options = [column.index for column in file.columns.options] if selections is None else [selections]
         self._choice_cells = (file.columns.category, *options)
@@ -144,7 +145,7 @@ class _RowChecker:
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
-        prompt, written = normalised(cells[columns.prompt]), tidy(cells[columns.category])
+        prompt, written = normalised(cells[columns.prompt]), self._category_text(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         chosen, mismatched = self._selections(cells, category)
         extras = self._extra_columns.read(cells)
@@ -186,6 +187,9 @@ class _RowChecker:
             ):
                 yield finding
 
+    def _category_text(self, cell: str) -> str:
+        return tidy(self._mapping.word(tidy(cell)))
+
     def _selections(self, cells: tuple[str, ...], category: _Resolved) -> tuple[_Chosen, Sequence[Finding]]:
         """What the row chooses, and what is wrong with it: by its category, or the one that was probably meant."""
         known, chosen = category.category or category.meant, self._chosen(cells, category)
@@ -211,7 +215,7 @@ class _RowChecker:
         self, cells: tuple[str, ...], category: _Resolved, elsewhere: Collection[str] = ()
     ) -> _Chosen:
         known = category.category or category.meant
-        choices, misread = read_choices(cells, self._columns, self._header)
+        choices, misread = read_choices(cells, self._columns, self._header, self._mapping, known)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
         if category.category is None and known is not None:
@@ -273,7 +277,7 @@ class _RowChecker:
         return [Finding(column, RowCode.PROMPT_TOO_LONG, message, remedy)]
 
     def _resolved(self, cell: str) -> _Resolved:
-        column, text = self._header[self._columns.category], tidy(cell)
+        column, text = self._header[self._columns.category], self._category_text(cell)
         if is_blank(text):
             known = self._offer.categories if self._offer else None
             names = tuple(category.name for category in known or ())

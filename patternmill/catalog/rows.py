@@ -18,6 +18,8 @@ from patternmill.text import UNSAFE, shown
 RUN_COLUMN = "run"
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", RUN_COLUMN)
 OPTION_PREFIX = "option:"
+#: A column whose cells choose whatever option of the row's category offers them; there may be several.
+ANY_OPTION = f"{OPTION_PREFIX}*"
 REFINE_PREFIX = "refine:"
 _PREFIXES = (OPTION_PREFIX, REFINE_PREFIX)
 #: Also where the colon is forgotten: a column that is only carried would leave the pattern as it is.
@@ -166,7 +168,7 @@ def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> No
 def refuse_duplicates(header: Sequence[str], name: str) -> None:
     seen: dict[str, int] = {}
     for index, key in enumerate(map(header_key, header)):
-        if key and key in seen:
+        if key and key in seen and key != ANY_OPTION:
             first = seen[key]
             raise refusal(
                 FileCode.DUPLICATE_HEADER,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import Columns, tidy
+from patternmill.catalog.rows import ANY_OPTION, OPTION_PREFIX, Columns, tidy
 from patternmill.catalog.slips import unfit_finding
 from patternmill.text import shown
 
+#: In place of an option's name.
+ANY = ANY_OPTION.removeprefix(OPTION_PREFIX)
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 
 
@@ -34,13 +37,54 @@ def did_you_mean(nearest: str | None, otherwise: str) -> str:
 
 
 def read_choices(
-    cells: Sequence[str], columns: Columns, header: Sequence[str]
+    cells: Sequence[str],
+    columns: Columns,
+    header: Sequence[str],
+    mapping: ColumnMapping,
+    category: Category | None,
 ) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
-    """What the row chooses, and the faults of its JSON. An empty cell chooses nothing."""
+    """What the row chooses, in the words of the mapping, and what cannot be read. An empty cell chooses nothing."""
     if columns.selections is not None:
-        return _from_json(cells[columns.selections], header[columns.selections])
-    chosen = (WrittenSelection(header[one.index], one.name, cells[one.index]) for one in columns.options)
-    return tuple(one for one in chosen if one.value.strip()), ()
+        choices, findings = _from_json(cells[columns.selections], header[columns.selections])
+        return tuple(replace(one, value=mapping.word(one.value)) for one in choices), findings
+    chosen: list[WrittenSelection] = []
+    found: list[Finding] = []
+    for column in columns.options:
+        cell = cells[column.index]
+        if not cell.strip():
+            continue
+        choice = WrittenSelection(header[column.index], column.name, mapping.word(cell))
+        matched = choice if column.name != ANY else _of_any_option(choice, category)
+        (found if isinstance(matched, Finding) else chosen).append(matched)  # type: ignore[arg-type]
+    return tuple(chosen), tuple(found)
+
+
+def _of_any_option(choice: WrittenSelection, category: Category | None) -> WrittenSelection | Finding:
+    """The one option of the category that offers the value."""
+    if unfit := unfit_finding(choice.column, choice.value):
+        return unfit
+    if category is None or category.options is None:
+        message = f"the options are not known, so that {shown(choice.value)} could be any"
+        return Finding(
+            choice.column, RowCode.AMBIGUOUS_OPTION, message, "name the option: `option:size`", choice.value
+        )
+    options = [
+        one for one in category.options if one.values is not None and one.find_value(choice.value) is not None
+    ]
+    if len(options) == 1:
+        return replace(choice, option=options[0].name)
+    if options:
+        names = " and ".join(shown(one.name) for one in options)
+        message = f"{shown(choice.value)} is offered by {names} of category {shown(category.name)}"
+        remedy = "say in the mapping which option the column is: `option:" + options[0].name + "`"
+        return Finding(choice.column, RowCode.AMBIGUOUS_OPTION, message, remedy, choice.value)
+    values = tuple(dict.fromkeys(value for one in category.options for value in one.values or ()))
+    message = (
+        f"no option of category {shown(category.name)} has the value {shown(choice.value)}; {offered(values)}"
+    )
+    return Finding(
+        choice.column, RowCode.UNKNOWN_VALUE, message, "choose one of them", choice.value, None, values
+    )
 
 
 def resolve(

@@ -1,4 +1,4 @@
-"""How a file is read: what a person chose about it, and what was read in the end."""
+"""How a file is read: what its mapping says about it, and what was read in the end."""
 
 from __future__ import annotations
 
@@ -16,27 +16,20 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 
 @dataclass(frozen=True, slots=True)
 class SheetChoices:
-    """What a person chose about how a file is read. None: as the file shows it."""
+    """How a mapping says that a file is read. None: as the file shows it."""
 
+    #: Of bytes that are neither UTF-8 nor UTF-16 with its mark.
     encoding: str | None = None
     #: Of a workbook: the worksheet's name.
     worksheet: str | None = None
     #: The number of the row that names the columns, as a spreadsheet shows it.
-    header_row: int | None = None
+    header: int | None = None
     delimiter: str | None = None
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """From a JSON object with any of the fields; what else it has is not read."""
         return cls(**{name: record.get(name) for name in cls.__slots__})
-
-    def on_record(self) -> dict[str, Any]:
-        """The choices that are made."""
-        return _known(self)
-
-    def completed(self, more: SheetChoices) -> SheetChoices:
-        """With those of `more` where none is made."""
-        return SheetChoices.of(more.on_record() | self.on_record())
 
 
 NO_CHOICES = SheetChoices()
@@ -59,17 +52,12 @@ class SheetLayout:
     header_row: int | None = None
 
     @property
-    def choices(self) -> SheetChoices:
-        """Read with these, the same file is read the same way."""
-        return SheetChoices(self.encoding, self.worksheet, self.header_row, self.delimiter)
-
-    @property
     def text(self) -> str:
         """`Excel workbook, worksheet “Artikel”, header in row 3`."""
         return ", ".join(self._parts())
 
     def on_record(self) -> dict[str, Any]:
-        return _known(self)
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def _parts(self) -> Iterator[str]:
         yield self.format
@@ -81,7 +69,3 @@ class SheetLayout:
             yield self.encoding.removesuffix("-sig").upper()
         if (self.header_row or 1) > 1:
             yield f"header in row {self.header_row}"
-
-
-def _known(fields: SheetChoices | SheetLayout) -> dict[str, Any]:
-    return {name: value for name, value in asdict(fields).items() if value is not None}

@@ -23,7 +23,6 @@ from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailabl
 from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
-from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, Database
 from patternmill.ledger.leases import LeaseTable
@@ -39,7 +38,6 @@ class Ledger(
     CatalogRowTables,
     CheckoutTables,
     CorrectionTable,
-    MappingTable,
     OfferTable,
     LeaseTable,
     RunRowTable,

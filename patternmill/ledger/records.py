@@ -70,18 +70,6 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class ConfirmedMapping:
-    """Which column of a catalog's files is which, and who confirmed it. `confirmed_at`: Unix seconds, once written."""
-
-    #: By the key of a header, as `ColumnMapping` has them.
-    columns: Mapping[str, str]
-    #: How the files are read, where a person chose it: fields of `SheetChoices`.
-    reading: Mapping[str, Any]
-    confirmed_by: str
-    confirmed_at: float = 0.0
-
-
-@dataclass(frozen=True)
 class Intent:
     """A request about to be sent, as it must be durable before it is."""
 

@@ -18,8 +18,9 @@ from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.parameters import MOST_OF_A_PRODUCT
 from patternmill.runs.request import OrderRequest
-from patternmill.sheets.sheet_reader import read_table
+from patternmill.sheets.sheet_reader import read_tables
 from patternmill.sheets.tables import WRITE_AS_TEXT, Table
+from patternmill.sheets.workbooks import several_worksheets
 from patternmill.states import AttemptState
 from patternmill.text import moment, more, plain, readable, shown
 
@@ -71,7 +72,7 @@ def picks_of(request: OrderRequest) -> Picks:
 def read_picks(path: Path, quantity: int) -> Picks:
     """`quantity`: of rows that name none. Raises InputRefused."""
     name = plain(path.name, 200)
-    table = _with_picks(read_table(stable_bytes(path), name))
+    table = _read_picks_table(stable_bytes(path), name)
     columns = _columns(table.header, name)
     picks: list[Pick] = []
     problems: list[str] = []
@@ -89,13 +90,17 @@ def read_picks(path: Path, quantity: int) -> Picks:
     return Picks(tuple(picks), tuple(problems))
 
 
-def _with_picks(table: Table) -> Table:
-    """With the header that names what is needed, if there is one."""
-    headers = {
-        number: set(map(header_key, cells)) for number, cells in table.rows if number in table.header_rows
-    }
-    found = next((number for number in table.header_rows if headers[number] >= set(_NEEDED)), None)
-    return table if found is None else table.with_header(found)
+def _read_picks_table(raw: bytes, name: str) -> Table:
+    """Below the header that names what is needed, if there is one."""
+
+    def score(cells: Sequence[str]) -> tuple[bool, int]:
+        keys = set(map(header_key, cells))
+        return keys >= set(_NEEDED), len(keys & set(_READ))
+
+    tables = read_tables(raw, name, score)
+    if len(tables) > 1:
+        raise several_worksheets(name, tables, quoting=True)
+    return tables[0]
 
 
 def _columns(header: Sequence[str], name: str) -> Mapping[str, int]:

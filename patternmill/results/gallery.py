@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from patternmill.addresses import is_web_address
-from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
+from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.rows import header_key
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import ItemTrace, RowResult, iso_time, json_bytes
@@ -39,7 +39,7 @@ def page(
     run: RunRecord, header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
-    mapping = ColumnMapping(run.options.get(MAPPING, {}))
+    mapping = ColumnMapping.of_record(run.options)
     style, script = page_part("gallery.css"), page_part("gallery.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
+from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.row_corrections import Correction
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse, sku_key
@@ -87,7 +87,7 @@ class RowResult:
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
     name = record.source.rpartition("/")[2]
-    mapping = ColumnMapping(record.options.get(MAPPING, {}))
+    mapping = ColumnMapping.of_record(record.options)
     raw = ledger.input_of(record)
     return parse_catalog(raw, name=name, encoding=record.input_encoding, mapping=mapping, empty=True)
 

@@ -66,8 +66,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options["notes"] = list(checked.notes)
     if checked.file.layout is not None:
         options[READING] = checked.file.layout.on_record()
-    if checked.file.mapping.columns:
-        options[MAPPING] = dict(checked.file.mapping.columns)
+    if mapping := checked.file.mapping.on_record():
+        options[MAPPING] = mapping
     return options
 
 

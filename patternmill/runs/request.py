@@ -59,12 +59,10 @@ class SheetRequest(RunRequest):
     edition: EditionName | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
-    worksheet: str | None = Field(
-        None, description="Of a workbook: the worksheet's name, if several could be meant."
-    )
     mapping: Path | None = Field(
         None,
-        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+        description="What its columns and words mean, as `patternmill check` wrote it. Default: NAME.mapping.toml "
+        "beside the file, or in the home under the catalog's name.",
     )
 
 
@@ -76,9 +74,6 @@ class ImportRequest(SheetRequest):
     )
     catalog: str | None = Field(
         None, description="The catalog that the rows belong to. Default: named after the file."
-    )
-    encoding: str | None = Field(
-        None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
     out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
@@ -97,9 +92,6 @@ class RefreshRequest(SheetRequest):
     )
     retire: Count | None = Field(
         None, description="This once, retire up to this many rows despite the limit above."
-    )
-    encoding: str | None = Field(
-        None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
     out: str | None = Field(
         None,

@@ -11,14 +11,13 @@ from pathlib import Path
 from slugify import slugify
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
-from patternmill.catalog.mapping_file import named_mapping
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.mapping_file import MappingFile, find_mapping
 from patternmill.catalog.remote import (
     file_path,
     is_remote,
     require_known_kind,
     source_name,
-    source_stem,
 )
 from patternmill.catalog.rows import Row
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
@@ -46,10 +45,9 @@ class RunSpec:
     catalog: str
     settings: Settings
     options: RunOptions
-    choices: SheetChoices = NO_CHOICES
-    #: How such files are read, by the mapping that is named; where nothing is chosen, and the bytes do not show it.
-    usual_choices: SheetChoices = NO_CHOICES
-    #: Of the columns of the input, where a person named one or its run has one; else the remembered one is used.
+    #: What a person confirmed of the catalog's files, with its place; None where the rows are not read from a file.
+    mapping_file: MappingFile | None = None
+    #: By which the input is read: a results file's run has one too.
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
@@ -75,6 +73,15 @@ class RunSpec:
         if self.selection is not None:
             return self.selection.record.source
         return self.refresh.shown if self.refresh is not None else str(self.source)
+
+    @property
+    def choices(self) -> SheetChoices:
+        return self.mapping_file.choices if self.mapping_file is not None else NO_CHOICES
+
+    def with_mapping(self, found: MappingFile) -> RunSpec:
+        """Read by this mapping; what it does not say of a results file is as its run had it."""
+        of_run = ColumnMapping.of_record(self.origin.options) if self.origin is not None else NO_MAPPING
+        return replace(self, mapping_file=found, mapping=of_run.with_more(found.mapping))
 
     @property
     def scope(self) -> Scope:
@@ -109,10 +116,11 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
         require_allowed_path(request.file, settings)
         require_allowed_path(request.mapping, settings)
         require_allowed_path(request.out, settings)
-    origin = run_of_file(request.file, _choices(request), settings)
+    found = _mapping_of(request, request.file, settings)
+    origin = run_of_file(request.file, found.choices, settings)
     if origin is not None:
         _refuse_other_scope(request.file.name, origin, request)
-    spec = _spec_of_file(request, request.file, settings, origin, by_deployment=by_deployment)
+    spec = _spec_of_file(request, request.file, settings, found, origin, by_deployment=by_deployment)
     if origin is not None:
         with ledger_if_any(spec.settings) as ledger:
             # The embedded studio has a ledger of its own.
@@ -137,9 +145,10 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
         require_allowed_path(request.mapping, settings)
         require_allowed_path(None if named or is_remote(address) else file_path(address), settings)
         require_allowed_path(out, settings)
+    found = _mapping_of(request, Path(address), settings, address=address)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
     return replace(
-        _spec_of_file(request, Path(address), settings, by_deployment=by_deployment),
+        _spec_of_file(request, Path(address), settings, found, by_deployment=by_deployment),
         source=Path(source_name(address)),
         out=out,
         refresh=RefreshTerms(address, limit, request.retire, place),
@@ -176,6 +185,7 @@ def _spec_of_file(
     request: ImportRequest | RefreshRequest,
     source: Path,
     settings: Settings,
+    found: MappingFile,
     origin: RunRecord | None = None,
     *,
     by_deployment: bool,
@@ -184,27 +194,30 @@ def _spec_of_file(
     settings = _settings_for(request, settings, environment, by_deployment)
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
-    named = named_mapping(request.mapping, str(source))
-    edition, mapping = request.edition, named.mapping
-    if origin is not None:
-        edition = origin.options.get("edition")
-        mapping = mapping if request.mapping else ColumnMapping(origin.options.get(MAPPING) or {})
-    return RunSpec(
+    edition = origin.options.get("edition") if origin is not None else request.edition
+    spec = RunSpec(
         source=source,
         catalog=name,
         catalog_named=request.catalog is not None or origin is not None,
         settings=settings,
         options=_options(request, settings),
-        choices=_choices(request),
-        usual_choices=named.choices,
-        mapping=mapping,
         edition=edition or None,
         origin=origin,
     )
+    return spec.with_mapping(found)
 
 
-def _choices(request: ImportRequest | RefreshRequest) -> SheetChoices:
-    return SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
+def _mapping_of(
+    request: ImportRequest | RefreshRequest, source: Path, settings: Settings, address: str | None = None
+) -> MappingFile:
+    """What a person confirmed of the catalog's files; `address`: of a source that may be no path."""
+    is_path = address is None or not is_remote(address)
+    own_name = catalog_name(file_path(str(source))) if is_path else None
+    catalog = request.catalog or own_name
+    assert catalog is not None, "what follows an address has the name of a catalog"
+    return find_mapping(
+        request.mapping, address or str(source), settings.home, catalog, own_name=catalog == own_name
+    )
 
 
 def _settings_for(
@@ -234,10 +247,9 @@ _LONGEST_NAME = 63
 def catalog_name(file: Path) -> str:
     """The catalog that a file belongs to when none is named: its own name, in lower case and dashes.
 
-    A corrected copy (`check --fix`) belongs to that of its source. Raises ConfigurationError when nothing is left.
+    Raises ConfigurationError when nothing is left.
     """
-    stem = source_stem(file)
-    name = slugify(stem, max_length=_LONGEST_NAME)
+    name = slugify(file.stem, max_length=_LONGEST_NAME)
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."

@@ -50,7 +50,7 @@ def parse_catalog(
         raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS), quoting=quoting
     )
     line, header = text.header()
-    mapping.refuse_changes(header, text.name, quoting=quoting)
+    mapping.refuse_gone(header, text.name)
     columns = text.columns(mapping.applied(header), quoting)
     records, blank = text.records(columns.is_results_file)
     if not records and not empty:

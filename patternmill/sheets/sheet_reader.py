@@ -18,9 +18,9 @@ from patternmill.catalog.remote import shown_address, source_bytes, source_name,
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
-from patternmill.sheets.delimited_text import text_table
-from patternmill.sheets.tables import Table
-from patternmill.sheets.workbooks import workbook_table
+from patternmill.sheets.delimited_text import text_tables
+from patternmill.sheets.tables import Score, Table, contract_score
+from patternmill.sheets.workbooks import several_worksheets, workbook_tables
 from patternmill.text import plain
 
 _LONGEST_NAME = 1000
@@ -107,10 +107,29 @@ def read_table(
     reading: Reading | None = None,
     quoting: bool = True,
 ) -> Table:
-    """The rows of a file of any format, whatever its columns are called. Raises InputRefused when it has none."""
+    """The rows of a file of any format, below the header of the contract's names or the mapping's.
+
+    Where no row has them the likeliest is the header. Raises InputRefused when several worksheets could be meant.
+    """
+    tables = read_tables(raw, name, contract_score(mapping), choices, reading=reading, quoting=quoting)
+    if len(tables) > 1:
+        raise several_worksheets(plain(name, _LONGEST_NAME), tables, quoting)
+    return tables[0]
+
+
+def read_tables(
+    raw: bytes,
+    name: str,
+    score: Score,
+    choices: SheetChoices = NO_CHOICES,
+    *,
+    reading: Reading | None = None,
+    quoting: bool = True,
+) -> list[Table]:
+    """The tables that could be meant as well as one another. Raises InputRefused when there is none."""
     name = plain(name, _LONGEST_NAME)
-    read = workbook_table if raw.startswith(_ZIP) else text_table
-    return read(raw, name, choices, mapping, reading or Reading(name), quoting)
+    read = workbook_tables if raw.startswith(_ZIP) else text_tables
+    return read(raw, name, choices, score, reading or Reading(name), quoting)
 
 
 #: What these refuse may make sense in another reading: with another delimiter, or under title lines.
@@ -132,5 +151,5 @@ _READ_OTHERWISE = frozenset(
 def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
     """Neither a workbook nor JSON."""
     begins = raw[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n")
-    is_csv = choices.delimiter in (None, ",") and choices.header_row in (None, 1)
+    is_csv = choices.delimiter in (None, ",") and choices.header in (None, 1)
     return is_csv and not begins.startswith((_ZIP, b"{", b"["))

@@ -5,21 +5,24 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patternmill.catalog.catalog_file import NumberedRow
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, Finding, RowCode, refusal
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.rows import Columns, column_letter, header_key
-from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
+from patternmill.catalog.rows import Columns, column_letter, header_key, is_catalog_column, missing_columns
+from patternmill.catalog.sheet_choices import SheetLayout
 from patternmill.sheets.csv_reader import has_content
 from patternmill.text import plain, plural
 
 #: So many rows of a file are looked at for the one that names the columns.
 _HEADER_WITHIN = 20
 _FEWEST_COLUMNS = 3
+#: Whether a row names all that a catalog needs, and how many columns it names.
+Fit = tuple[bool, int]
+Score = Callable[[Sequence[str]], Fit]
 WRITE_AS_TEXT = "format the column as Text and type it again"
 
 
@@ -37,14 +40,13 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows as texts, before anything is known of its columns."""
+    """A file's rows as texts, with the row that names their columns."""
 
     name: str
-    #: Its `header_row` is the one that was chosen, or the likeliest of the candidates.
     layout: SheetLayout
     sheet: Sheet
-    #: Rows that may name the columns, the likeliest first.
-    header_rows: tuple[int, ...]
+    #: How well the header names what a catalog needs.
+    fit: Fit = (False, 0)
     #: In sentences: what a person may not expect.
     notes: tuple[str, ...] = ()
 
@@ -60,10 +62,6 @@ class Table:
     def records(self) -> tuple[NumberedRow, ...]:
         """The rows below the header."""
         return tuple(row for row in self.rows if row[0] > (self.layout.header_row or 0))
-
-    def with_header(self, row: int) -> Table:
-        """The same table with the columns named by another row."""
-        return replace(self, layout=replace(self.layout, header_row=row))
 
     def canonical(self) -> bytes:
         """As CSV in UTF-8 with commas, in which each row keeps its number; what stands above the header is blank."""
@@ -108,52 +106,48 @@ class Table:
         return f"{plain(self.layout.worksheet)}!{column_letter(index)}{row}"
 
 
-def table_of(
-    sheet: Sheet, name: str, layout: SheetLayout, choices: SheetChoices, mapping: ColumnMapping = NO_MAPPING
-) -> Table:
+def table_of(sheet: Sheet, name: str, layout: SheetLayout, header: int | None, score: Score) -> Table:
     """With its header found, or as it was chosen. Raises InputRefused when the file or the row chosen is empty."""
     if not sheet.rows:
         raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
-    candidates = header_candidates(sheet.rows, mapping)
-    chosen = choices.header_row or candidates[0]
-    if chosen not in (number for number, _ in sheet.rows):
+    cells = dict(sheet.rows)
+    number = header or best_row(sheet.rows, score)[1]
+    if number not in cells:
         raise refusal(
             FileCode.NO_KNOWN_COLUMNS,
-            f"{name} has nothing in row {chosen}, which was named as its header.",
-            "Name the row that holds the columns' names, as the spreadsheet numbers it.",
+            f"{name} has nothing in row {number}, which its mapping names as the header.",
+            "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
         )
-    above = sum(number < chosen and _filled(cells) >= _FEWEST_COLUMNS for number, cells in sheet.rows)
+    above = sum(line < number and _filled(row) >= _FEWEST_COLUMNS for line, row in sheet.rows)
     skipped = (f"{plural(above, 'row')} of a table above the header not read.",) if above else ()
-    return Table(name, replace(layout, header_row=chosen), sheet, candidates, skipped)
+    return Table(name, replace(layout, header_row=number), sheet, score(cells[number]), skipped)
 
 
-def names_columns(cells: Sequence[str], mapping: ColumnMapping = NO_MAPPING) -> bool:
-    """Whether the row names all that a catalog needs."""
-    keys = {header_key(cell) for cell in mapping.applied(cells)}
-    return keys >= {"sku", "prompt"} and bool(keys & {"category", "category_id"})
+def best_row(rows: Sequence[NumberedRow], score: Score) -> tuple[tuple[Fit, bool, int], int]:
+    """Of the rows that may name the columns the one that fits best, the first of equals; how well, and its number."""
+    usual = _usual_width(rows)
+    fits = [
+        ((score(cells), _filled(cells) > 1 and _filled(cells) * 2 > usual, -place), number)
+        for place, (number, cells) in enumerate(rows[:_HEADER_WITHIN])
+    ]
+    return max(fits, default=(((False, 0), False, 0), 0))
 
 
-def header_candidates(rows: Sequence[NumberedRow], mapping: ColumnMapping = NO_MAPPING) -> tuple[int, ...]:
-    """Rows that may name the columns, the likeliest first; one that names all that is needed is the only one."""
-    first = rows[:_HEADER_WITHIN]
-    exact = next((number for number, cells in first if names_columns(cells, mapping)), None)
-    if exact is not None:
-        return (exact,)
-    usual = usual_width(rows)
-    wide = [number for number, cells in first if _filled(cells) * 2 > usual]
-    rest = [number for number, _ in first if number not in wide]
-    return (*wide, *rest)
+def contract_score(mapping: ColumnMapping) -> Score:
+    """By the names that are certain: the contract's, and those of the mapping."""
+
+    def score(cells: Sequence[str]) -> Fit:
+        keys = [header_key(cell) for cell in mapping.applied(cells)]
+        known = sum(is_catalog_column(key) for key in keys)
+        return not missing_columns(keys), known
+
+    return score
 
 
-def usual_width(rows: Iterable[NumberedRow]) -> int:
+def _usual_width(rows: Iterable[NumberedRow]) -> int:
     """How many cells most rows have something in, or more where as many rows have that."""
     counted = Counter(_filled(cells) for _, cells in rows)
     return max(counted, key=lambda width: (counted[width], width), default=0)
-
-
-def looks_tabular(sheet: Sheet) -> bool:
-    """A header and a row below it, in as many columns as a catalog needs at least."""
-    return sum(_filled(cells) >= _FEWEST_COLUMNS for _, cells in sheet.rows[: _HEADER_WITHIN * 2]) > 1
 
 
 def rectangular(rows: Iterable[tuple[int, Sequence[str]]], reading: Reading) -> tuple[NumberedRow, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+import unicodedata
+from dataclasses import dataclass
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
-from patternmill.text import plain
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -43,24 +43,21 @@ def not_read(name: str, what: str) -> InputRefused:
 
 
 def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
-    """The codec to read `raw` with. Passing the result as `requested` chooses the same again. Raises InputRefused."""
+    """The codec to read `raw` with: `requested` is that of bytes which are neither UTF-8 nor have a mark.
+
+    Passing the result as `requested` chooses the same again. Raises InputRefused.
+    """
     for magic, what in _OTHER_FORMATS:
         if raw.startswith(magic):
             raise not_read(name, what)
     marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
-    if requested is None:
+    if marked is not None or requested is None:
         return marked or "utf-8"
     named = _known_codec(requested, name)
-    if marked is None:
-        return "utf-8" if named == "utf-8-sig" else named
-    family = marked.removesuffix("-sig")
-    if not named.startswith(family):
-        raise refusal(
-            FileCode.UNREADABLE_ENCODING,
-            f"{name} begins with the mark of {family.upper()}, but {requested} was requested.",
-            "Leave `--encoding` out.",
-        )
-    return marked
+    try:
+        return "utf-8" if "\0" not in raw.decode() else named
+    except UnicodeDecodeError:
+        return named
 
 
 def check_text(raw: bytes, name: str, encoding: str, *, quoting: bool = False) -> str:
@@ -80,7 +77,7 @@ def check_text(raw: bytes, name: str, encoding: str, *, quoting: bool = False) -
         raise refusal(
             FileCode.NUL_BYTES,
             f"{name} holds a NUL character in line {_line(text, at)}, which no text has (read as {encoding}).",
-            f"If it is UTF-16 without its mark, name that: `--encoding utf-16-le`. {_SAVE}.",
+            f'If it is UTF-16 without its mark, say so in its mapping: `encoding = "utf-16-le"`. {_SAVE}.',
         )
     if lone := None if text.isascii() else _SURROGATE.search(text):
         half = f"half a character (U+{ord(lone.group()):04X}) in line {_line(text, lone.start())}"
@@ -103,8 +100,8 @@ def _known_codec(requested: str, name: str) -> str:
     except (LookupError, ValueError):
         raise refusal(
             FileCode.UNKNOWN_ENCODING,
-            f"{requested!r}, requested for {name}, is not a known text encoding.",
-            "Examples: `--encoding cp1252` (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
+            f"{requested!r}, which the mapping of {name} names, is not a known text encoding.",
+            "Examples: cp1252 (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
         ) from None
 
 
@@ -116,38 +113,57 @@ def _undecodable(
         f"{name} is not {encoding.removesuffix('-sig').upper()}: byte 0x{raw[error.start]:02X} at offset {error.start},"
         f" in line {line} of the text file, cannot be read."
     )
-    proposals = "; ".join(_proposals(raw)) if quoting and encoding == "utf-8" else ""
-    remedy = f"{_SAVE}; or, if you know how it was saved, name that, as in `--encoding cp1252`."
-    if proposals:
-        remedy = f"How was it saved? {proposals}. Add the one that reads right; or: {_SAVE}."
-    return refusal(FileCode.UNREADABLE_ENCODING, message, remedy)
+    return refusal(FileCode.UNREADABLE_ENCODING, message, f"{_SAVE}.")
 
 
 #: Of the programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.
-_LIKELY = ["cp1252", "cp1250", "mac_roman", "cp932"]
-_BETWEEN_WORDS = re.compile(rb"[\s,;|\"]+")
-_WORDS_SHOWN = _MOST_PROPOSED = 3
-_LONGEST_WORD = 30
+_LIKELY = ("cp1252", "cp1250", "mac_roman", "cp932")
+_BETWEEN_WORDS = re.compile(rb"[\s,;\"]+")
 _JUDGED = 1 << 16
 
 
-def _proposals(raw: bytes) -> Iterator[str]:
-    """The likeliest encodings that read words of the file differently, each with those words."""
+@dataclass(frozen=True)
+class LikelyEncoding:
+    """How a text may have been saved, with words of it as they read then."""
+
+    codec: str
+    words: tuple[str, ...]
+
+    @property
+    def reads_as_words(self) -> bool:
+        """Whether no word mixes alphabets, or has signs where letters belong."""
+        return all(map(_is_word, self.words))
+
+
+def likely_encodings(raw: bytes) -> list[LikelyEncoding]:
+    """The encodings that read words of the file differently, the likeliest first."""
     # Slow to import, and needed for such a file alone.
     from charset_normalizer import from_bytes
 
     words = list(dict.fromkeys(word for word in _BETWEEN_WORDS.split(raw) if not word.isascii()))
-    found = from_bytes(b" ".join(words)[:_JUDGED], cp_isolation=_LIKELY, enable_fallback=False)
+    found = from_bytes(b" ".join(words)[:_JUDGED], cp_isolation=list(_LIKELY), enable_fallback=False)
     read: dict[tuple[str, ...], str] = {}
     for codec in (*(match.encoding for match in found), *_LIKELY):
         texts = tuple(word.decode(codec, "replace") for word in words)
         if not any("\ufffd" in text for text in texts):
             # Of two that read the whole file alike the more usual one is named.
             read[texts] = min(codec, read.get(texts, codec), key=_LIKELY.index)
-    likely = list(read.items())[:_MOST_PROPOSED]
     # First the words that tell most of them apart.
-    order = sorted(range(len(words)), key=lambda index: -len({texts[index] for texts, _ in likely}))
-    for texts, codec in likely:
-        yield f"`--encoding {codec}` reads " + ", ".join(
-            f"“{plain(texts[i], _LONGEST_WORD)}”" for i in order[:_WORDS_SHOWN]
-        )
+    order = sorted(range(len(words)), key=lambda index: -len({texts[index] for texts in read}))
+    likely = [LikelyEncoding(codec, tuple(texts[i] for i in order)) for texts, codec in read.items()]
+    return sorted(likely, key=lambda one: (not one.reads_as_words, _LIKELY.index(one.codec)))
+
+
+def _is_word(text: str) -> bool:
+    letters = [sign for sign in text if not sign.isascii() and unicodedata.category(sign)[0] in "LM"]
+    alphabets = {unicodedata.name(sign, "?").split()[0] for sign in letters}
+    if any(sign in _ODD or unicodedata.category(sign) == "Co" for sign in text) or _UNUSUAL.search(text):
+        return False
+    return alphabets <= {"LATIN"} or not (alphabets & {"LATIN", "?"} or _LATIN.search(text))
+
+
+_LATIN = re.compile("[a-z]{2}")
+#: A capital or a sign after a small letter.
+_UNUSUAL = re.compile("[a-z](?:[\u00c0-\u00d6\u00d8-\u00de\u0160\u017d\u0178\u0141]|[§£±©®µ]\\w)")
+#: What letters of another encoding turn into, and nobody writes within a word.
+_ODD = frozenset("‰ˆ¸˘˙˝˛ﬂﬁ¬√∫∂∆≈¥¶¤¦¯ƒ÷‹‡")

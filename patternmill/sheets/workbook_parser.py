@@ -1,6 +1,6 @@
 """Parses the workbook on its standard input, in a process of its own with limits, into JSON lines of its worksheets.
 
-Run by its path and with `-P`, it imports nothing of the project; it alone imports pandas. Its arguments are the bytes
+Run by its path and with `-P`, it imports nothing of the project; it alone imports calamine. Its arguments are the bytes
 of memory, the seconds and the bytes of output that it may take, and the one worksheet that is wanted, if one is.
 The first line names the worksheets; each that is read is a line with its name, then a line for each row with something
 in it: its number and its cells.
@@ -16,7 +16,7 @@ import re
 import resource
 import sys
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 from xml.etree import ElementTree
@@ -26,15 +26,13 @@ TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
 #: A text; or what a cell is that is none (nothing: a plain number), and the best text for it.
 Cell = str | tuple[str, str]
 
-#: What pandas does not tell of a worksheet: by row and column from 0, errors and formulas that have no result; then
-#: merged cells by first row and column, last row and column.
-Unread = tuple[dict[tuple[int, int], Cell], list[tuple[int, int, int, int]]]
+#: What calamine does not tell of a worksheet: by row and column from 0, errors and formulas that have no result.
+Unread = Mapping[tuple[int, int], Cell]
 
 _CELL = re.compile(rb"<(?:\w+:)?c\b([^<>]*[^<>/])>(.*?)</(?:\w+:)?c>", re.DOTALL)
 _PLACE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 _VALUE = re.compile(rb"<(?:\w+:)?v\b[^<>]*>([^<]+)<")
 _FORMULA = re.compile(rb"<(?:\w+:)?f\b")
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^<>]*\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NOUNS = {time: "time", timedelta: "duration", bool: "truth value", int: "number", float: "number"}
 
@@ -67,38 +65,39 @@ def main(memory: str, seconds: str, size: str, *wanted: str) -> int:
 
 
 def _lines(raw: bytes, unread: Mapping[str, Unread], wanted: Collection[str]) -> Iterator[Any]:
-    import pandas
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
-    book = pandas.ExcelFile(io.BytesIO(raw), engine="calamine")
-    workbook = book.book
-    assert isinstance(workbook, CalamineWorkbook), "its engine's"
-    visible = {one.name for one in workbook.sheets_metadata if one.visible == SheetVisibleEnum.Visible}
-    names = [str(name) for name in book.sheet_names]
+    book = CalamineWorkbook.from_filelike(io.BytesIO(raw))
+    visible = {one.name for one in book.sheets_metadata if one.visible == SheetVisibleEnum.Visible}
     folded = {name.strip().casefold() for name in wanted}
-    chosen = [name for name in names if name in wanted] or [
-        name for name in names if (name.strip().casefold() in folded if wanted else name in visible)
+    chosen = [name for name in book.sheet_names if name in wanted] or [
+        name
+        for name in book.sheet_names
+        if (name.strip().casefold() in folded if wanted else name in visible)
     ]
-    frames = (
-        pandas.read_excel(book, sheet_name=chosen, header=None, dtype=object, na_filter=False)
-        if chosen
-        else {}
-    )
-    yield {"worksheets": names, "format": "Excel workbook" if unread else "OpenDocument spreadsheet"}
-    for name, frame in frames.items():
+    yield {
+        "worksheets": book.sheet_names,
+        "format": "Excel workbook" if unread else "OpenDocument spreadsheet",
+    }
+    for name in chosen:
         yield name
-        others, merged = unread.get(str(name), ({}, []))
-        for top, left, bottom, right in merged:
-            if top < len(frame) and left < len(frame.columns):
-                first: Any = frame.iat[top, left]
-                frame.iloc[top : bottom + 1, left : right + 1] = ""
-                frame.iat[top, left] = first
-        yield from _rows(frame.itertuples(index=False, name=None), others)
+        sheet = book.get_sheet_by_name(name)
+        rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+            _fill_down(rows, top, bottom, left, right)
+        yield from _rows(rows, unread.get(name, {}))
 
 
-def _rows(
-    rows: Iterator[tuple[Any, ...]], others: Mapping[tuple[int, int], Cell]
-) -> Iterator[tuple[int, list[Cell]]]:
+def _fill_down(rows: list[list[Any]], top: int, bottom: int, left: int, right: int) -> None:
+    """Of merged cells, each row has the first one's value in the first column: it stands beside all of them."""
+    if top >= len(rows) or left >= len(rows[top]):
+        return
+    first = rows[top][left]
+    for row in rows[top : bottom + 1]:
+        row[left : right + 1] = [first, *[""] * (len(row[left : right + 1]) - 1)]
+
+
+def _rows(rows: Iterable[Sequence[Any]], others: Unread) -> Iterator[tuple[int, list[Cell]]]:
     for number, values in enumerate(rows):
         cells = [value if isinstance(value, str) else _cell(value) for value in values]
         if others:
@@ -136,15 +135,12 @@ def _unread(raw: bytes) -> dict[str, Unread] | int:
             if sheet.tag.rpartition("}")[2] == "sheet" and relation in targets:
                 place = targets[relation].lower()
                 part = parts.get(place.lstrip("/") if place.startswith("/") else f"xl/{place}")
-                found[sheet.attrib["name"]] = _unread_of(archive.read(part)) if part else ({}, [])
+                found[sheet.attrib["name"]] = _unread_of(archive.read(part)) if part else {}
         return found
 
 
 def _unread_of(part: bytes) -> Unread:
     cells: dict[tuple[int, int], Cell] = {}
-    merged: list[tuple[int, int, int, int]] = []
-    for left, top, right, bottom in _MERGED.findall(part, part.rfind(b"sheetData>")):
-        merged.append((int(top) - 1, _index(left), int(bottom) - 1, _index(right)))
     for attributes, content in _CELL.findall(part) if b't="e"' in part or _FORMULA.search(part) else ():
         value = _VALUE.search(content)
         if b't="e"' in attributes:
@@ -156,7 +152,7 @@ def _unread_of(part: bytes) -> Unread:
             continue
         letters, number = _PLACE.search(attributes).groups()  # type: ignore[union-attr]  # else it is damaged
         cells[int(number) - 1, _index(letters)] = cell
-    return cells, merged
+    return cells
 
 
 def _index(letters: bytes) -> int:

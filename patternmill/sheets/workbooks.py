@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
-from patternmill.sheets.tables import Sheet, Table, looks_tabular, names_columns, rectangular, table_of
+from patternmill.sheets.tables import Score, Sheet, Table, rectangular, table_of
 from patternmill.sheets.text_encodings import not_read
 from patternmill.sheets.workbook_parser import DAMAGED, ERRORS, UNKNOWN
 from patternmill.text import plain, plural, shown
@@ -29,13 +27,10 @@ _MEMORY = 2 << 30
 _MOST_NAMED = 8
 
 
-def workbook_table(
-    raw: bytes, name: str, choices: SheetChoices, mapping: ColumnMapping, reading: Reading, quoting: bool
-) -> Table:
-    """The worksheet that was chosen, or the only one that can be meant. Raises InputRefused.
-
-    `quoting`: a refusal may quote the file.
-    """
+def workbook_tables(
+    raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading, quoting: bool
+) -> list[Table]:
+    """The worksheet that was chosen, or those that can be meant as well as one another. Raises InputRefused."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as parsed:
         source.write(raw)
         source.seek(0)
@@ -44,14 +39,12 @@ def workbook_table(
         kind, sheets = _sheets(map(json.loads, parsed), name, choices.worksheet, reading)
     layout = SheetLayout(kind, hashlib.sha256(raw).hexdigest())
     tables = [
-        table_of(sheet, name, replace(layout, worksheet=worksheet), choices, mapping)
+        table_of(sheet, name, replace(layout, worksheet=worksheet), choices.header, score)
         for worksheet, sheet in sheets.items()
     ]
-    exact = [table for table in tables if names_columns(table.header, mapping)]
-    meant = exact or [table for table in tables if looks_tabular(table.sheet)] or tables
-    if len(meant) != 1:
-        raise _several(name, meant, quoting)
-    return meant[0]
+    whole = [table for table in tables if table.fit[0]]
+    most = max(table.fit for table in tables)
+    return whole or [table for table in tables if table.fit == most]
 
 
 def _parse(source: int, target: int, worksheet: str | None, reading: Reading) -> None:
@@ -108,7 +101,7 @@ def _sheets(
         raise refusal(
             FileCode.SEVERAL_WORKSHEETS,
             f"{name} has no worksheet {shown(asked)}; it has {every}.",
-            "Name one of them with `--worksheet`.",
+            "Name one of them in the mapping: `worksheet` under [reading].",
         )
     if not any(rows.values()):
         message = f"{name} has no worksheet with anything in it."
@@ -132,13 +125,12 @@ def _sheet(rows: Iterable[tuple[int, list[Any]]], reading: Reading) -> Sheet:
     return Sheet(rectangular(texts, reading), unfit, numbers)
 
 
-def _several(name: str, tables: list[Table], quoting: bool) -> InputRefused:
+def several_worksheets(name: str, tables: Sequence[Table], quoting: bool) -> InputRefused:
     found = "; ".join(_described(table, quoting) for table in tables[:_MOST_NAMED])
-    first = tables[0].layout.worksheet or ""
     return refusal(
         FileCode.SEVERAL_WORKSHEETS,
         f"{name} has {plural(len(tables), 'worksheet')} that could be meant: {found}.",
-        f"Name one, as in `--worksheet {shlex.quote(plain(first))}`.",
+        "Name one in its mapping: `worksheet` under [reading].",
     )
 
 

@@ -11,34 +11,27 @@ def test_valid_file_takes_one_line() -> None:
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
-def test_causes_come_before_the_list() -> None:
-    """Counts and row numbers by cause, the most frequent first; then each problem; the list is capped."""
-    rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\n"
-    assert report_lines(checked(f"{HEADER}\n{rows}"), limit=1) == [
-        "spring.csv: 4 rows, 1 accepted, 3 refused, 1 blank row skipped.",
-        "",
+def test_causes_come_last_with_two_examples_each() -> None:
+    """The most frequent first; of one word each row has the same to say. Each problem before them, where asked for."""
+    rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\nE,,Mug,,,\nF,,Mug,,,\nG,b,Mug,12oz,,\n"
+    offered = "offered: Cushion, Mug, Tote bag"
+    nope = f"category: unknown category `Nope`; {offered}; choose one of them [unknown_category]"
+    causes = [
         "Causes:",
+        "  empty_prompt in `prompt`: 3 rows (4, 7-8)",
+        "    row 4 (C), prompt: the prompt is empty; describe the pattern [empty_prompt]",
+        "    row 7 (E), prompt: the prompt is empty; describe the pattern [empty_prompt]",
         "  unknown_category `Nope` in `category`: 2 rows (2-3)",
-        "  empty_prompt in `prompt`: 1 row (4)",
-        "",
-        "Problems:",
-        "  row 2 (A), category: unknown category `Nope`; offered: Cushion, Mug, Tote bag; choose one of them"
-        " [unknown_category]",
-        "  and 2 more problems; `patternmill check --all` lists them",
+        f"    row 2 (A), {nope}",
+        "  unknown_value `12oz` in `option:size`: 1 row (9)",
+        "    row 9 (G), option:size: unknown value `12oz` for option `size`; offered: 11oz, 15oz; choose one of them"
+        " [unknown_value]",
     ]
-
-
-def test_causes_are_counted_by_what_is_wrong() -> None:
-    """Each wrong word is a cause of its own, with what was probably meant."""
-    rows = "A,b,Cusion,,linen,\nB,b,Cusion,,linen,\nC,b,Mugg,,,\nD,b,Mug,12oz,,\n"
-    report = report_lines(checked(f"{HEADER}\n{rows}"))
-    assert report[2:7] == [
-        "Causes:",
-        "  unknown_category `Cusion` in `category`: 2 rows (2-3), did you mean `Cushion`?",
-        "  unknown_category `Mugg` in `category`: 1 row (4), did you mean `Mug`?",
-        "  unknown_value `12oz` in `option:size`: 1 row (5), did you mean `15oz`?",
-        "",
-    ]
+    first = "spring.csv: 7 rows, 1 accepted, 6 refused, 1 blank row skipped."
+    assert report_lines(checked(f"{HEADER}\n{rows}")) == [first, "", *causes]
+    report = report_lines(checked(f"{HEADER}\n{rows}"), everything=True)
+    assert report[2:5] == ["Problems:", f"  row 2 (A), {nope}", f"  row 3 (B), {nope}"]
+    assert report[-len(causes) :] == causes
 
 
 def test_notes_are_reported() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
 
 RAW = b"Art. no.,Prompt text,Product type,Colour\nA1,roses,Cushion,red\n"
@@ -25,11 +22,3 @@ def test_columns_are_found_under_the_names_that_a_file_has() -> None:
 def test_a_file_in_the_names_of_the_contract_needs_no_mapping() -> None:
     file = parse_catalog(b"sku,prompt,category\nA1,roses,Cushion\n", name="spring.csv", mapping=MAPPING)
     assert (file.columns.sku, file.columns.prompt, file.columns.category) == (0, 1, 2)
-
-
-def test_new_column_in_the_place_of_a_confirmed_one_is_refused() -> None:
-    """Else every prompt would be another one, and bought, with nobody asked."""
-    confirmed = ColumnMapping({"artikel": "sku", "prompt text": "prompt", "art": "category"}, is_strict=True)
-    confirmed.refuse_changes(["Artikel", "Prompt text", "Art", "Remark"], "b.csv")
-    with pytest.raises(InputRefused, match="`prompt text`, which was `prompt`, has a new column `prompt`"):
-        confirmed.refuse_changes(["Artikel", "Prompt text", "Art", "prompt"], "b.csv")

@@ -40,10 +40,9 @@ def test_options_are_not_judged_without_a_category_that_is_near() -> None:
     assert codes(found) == {2: ["unknown_category"]}
 
 
-def test_missing_option_says_what_becomes_of_the_column_that_looks_like_it() -> None:
-    """One that has its name; none at all; the one that is there."""
+def test_missing_option_says_where_it_is_filled_in() -> None:
+    """In no column yet, and in the one that is there."""
     remedies = {
-        "Fabric": "rename the column `Fabric` to `option:fabric`, and fill in its cell",
         "shelf": "fill in `option:fabric`, a column that the file does not have yet",
         "option:fabric": "fill in `option:fabric`",
     }

@@ -1,16 +1,16 @@
-"""The verb `check`: its report as JSON, its questions, and the corrected copy that they end in."""
+"""The verb `check`: its questions, the mapping that they end in, and its report as JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 
 from cli import main
-from patternmill.runs.spec import catalog_name
 
 ROWS = """sku,prompt,category,option:size,option:fabric,option:finish
 A-1,blue herons,Cusion,50x50,Linnen,
@@ -18,6 +18,7 @@ A-2,blue herons,Cusion,50x50,linen,
 A-3,,Mug,11oz,,glossy
 A-4,green ferns,Mug,12oz,,matte
 """
+MAPPING = Path("spring.mapping.toml")
 
 
 @pytest.fixture
@@ -29,13 +30,22 @@ def file(home: Path) -> Path:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is typed, one a question; Enter where there is nothing more."""
+    """What is typed, one a question; Enter where there is nothing more, and Ctrl-C for `^C`."""
     left: list[str] = []
+
+    def typed(prompt: str) -> str:
+        answer = left.pop(0) if left else ""
+        if answer == "^C":
+            raise KeyboardInterrupt
+        return answer
+
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(
-        "click.prompt", lambda text, default, **kind: (left.pop(0) if left else "") or default
-    )
+    monkeypatch.setattr("click.termui.visible_prompt_func", typed)
     return left
+
+
+def mapping() -> dict[str, Any]:
+    return tomllib.loads(MAPPING.read_text(encoding="utf-8"))
 
 
 def test_report_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,79 +57,84 @@ def test_report_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (first["row"], first["column"], first["cell"], first["sku"]) == (2, "category", "Cusion", "A-1")
     assert (first["code"], first["suggestion"]) == ("unknown_category", "Cushion")
     assert "Cushion" in first["offered"]
-    assert report["problems"][-1]["value"] == "12oz"
+    assert report["problems"][-1]["value"] == "12oz" and not MAPPING.exists()
 
 
-def test_unknown_answer_is_followed_by_the_choices(
+def test_answers_are_asked_once_and_kept(
     file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So that the number that is asked for then is one of something."""
-    answers += ["Pillow", "1"]
-    main.run(["check", str(file), "--fix"])
+    """What is certain in one question; a number is asked about, and never taken. The sheet stays as it is."""
+    answers += ["y", "10oz", "11oz"]
+    assert main.run(["check", str(file)]) == 3
     shown = capsys.readouterr().out
-    assert "`Pillow` is not among them." in shown
-    assert "1) Cushion   2) Mug" in shown
-    assert "A-1,blue herons,Cushion" in Path("spring.corrected.csv").read_text(encoding="utf-8-sig")
-
-
-def test_copy_has_the_answers(file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """One question a word; what was left is named with the copy's rows, and the source is as it was."""
-    answers += ["", "11oz", ""]
-    assert main.run(["check", str(file), "--fix"]) == 3
-    shown = capsys.readouterr().out
-    assert "4 cells in 3 rows corrected in a copy, spring.corrected.csv" in shown
-    assert "spring.corrected.csv: 4 rows, 3 accepted, 1 refused." in shown
-    assert "row 4 (A-3), prompt: the prompt is empty" in shown
-    lines = Path("spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
-    assert lines[1:3] == ["A-1,blue herons,Cushion,50x50,linen,", "A-2,blue herons,Cushion,50x50,linen,"]
-    assert lines[4] == "A-4,green ferns,Mug,11oz,,matte"
+    assert "It seems that:\n  Cusion -> Cushion\n  Linnen -> linen\n" in shown
+    assert "What does `12oz` in `option:size` mean (1 row: 5)?\n  1) 11oz   2) 15oz\n" in shown
+    assert "`10oz` is not among them." in shown
+    assert shown.endswith("row 4 (A-3), prompt: the prompt is empty; describe the pattern [empty_prompt]\n")
+    assert mapping() == {"values": {"Cusion": "Cushion", "Linnen": "linen", "12oz": "11oz"}}
     assert file.read_text(encoding="utf-8") == ROWS
+    answers += ["^C"]
+    assert main.run(["check", str(file)]) == 3
+    assert answers == ["^C"]
 
 
-def test_certain_corrections_need_no_answer(file: Path) -> None:
-    """Of a number nothing is certain."""
-    assert main.run(["check", str(file), "--fix", "--yes"]) == 3
-    text = Path("spring.corrected.csv").read_text(encoding="utf-8-sig")
-    assert "A-1,blue herons,Cushion,50x50,linen" in text
-    assert "Mug,12oz" in text
+def test_what_is_not_certain_is_left_open(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --yes, and without a terminal: the one command that asks is named."""
+    assert main.run(["check", str(file)]) == 3
+    asks = "`patternmill check spring.csv` asks on a terminal about 3 names of columns or words"
+    assert capsys.readouterr().out.endswith(f"{asks}; with --yes it takes the 2 that are certain.\n")
+    assert not MAPPING.exists()
+    assert main.run(["check", str(file), "--yes"]) == 3
+    assert "What does `12oz` in `option:size` mean" in capsys.readouterr().out
+    assert mapping() == {"values": {"Cusion": "Cushion", "Linnen": "linen"}}
 
 
-def test_copy_that_is_right_can_be_imported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next command is named; the copy belongs to the catalog of its source."""
-    file.write_text(
-        ROWS.replace("Linnen", "linen").replace("A-3,,", "A-3,x,").replace("12oz", "11oz"), encoding="utf-8"
-    )
-    assert main.run(["check", str(file), "--fix", "--yes"]) == 0
-    assert capsys.readouterr().out.endswith("Next: patternmill import spring.corrected.csv\n")
-    assert catalog_name(Path("spring.corrected.csv")) == "spring"
+@pytest.mark.parametrize("verb", ["check", "import"])
+def test_columns_that_nobody_confirmed_are_refused(
+    home: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a terminal, with the one command that asks."""
+    Path("spring.csv").write_text("Nr;Motiv;Produkt\nA;blaue Reiher;Kissen\n", encoding="utf-8")
+    assert main.run([verb, "spring.csv"]) == 2
+    assert "`patternmill check spring.csv` asks on a terminal" in capsys.readouterr().err
 
 
-def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
-    """And the columns after it: a German Excel's file is right after one command."""
-    rows = "Herbst;;;;\nsku;Prompt text;Product type;Size;Finish\nA1;Reiher am Fluß;Mugg;11oz;matte\n"
-    Path("herbst.csv").write_bytes(rows.encode("cp1252"))
-    answers += ["cp1252", "y", "y"]
-    assert main.run(["check", "herbst.csv", "--fix"]) == 0
-    assert main.run(["check", "herbst.corrected.csv"]) == 0
+def test_one_command_from_anybodys_sheet(home: Path, answers: list[str]) -> None:
+    """The encoding first, then the columns, then the words; `n` to what seems certain asks each on its own."""
+    rows = "Herbst;;;;\nArt.-Nr.;Motiv;Produktart;Größe;Oberfläche\nA1;Reiher am Fluß;Becher;11 oz;glänzend\n"
+    Path("spring.csv").write_bytes(rows.encode("cp1252"))
+    answers += ["y", "n", "Produktart", "Art.-Nr.", "option:size", "option:finish", "Motiv"]
+    assert main.run(["check", "spring.csv"]) == 0
+    assert mapping()["reading"] == {"encoding": "cp1252"}
+    assert mapping()["columns"]["Motiv"] == "prompt"
+    assert mapping()["values"] == {"Becher": "Mug", "11 oz": "11oz", "glänzend": "glossy"}
+
+
+def test_worksheet_is_asked_for(home: Path, answers: list[str]) -> None:
+    from tests.unit.sheets.sheet_files import TABLE, workbook
+
+    header = [*TABLE[0][:3], "option:size", "option:finish"]
+    sheet = [header, ["A", "x", "Mug", "11oz", "matte"]]
+    Path("spring.xlsx").write_bytes(workbook({"Artikel": sheet, "Archiv": sheet}))
+    answers += ["2"]
+    assert main.run(["check", "spring.xlsx"]) == 0
+    assert mapping() == {"reading": {"worksheet": "Archiv"}}
+
+
+def test_mapping_of_a_named_catalog_is_kept_in_the_home(file: Path, home: Path) -> None:
+    """There every file of the catalog finds it, under whatever name and in whatever folder; or where --mapping says."""
+    assert main.run(["check", str(file), "--catalog", "all", "--yes"]) == 3
+    assert (home / "all.mapping.toml").exists() and not MAPPING.exists()
+    assert main.run(["check", str(file), "--mapping", "agreed.toml", "--yes"]) == 2
+    Path("agreed.toml").touch()
+    assert main.run(["check", str(file), "--mapping", "agreed.toml", "--yes"]) == 3
+    assert "Cusion" in Path("agreed.toml").read_text(encoding="utf-8")
 
 
 def test_interrupted_questions_keep_what_was_answered(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before the first answer there is nothing to keep: no copy, and the exit code of an interruption."""
-    left: list[str] = ["y"]
-
-    def prompt(text: str, default: str, **kind: object) -> str:
-        if not left:
-            raise click.Abort
-        return left.pop(0)
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("click.prompt", prompt)
-    assert main.run(["check", str(file), "--fix"]) == 3
+    answers += ["y", "^C"]
+    assert main.run(["check", str(file)]) == 3
     assert "Stopped: what was answered is kept." in capsys.readouterr().out
-    assert "A-1,blue herons,Cushion,50x50,Linnen" in Path("spring.corrected.csv").read_text(
-        encoding="utf-8-sig"
-    )
-    assert main.run(["check", str(file), "--fix"]) == 130
-    assert len(list(Path().glob("spring.*"))) == 2
+    assert set(mapping()["values"]) == {"Cusion", "Linnen"}

@@ -12,7 +12,6 @@ from cli import main
 from tests.unit.cli.test_main import HEAVY
 
 VERBS = [
-    ["map"],
     ["results"],
     ["status"],
     ["explain"],

@@ -106,6 +106,6 @@ def test_refused_rows_show_their_prompt_as_written() -> None:
     """They were never understood, so that the ledger has no prompt of them; the file has. Also in a mapped column."""
     one = refused("A", prompt="", cells=("A", "three foxes", "Cusion", "x"))
     assert block(html_of([one]), "row-data")[0]["prompt"] == "three foxes"
-    run = replace(RUN, options={"mapping": {"motif": "prompt"}})
+    run = replace(RUN, options={"mapping": {"columns": {"motif": "prompt"}}})
     html = b"".join(page(run, ("sku", "Motif", "category", "note"), [one], {})).decode()
     assert block(html, "row-data")[0]["prompt"] == "three foxes"

@@ -145,8 +145,8 @@ def test_duplicate_columns_are_both_named() -> None:
 
 
 def test_unreadable_byte_is_located() -> None:
-    """The offset, the line and what to try."""
-    with pytest.raises(InputRefused, match=r"0xE9 at offset 25, in line 2 .*--encoding cp1252"):
+    """The offset and the line."""
+    with pytest.raises(InputRefused, match="0xE9 at offset 25, in line 2 "):
         catalog("sku,prompt,category\nA,caf\u00e9,Mug\n".encode("cp1252"))
 
 
