@@ -47,8 +47,7 @@ async def catalog_refresh(
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
         edition: Buy everything again, on purpose, under this edition's name.
-        mapping: What its columns and words mean, as `patternmill check` wrote it. Default: NAME.mapping.toml
-            beside the file, or in the home under the catalog's name.
+        mapping: What its columns and words mean. Default: NAME.mapping.toml beside the file, or in the home.
         out: Where the results go: a folder or an address. Default: results/CATALOG/RUN.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

@@ -191,7 +191,7 @@ class _ColumnProposals:
         each = bool(hits) and all(len(names) == 1 for names in hits)
         every = {name for names in hits for name in names}
         taken = {name.removeprefix(OPTION_PREFIX) for name in self.known.values()}
-        if not named and (not each or len(set(hits)) + len(cells) < 3 or every <= taken):
+        if not named and (not each or every <= taken):
             return
         name = min(named or every)
         belongs = all(any(one.name == name for one in category.options or ()) for category, _ in cells)
@@ -277,7 +277,8 @@ def meant_by(word: str, offered: Sequence[str]) -> tuple[str | None, bool]:
     alike = [name for name in offered if _is_alike(word, name)]
     if len(set(map(offer_key, alike))) == 1:
         return alike[0], not meanings(word)
-    return Nearest().find(word, tuple(offered)), False
+    numbered = [name for name in offered if numbers_in(name) and numbers_in(name) == numbers_in(word)]
+    return (numbered[0] if len(numbered) == 1 else Nearest().find(word, tuple(offered))), False
 
 
 def _is_alike(one: str, other: str) -> bool:

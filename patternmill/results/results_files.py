@@ -106,8 +106,8 @@ def write_results(
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
-        RESULTS: table(run.run_id, header, carried, rows),
-        FAILURES_FILE: table(run.run_id, header, carried, failures),
+        RESULTS: table(run, header, carried, rows),
+        FAILURES_FILE: table(run, header, carried, failures),
         EXACT: row_files.lines(run.run_id, header, carried, rows),
         GALLERY: gallery.page(run, header, rows, pictures or {}),
     }

@@ -19,6 +19,7 @@ from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.row_corrections import Correction
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse, sku_key
+from patternmill.catalog.sheet_choices import READING
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
@@ -180,21 +181,23 @@ _BATCH = 1000
 
 
 def table(
-    run_id: str, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
 ) -> Iterator[bytes]:
-    """The bytes of a results table, a batch of rows at a time."""
+    """The bytes of a results table, a batch of rows at a time; in the delimiter of the input."""
     columns = [*(header[index] for index in carried), *RESULT_COLUMNS]
-    return csv_table(columns, ([*_cells(row, len(header), carried), run_id] for row in rows))
+    lines = ([*_cells(row, len(header), carried), run.run_id] for row in rows)
+    return csv_table(columns, lines, run.options.get(READING, {}).get("delimiter") or ",")
 
 
-def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[bytes]:
+def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: str = ",") -> Iterator[bytes]:
     """A table for spreadsheets: UTF-8 with a byte order mark, RFC 4180 quoting, CRLF, formula cells defused."""
     yield BYTE_ORDER_MARK
     left = chain([header], lines)
     while batch := list(islice(left, _BATCH)):
         text = io.StringIO(newline="")
         # CRLF, not LF: a writer that ends lines with LF leaves a lone CR within a cell unquoted.
-        csv.writer(text, lineterminator="\r\n").writerows(map(defuse, line) for line in batch)
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+        writer.writerows(map(defuse, line) for line in batch)
         # A NUL makes a file unreadable.
         yield text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
 

@@ -66,6 +66,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options["notes"] = list(checked.notes)
     if checked.file.layout is not None:
         options[READING] = checked.file.layout.on_record()
+    elif spec.selection is not None and READING in spec.selection.record.options:
+        options[READING] = spec.selection.record.options[READING]
     if mapping := checked.file.mapping.on_record():
         options[MAPPING] = mapping
     return options

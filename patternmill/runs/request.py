@@ -61,8 +61,7 @@ class SheetRequest(RunRequest):
     )
     mapping: Path | None = Field(
         None,
-        description="What its columns and words mean, as `patternmill check` wrote it. Default: NAME.mapping.toml "
-        "beside the file, or in the home under the catalog's name.",
+        description="What its columns and words mean. Default: NAME.mapping.toml beside the file, or in the home.",
     )
 
 

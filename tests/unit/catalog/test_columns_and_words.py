@@ -133,6 +133,7 @@ def test_two_columns_that_fit_alike_are_asked_for() -> None:
         ("50 x 50 cm", ("40x40", "50x50"), "50x50", False),
         ("12oz", ("11oz", "15oz"), None, False),
         ("60x40", ("40x60",), None, False),
+        ("DIN A3", ("A3", "A2"), "A3", False),
         # Too little in common.
         ("organic cotton", ("cotton",), "cotton", False),
         ("Pillowcase", ("Mug",), None, False),
