@@ -28,7 +28,7 @@ CELL = st.one_of(TEXT, NASTY, st.sampled_from(["NA", "null", "007", "1e5", "TRUE
 def test_every_cell_is_read_back_unchanged(cells: list[tuple[str, str, str, str]]) -> None:
     """The catalog's own reader finds in results.csv what was in the input, row by row."""
     rows = [replace(row("A"), cells=line) for line in cells]
-    raw = b"".join(table("run-7", HEADER, ALL_COLUMNS, rows))
+    raw = b"".join(table(replace(RUN, run_id="run-7"), HEADER, ALL_COLUMNS, rows))
     again = parse_catalog(raw, name="results.csv")
     assert again.header == (*HEADER, *RESULT_COLUMNS)
     assert [record.cells[: len(HEADER)] for record in again.records] == cells
@@ -39,7 +39,7 @@ def test_result_columns_of_an_earlier_result_are_replaced() -> None:
     """Only carried columns are kept, then the new result columns."""
     header = ("sku", "status", "prompt", "category", "error_code")
     rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
-    raw = b"".join(table("run-7", header, (0, 2, 3), rows)).decode("utf-8-sig")
+    raw = b"".join(table(replace(RUN, run_id="run-7"), header, (0, 2, 3), rows)).decode("utf-8-sig")
     assert raw == (
         "sku,prompt,category,status,product_id,pattern_id,error_code,error,run\r\n"
         "A,herons,Cushion,succeeded,prd-A,pat-A,,,run-7\r\n"
@@ -107,3 +107,11 @@ def test_tables_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str | Non
         raw = (tmp_path / name).read_bytes()
         assert raw.startswith(codecs.BOM_UTF8) and raw.count(codecs.BOM_UTF8) == 1
         assert parse_catalog(raw, name=name).header[0] == "sku"
+
+
+def test_results_come_in_the_delimiter_of_the_input() -> None:
+    """So that the program that wrote the sheet opens them; of a workbook or JSON lines with commas."""
+    for delimiter in (";", "\t", None):
+        run = replace(RUN, options={"reading": {"format": "x", "delimiter": delimiter}})
+        raw = b"".join(table(run, HEADER, ALL_COLUMNS, [row("A")])).decode("utf-8-sig")
+        assert raw.splitlines()[0] == (delimiter or ",").join([*HEADER, *RESULT_COLUMNS])
