@@ -52,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(requests: int) -> Rates:
     """Requests in a second of this process's CPU, by what they do; the studio is the first one on `sys.path`."""
     from studio.app import build_app
-    from studio.inspector import FILE, Inspector
     from studio.pace import Pace
     from studio.pictures import Pictures
     from studio.service import Service
@@ -61,7 +60,7 @@ def measure(requests: int) -> Rates:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "studio.db")
         service, pictures = Service(store, pace=Pace.INSTANT), Pictures(Path(folder) / "pictures")
-        app = build_app(service, pictures, frozenset({KEY}), Inspector(Path(folder) / FILE))
+        app = build_app(service, pictures, frozenset({KEY}))
         rates = asyncio.run(_measure(app, requests))
         store.close()
     return rates

@@ -1,4 +1,4 @@
-"""`python -m studio`: the embedded studio alone; `... keys`: its API keys; `... control`: one that runs."""
+"""`python -m studio`: the embedded studio alone; `... keys`: its API keys."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ if __name__ == "__main__":
         from studio.key_commands import main as keys_main
 
         sys.exit(keys_main(sys.argv[2:]))
-    if sys.argv[1:2] == ["control"]:
-        from studio.instruments.control_commands import main as control_main
-
-        sys.exit(control_main(sys.argv[2:]))
     from studio.server import main
 
     sys.exit(main())

@@ -67,11 +67,6 @@ class Money(TypedDict):
     currency: str
 
 
-class Millimetres(TypedDict):
-    width: int
-    height: int
-
-
 class Listing(TypedDict):
     #: For the next page; null on the last.
     nextCursor: str | None
@@ -144,7 +139,7 @@ class CategoryList(TypedDict):
 
 
 class OptionAnswer(TypedDict):
-    """Surcharges are minor units by value; print sizes are there for the option that decides the size."""
+    """Surcharges are minor units by value."""
 
     name: str
     label: str
@@ -152,16 +147,10 @@ class OptionAnswer(TypedDict):
     values: list[str]
     default: NotRequired[str]
     surcharges: dict[str, int]
-    printSizes: NotRequired[dict[str, Millimetres]]
 
 
 class CategoryAnswer(CategorySummary):
     options: list[OptionAnswer]
-
-
-class PrintFiles(TypedDict):
-    pdf: Url
-    png: Url
 
 
 class ProductAnswer(TypedDict):
@@ -170,10 +159,8 @@ class ProductAnswer(TypedDict):
     categoryId: str
     selections: dict[str, str]
     price: Money
-    printSize: Millimetres
     imageUrl: Url
     patternImageUrl: Url
-    printFiles: PrintFiles
     createdAt: Instant
 
 

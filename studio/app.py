@@ -16,7 +16,6 @@ from starlette.routing import request_response
 
 from studio import wire
 from studio.errors import Refusal, unknown
-from studio.inspector import Inspector, Recorder, note_caller
 from studio.instruments.intervention import Commands, Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
@@ -36,7 +35,6 @@ def build_app(
     service: Service,
     pictures: Pictures,
     keys: frozenset[str],
-    inspector: Inspector | None = None,
     rig: Rig | None = None,
 ) -> FastAPI:
     """The application. `keys` are bearer keys that may ask, next to those that are stored."""
@@ -51,7 +49,6 @@ def build_app(
     for operation in OPERATIONS:
         _add_operation(app, service, known, operation)
     _add_pictures(app, service, pictures)
-    _add_print_files(app, service, pictures)
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
     if rig is not None:
@@ -59,10 +56,8 @@ def build_app(
             app.add_middleware(Intervention, rig=rig, store=service.store, keys=known)
         if rig.control is not None:
             _add_control(app, rig.control)
-    app.router.routes.extend(page_routes(service, known, inspector))
+    app.router.routes.extend(page_routes(service, known))
     _add_everything_else(app, known)
-    if inspector is not None:
-        app.add_middleware(Recorder, inspector=inspector)
     return app
 
 
@@ -71,9 +66,7 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
     takes_long = inspect.iscoroutinefunction(perform)
 
     async def answer(request: Request) -> Response:
-        holder = keys.holder(request.headers.get("authorization", ""))
-        account = holder.account
-        note_caller(request.scope, account, holder.key_name)
+        account = keys.account(request.headers.get("authorization", ""))
         service.limits.admit_request(operation.name, account, service.now())
         body = wire.read_body(operation.body, await _read(request, operation.body_limit))
         found: Any = perform(body, Caller(account, origin(request)))
@@ -103,21 +96,6 @@ def _add_pictures(app: FastAPI, service: Service, pictures: Pictures) -> None:
 
     _add(app, "/pictures/{picture_id}.png", picture, "GET")
     _add(app, "/references/{picture_id}.png", reference, "GET")
-
-
-def _add_print_files(app: FastAPI, service: Service, pictures: Pictures) -> None:
-    async def file(request: Request) -> Response:
-        file_id, kind = str(request.path_params["file_id"]), request.path_params["kind"]
-        found = service.print_file(file_id)
-        if found is None or (kind != "pdf" and kind != "png"):
-            raise unknown("file", f"{file_id}.{kind}")
-        try:
-            path = await pictures.print_file(found.order, *found.size, kind)
-        except PictureFault as fault:
-            raise Refusal(500, "file_failed", str(fault)) from fault
-        return FileResponse(path, headers=FOR_EVER)
-
-    _add(app, "/files/{file_id}.{kind}", file, "GET")
 
 
 def _add_control(app: FastAPI, control: Commands) -> None:

@@ -1,4 +1,4 @@
-"""What the studio sells: its categories, options, prices and print sizes as data, and the answers about them.
+"""What the studio sells: its categories, options and prices as data, and the answers about them.
 
 Light on purpose: a caller may import this module alone to learn the range without starting the service.
 """
@@ -15,8 +15,6 @@ ID_PARTS = MappingProxyType({"staging": "stg", "production": "live"})
 
 #: Of all prices, which are whole numbers of its minor unit.
 CURRENCY = "EUR"
-#: Width and height in millimetres.
-PrintSize = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,8 @@ class Option:
     default: str | None = None
     #: What a value adds to the category's price; one that is not listed adds nothing.
     surcharges: Mapping[str, int] = field(default_factory=dict)
-    #: What is printed, by value; only the option that decides it has them.
-    print_sizes: Mapping[str, PrintSize] = field(default_factory=dict)
 
     def body(self) -> dict[str, object]:
-        sizes = {value: millimetres(size) for value, size in self.print_sizes.items()}
         return {
             "name": self.name,
             "label": self.label,
@@ -41,7 +36,6 @@ class Option:
             "values": list(self.values),
             **({} if self.default is None else {"default": self.default}),
             "surcharges": {value: self.surcharges.get(value, 0) for value in self.values},
-            **({"printSizes": sizes} if sizes else {}),
         }
 
 
@@ -70,10 +64,6 @@ class Category:
         chosen = ((option, selections[option.name]) for option in self.options)
         return self.price_from + sum(option.surcharges.get(value, 0) for option, value in chosen)
 
-    def print_size(self, selections: Mapping[str, str]) -> PrintSize:
-        """What is printed of a product with these complete selections."""
-        return next(one.print_sizes[selections[one.name]] for one in self.options if one.print_sizes)
-
 
 @dataclass(frozen=True)
 class SelectionFault:
@@ -95,7 +85,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Size (cm)",
                 ("40x40", "50x50", "60x40"),
                 surcharges={"50x50": 500, "60x40": 500},
-                print_sizes={"40x40": (400, 400), "50x50": (500, 500), "60x40": (600, 400)},
             ),
             Option(
                 "fabric",
@@ -123,7 +112,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Size",
                 ("11oz", "15oz"),
                 surcharges={"15oz": 200},
-                print_sizes={"11oz": (228, 88), "15oz": (242, 105)},
             ),
             Option("finish", "Finish", ("glossy", "matte"), surcharges={"matte": 150}),
             Option("colour", "Handle and inside", ("white", "black", "navy", "red", "sage"), "white"),
@@ -140,7 +128,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Size",
                 ("small", "large"),
                 surcharges={"large": 400},
-                print_sizes={"small": (300, 350), "large": (380, 420)},
             ),
             Option("fabric", "Fabric", ("canvas", "organic cotton"), surcharges={"organic cotton": 300}),
             Option("handles", "Handles", ("natural", "black", "navy", "tan"), "natural"),
@@ -157,8 +144,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Width of the roll (cm)",
                 ("52", "68"),
                 surcharges={"68": 1400},
-                # One metre of the roll.
-                print_sizes={"52": (520, 1000), "68": (680, 1000)},
             ),
             Option(
                 "finish",
@@ -180,7 +165,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Size (cm)",
                 ("70x70", "90x90"),
                 surcharges={"90x90": 1500},
-                print_sizes={"70x70": (700, 700), "90x90": (900, 900)},
             ),
             Option("fabric", "Fabric", ("silk", "modal", "wool"), surcharges={"silk": 2000, "wool": 1200}),
             Option("hem", "Hem", ("rolled", "plain"), "rolled", surcharges={"rolled": 300}),
@@ -197,7 +181,6 @@ CATEGORIES: tuple[Category, ...] = (
                 "Size",
                 ("A3", "A2", "50x70"),
                 surcharges={"A2": 800, "50x70": 1200},
-                print_sizes={"A3": (297, 420), "A2": (420, 594), "50x70": (500, 700)},
             ),
             Option("paper", "Paper", ("matte", "satin"), surcharges={"satin": 200}),
             Option(
@@ -266,10 +249,6 @@ def _summary(category: Category, environment: str) -> dict[str, object]:
 def money(amount: int) -> dict[str, object]:
     """An amount of minor units as answers show it."""
     return {"amount": amount, "currency": CURRENCY}
-
-
-def millimetres(size: PrintSize) -> dict[str, int]:
-    return {"width": size[0], "height": size[1]}
 
 
 def _offered(names: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from studio.design import Design
 
@@ -21,10 +21,8 @@ WIDTHS = (128, 256, 512)
 DRAWING = 3
 #: Each takes a core, and some hundred megabytes.
 MOST_DRAWERS = 8
-#: A drawing that takes longer is given up, its process ended, in seconds; print files are large.
+#: A drawing that takes longer is given up, its process ended, in seconds.
 DRAWING_LIMIT = 120.0
-PRINT_LIMIT = 600.0
-PrintFormat = Literal["pdf", "png"]
 
 
 class PictureFault(Exception):
@@ -125,7 +123,7 @@ def _is_there(path: Path) -> bool:
 
 
 class Pictures:
-    """The pictures in one directory, and the processes that draw them: some for the screen, one for print files.
+    """The pictures in one directory, and the processes that draw them.
 
     `references` is where uploaded pictures are kept, by their digests; unless it is named, next to the directory.
     """
@@ -135,26 +133,14 @@ class Pictures:
         self._references = references or directory.with_name("references")
         self._directory.mkdir(parents=True, exist_ok=True)
         self._drawers = _Drawers(min(os.cpu_count() or 1, MOST_DRAWERS), DRAWING_LIMIT)
-        self._printer = _Drawer(PRINT_LIMIT)
 
     async def path(self, order: PictureOrder, width: int) -> Path:
         """The PNG of this picture, drawn if need be. Raises PictureFault."""
         path = self._directory / f"{name(order)}-{width}.png"
         if not path.exists():
-            asked = {"task": "picture", **self._body(order), "width": width, "path": str(path)}
+            asked = {**self._body(order), "width": width, "path": str(path)}
             tile = self._directory / f"{name(PictureOrder(order.design))}-{WIDTHS[-1]}.png"
             await self._drawers.draw({**asked, "tile": str(tile)}, path)
-        return path
-
-    async def print_file(
-        self, order: PictureOrder, width_mm: float, height_mm: float, format: PrintFormat
-    ) -> Path:
-        """The print-ready file of the order's pattern at this size, drawn if need be. Raises PictureFault."""
-        pattern = PictureOrder(order.design)
-        path = self._directory / f"{name(pattern)}-{width_mm:g}x{height_mm:g}.{format}"
-        if not path.exists():
-            asked = {"task": "print", **self._body(pattern), "width_mm": width_mm, "height_mm": height_mm}
-            await self._printer.draw({**asked, "path": str(path)}, path)
         return path
 
     def _body(self, order: PictureOrder) -> dict[str, Any]:
@@ -163,7 +149,6 @@ class Pictures:
 
     async def close(self) -> None:
         await self._drawers.close()
-        await self._printer.close()
 
 
 def name(order: PictureOrder) -> str:

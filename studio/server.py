@@ -24,8 +24,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
-from studio.inspector import FILE as INSPECTOR
-from studio.inspector import Inspector
 from studio.instruments.control_file import write_control_file
 from studio.instruments.instrument_options import add_options, take_start
 from studio.instruments.instrument_set import Instruments, Start
@@ -154,11 +152,10 @@ async def serve(options: Options, ready: Callable[[Running], None]) -> list[str]
         with (
             closing(_listen(options)) as listener,
             closing(Store(options.home / DATABASE)) as store,
-            closing(Inspector(options.home / INSPECTOR)) as inspector,
         ):
             rig, service = _rig(options, store, listener)
             pictures = Pictures(picture_directory(options.home))
-            app = build_app(service, pictures, keys, inspector, rig)
+            app = build_app(service, pictures, keys, rig)
             await _run(app, options, rig, listener, ready)
             return rig.instruments.faults.unfired()
 

@@ -1,4 +1,4 @@
-"""The studio without HTTP: its operations by resource, and what its pictures and files show."""
+"""The studio without HTTP: its operations by resource, and what its pictures show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 from studio.instruments.fates import FateOf, usual_fate
 from studio.limits import Limit, Limits
-from studio.offer import PrintSize
 from studio.operations.checkouts import Checkouts
 from studio.operations.context import Clock, Context
 from studio.operations.feedback import FeedbackOperations
@@ -34,14 +33,6 @@ class Picture:
 
     order: PictureOrder
     width: int
-
-
-@dataclass(frozen=True)
-class PrintFile:
-    """What is at the address of a print-ready file, and its size in millimetres."""
-
-    order: PictureOrder
-    size: PrintSize
 
 
 def _limits(limits: Sequence[Limit], store: Store, now: datetime) -> Limits:
@@ -79,21 +70,10 @@ class Service:
 
     def picture(self, picture_id: str) -> Picture | None:
         """The picture at this address, once its job has succeeded."""
-        job = self._succeeded(self.store.jobs.of_picture(picture_id))
-        if job is None:
+        job = self.store.jobs.of_picture(picture_id)
+        if job is None or not job.has_succeeded(self._clock()):
             return None
         return Picture(_order(job), int(str(job.subject.get("size", DEFAULT_SIZE))))
-
-    def print_file(self, file_id: str) -> PrintFile | None:
-        """The print-ready file at this address, once its job has succeeded."""
-        job = self._succeeded(self.store.jobs.of_file(file_id))
-        if job is None:
-            return None
-        article = article_of(job)
-        return PrintFile(_order(job), article.category.print_size(article.selections))
-
-    def _succeeded(self, job: Job | None) -> Job | None:
-        return job if job is not None and job.has_succeeded(self._clock()) else None
 
 
 def _order(job: Job) -> PictureOrder:

@@ -153,24 +153,8 @@ class Studio:
         return self._control.ask(command, body)
 
     def reset(self) -> None:
-        """Remove all objects; keys stay, and clock, faults, shapes and limits are as at the start."""
+        """Remove all objects; keys stay, and clock, faults and limits are as at the start."""
         self.control("reset")
-
-    def snapshot(self, name: str) -> None:
-        """Keep the whole state under a name."""
-        self.control("snapshot", name=name)
-
-    def restore(self, name: str) -> None:
-        """Go back to a state that was kept."""
-        self.control("restore", name=name)
-
-    def use_shapes(self, **shapes: str) -> None:
-        """`categories="paged"`, `repeat="first"`, `errors="html"`: those that are named change."""
-        self.control("shapes/set", **shapes)
-
-    def use_limits(self, like: str, *limits: str) -> None:
-        """Those of a profile, and others as for `--limit`."""
-        self.control("limits/set", like=like, limits=list(limits))
 
     def pay(self, checkout_id: str) -> str:
         """Pay a checkout as its page does; the order's ID."""

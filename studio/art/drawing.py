@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any
 
 from PIL import Image
@@ -52,24 +51,16 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 def _answer(order: Order) -> Answer:
     """One bad order must not end the process: whatever goes wrong is reported to who asked."""
     try:
-        return TASKS[order["task"]](order)
+        _draw(order)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
+    return {}
 
 
-def _draw(order: Order) -> Answer:
+def _draw(order: Order) -> None:
     what = _design(order), order["category"], order["selections"], int(order["width"]), _traits(order)
     image = picture(*what, Path(order["tile"]))
     save(image, Path(order["path"]))
-    return {}
-
-
-def _print(order: Order) -> Answer:
-    from studio.print_ready import write_print  # its libraries are seldom needed
-
-    size = float(order["width_mm"]), float(order["height_mm"])
-    write_print(_design(order), _traits(order), *size, Path(order["path"]))
-    return {}
 
 
 def _design(order: Order) -> Design:
@@ -78,11 +69,6 @@ def _design(order: Order) -> Design:
 
 def _traits(order: Order) -> tuple[Traits, ...]:
     return tuple(measure(Image.open(path)) for path in order["references"])
-
-
-TASKS: MappingProxyType[str, Callable[[Order], Answer]] = MappingProxyType(
-    {"picture": _draw, "print": _print}
-)
 
 
 def _bound() -> None:

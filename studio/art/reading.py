@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from studio.art import words
 from studio.art.colour import Colour, shift
-from studio.art.languages import in_english
 
 #: A colour belongs to the next subject only when at most this many words lie between.
 REACH = 3
+WORD = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Reading:
 
 def read_prompt(prompt: str) -> Reading:
     """Read a prompt word by word, longest phrases first."""
-    return _Reader([singular(word) for word in in_english(prompt)]).read()
+    return _Reader([singular(word) for word in WORD.findall(prompt.lower())]).read()
 
 
 def singular(word: str) -> str:

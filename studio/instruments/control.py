@@ -13,20 +13,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from inspect import isawaitable
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from studio.errors import FieldFault, Refusal, invalid_fields
-from studio.instruments.answer_shapes import Shapes
 from studio.instruments.clock import ManualClock
 from studio.instruments.fates import NEVER
 from studio.instruments.fault_plan import FaultPlan
 from studio.instruments.instrument_set import Instruments
-from studio.instruments.limit_profiles import PROFILES, read_known_limit
 from studio.instruments.meter import read_meter
-from studio.instruments.snapshots import Snapshots
-from studio.limits import Limit
 from studio.operations.context import Answer, Caller, timestamp
 from studio.service import Service
 from studio.store import DATABASE, DEFAULT_ACCOUNT, Account
@@ -43,39 +39,8 @@ class NoFields(ControlBody):
     pass
 
 
-class SnapshotPlace(ControlBody):
-    """A name in the studio's home, or an absolute path."""
-
-    name: str | None = None
-    file: Path | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.name is None) == (self.file is None):
-            raise ValueError("'name' or 'file' has to be there, and not both")
-        if self.file is not None and not self.file.is_absolute():
-            raise ValueError("'file' has to be an absolute path")
-        return self
-
-
 class Advance(ControlBody):
     seconds: Annotated[float, Field(ge=0, le=3e9, allow_inf_nan=False)]
-
-
-class SetLimits(ControlBody):
-    """The name of a profile, and limits besides, written as for --limit."""
-
-    like: str = "unlimited"
-    limits: tuple[str, ...] = ()
-
-    def read(self) -> list[Limit]:
-        """Raises Refusal (400)."""
-        if self.like not in PROFILES:
-            raise invalid_fields((FieldFault("like", f"has to be one of {', '.join(PROFILES)}"),))
-        try:
-            return [*PROFILES[self.like], *(read_known_limit(text) for text in self.limits)]
-        except ValueError as error:
-            raise invalid_fields((FieldFault("limits", str(error)),)) from None
 
 
 class SetFeedback(ControlBody):
@@ -103,18 +68,13 @@ class Control:
         self._instruments = instruments
         self._home = home
         self._key = key
-        self._snapshots = Snapshots(service.store, home)
         self._commands = {
             "state": Command(NoFields, lambda body: self._state()),
             "reset": Command(NoFields, self._reset),
-            "snapshot": Command(SnapshotPlace, self._snapshot),
-            "restore": Command(SnapshotPlace, self._restore),
             "clock/advance": Command(Advance, self._advance),
             "clock/next-job-end": Command(NoFields, self._next_job_end),
             "faults": Command(NoFields, lambda body: self._faults()),
             "faults/set": Command(FaultPlan, self._set_faults),
-            "shapes/set": Command(Shapes, self._set_shapes),
-            "limits/set": Command(SetLimits, self._set_limits),
             "feedback/set": Command(SetFeedback, self._set_feedback),
             "meter": Command(NoFields, self._meter),
             "checkout/pay": Command(CheckoutChoice, self._pay),
@@ -139,32 +99,12 @@ class Control:
         return {**answer, "clock": timestamp(self._instruments.now())}
 
     def _state(self) -> Answer:
-        instruments = self._instruments
-        return {
-            "clockIsManual": instruments.clock.manual,
-            "shapes": instruments.shapes.model_dump(),
-            "limits": [vars(limit) for limit in instruments.held],
-            **self._faults(),
-        }
+        return {"clockIsManual": self._instruments.clock.manual, **self._faults()}
 
     def _reset(self, body: NoFields) -> Answer:
-        self._snapshots.reset()
+        self._service.store.reset()
         self._instruments.reload()
         return {"reset": True}
-
-    def _snapshot(self, body: SnapshotPlace) -> Answer:
-        path = self._path(body)
-        self._snapshots.take(path)
-        return {"file": str(path)}
-
-    def _restore(self, body: SnapshotPlace) -> Answer:
-        path = self._path(body)
-        self._snapshots.restore(path)
-        self._instruments.reload()
-        return {"file": str(path)}
-
-    def _path(self, body: SnapshotPlace) -> Path:
-        return body.file or self._snapshots.path(str(body.name)).absolute()
 
     def _advance(self, body: Advance) -> Answer:
         try:
@@ -194,16 +134,6 @@ class Control:
     def _set_faults(self, body: FaultPlan) -> Answer:
         self._instruments.faults.use(body)
         return self._faults()
-
-    def _set_shapes(self, body: Shapes) -> Answer:
-        """Those that are not named stay as they are."""
-        held, named = self._instruments.shapes, body.model_dump(exclude_unset=True)
-        self._instruments.use_shapes(held.model_copy(update=named))
-        return {"shapes": self._instruments.shapes.model_dump()}
-
-    def _set_limits(self, body: SetLimits) -> Answer:
-        self._instruments.use_limits(body.read())
-        return {"limits": [vars(limit) for limit in self._instruments.held]}
 
     def _set_feedback(self, body: SetFeedback) -> Answer:
         self._service.feedback.switch(on=body.on)

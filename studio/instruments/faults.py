@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextvars import ContextVar
 from datetime import datetime, timedelta
 
 from typing_extensions import TypedDict
@@ -18,8 +17,6 @@ from studio.store import Account, Store
 from studio.wire import as_sent
 
 SETTING = "faults"
-#: The names of the faults that fired on the present request; whoever wants to know them sets an empty list.
-FIRED: ContextVar[list[str]] = ContextVar("fired")
 
 
 class FaultRecord(TypedDict):
@@ -84,7 +81,6 @@ class Faults:
         due = [(fault, subject) for fault in faults if fault.fits(call) for subject in self._due(fault, call)]
         for fault, subject in due[:1]:
             self._store.faults.add_firing(fault.name, subject)
-            FIRED.get([]).append(fault.name)
             return fault
         return None
 

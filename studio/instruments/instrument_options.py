@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.instruments.answer_shapes import Shapes, read_shape
 from studio.instruments.clock import read_clock
 from studio.instruments.fault_plan import NO_FAULTS, FaultPlan, load_plan
 from studio.instruments.instrument_set import Start
-from studio.instruments.limit_profiles import PROFILES, read_known_limit
+from studio.limits import Limit, read_limit
+from studio.operations.table import operations_of
 
 Value = TypeVar("Value")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("for testing others")
-    group.add_argument("--control", action="store_true", help="`python -m studio control` may change it")
+    group.add_argument("--control", action="store_true", help="POST /control/... may change it while it runs")
     group.add_argument(
         "--clock",
         type=_reading(read_clock),
@@ -28,17 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--faults", type=_reading(_plan), metavar="FILE", help="a fault plan, JSON or TOML")
     group.add_argument(
-        "--shape",
-        type=_reading(read_shape),
-        action="append",
-        default=[],
-        metavar="PART=NAME",
-        help="another shape of answers: of categories, repeat or errors",
-    )
-    group.add_argument("--like", choices=list(PROFILES), default="unlimited", help="limits under a name")
-    group.add_argument(
         "--limit",
-        type=_reading(read_known_limit),
+        type=_reading(_known_limit),
         action="append",
         default=[],
         metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
@@ -51,8 +42,7 @@ def take_start(options: dict[str, Any]) -> Start:
     return Start(
         clock=options.pop("clock"),
         plan=options.pop("faults") or NO_FAULTS,
-        shapes=Shapes.model_validate(dict(options.pop("shape"))),
-        limits=[*PROFILES[options.pop("like")], *options.pop("limit")],
+        limits=options.pop("limit"),
         control=options.pop("control"),
     )
 
@@ -62,6 +52,13 @@ def _plan(path: str) -> FaultPlan:
         return load_plan(Path(path))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _known_limit(text: str) -> Limit:
+    limit = read_limit(text)
+    if not operations_of(limit.name):
+        raise ValueError(f"there is no operation {limit.name!r}")
+    return limit
 
 
 def _reading(read: Callable[[str], Value]) -> Callable[[str], Value]:

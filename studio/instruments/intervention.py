@@ -1,4 +1,4 @@
-"""Between the connection and the operations: where faults fall on calls, and answers get another shape."""
+"""Between the connection and the operations: where faults fall on calls."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Server
 
 from studio.errors import Refusal
-from studio.inspector import note_caller, note_fault
-from studio.instruments.answer_shapes import Shapes, shape_categories, shape_error, shape_repeat
 from studio.instruments.calls import Call, read_call, read_object
 from studio.instruments.fault_plan import CloseConnection, DelayCall, Effect, RefuseCall, SpoilBody
-from studio.instruments.faults import FIRED
 from studio.instruments.instrument_set import Instruments
 from studio.keys import Keys
 from studio.openapi import VERSION
@@ -117,34 +113,21 @@ class Intervention:
         if not is_call or not self._instruments.concern(_operation(scope)):
             await self._app(scope, receive, send)
             return
-        fired: list[str] = []
-        FIRED.set(fired)
-        try:
-            await self._intervene(scope, receive, send)
-        finally:
-            for name in fired:
-                note_fault(scope, name)
-
-    async def _intervene(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await _read_ahead(receive)
-        body = read_object(request.body)
-        call = self._call(scope, body)
-        effect = self._effect(call)
+        effect = self._effect(self._call(scope, read_object(request.body)))
         if effect == CloseConnection(when="before"):
             await self._connections.close(scope, receive)
             return
         reply = await self._reply(effect, scope, request)
-        reply = _shaped(self._instruments.shapes, reply, call, body)
         await self._deliver(effect, reply, scope, receive, send)
 
     def _call(self, scope: Scope, body: Mapping[str, object]) -> Call | None:
         """None: it has no valid key, and is refused."""
         try:
-            holder = self._keys.holder(_header(scope, b"authorization"))
+            account = self._keys.account(_header(scope, b"authorization"))
         except Refusal:
             return None
-        note_caller(scope, holder.account, holder.key_name)
-        return read_call(self._store, self._instruments.now(), _operation(scope), holder.account, body)
+        return read_call(self._store, self._instruments.now(), _operation(scope), account, body)
 
     def _effect(self, call: Call | None) -> Effect | None:
         fault = None if call is None else self._instruments.faults.on_exchange(call)
@@ -236,28 +219,6 @@ def _spoilt(effect: SpoilBody, reply: Reply) -> Reply:
         return replace(reply, status=status, body=HTML, content_type="text/html; charset=utf-8")
     bodies = {"empty": b"", "malformed": reply.body[: len(reply.body) // 2], "truncated": reply.body}
     return replace(reply, status=status, body=bodies[effect.form])
-
-
-def _shaped(shapes: Shapes, reply: Reply, call: Call | None, body: Mapping[str, object]) -> Reply:
-    if call is not None and reply.status == HTTPStatus.OK:
-        try:
-            reply = _shaped_success(shapes, reply, call, body)
-        except Refusal as refusal:
-            reply = _refusal(refusal)
-    if reply.status >= HTTPStatus.BAD_REQUEST and shapes.errors != "native":
-        content_type, content = shape_error(shapes.errors, reply.status, json.loads(reply.body))
-        return replace(reply, body=content, content_type=content_type)
-    return reply
-
-
-def _shaped_success(shapes: Shapes, reply: Reply, call: Call, body: Mapping[str, object]) -> Reply:
-    """Raises Refusal where the shape has no answer."""
-    answer = cast(dict[str, object], json.loads(reply.body))
-    if call.operation.startswith("categories/") and shapes.categories != "native":
-        return replace(reply, body=_dump(shape_categories(shapes.categories, call.operation, answer, body)))
-    if call.repeated and shapes.repeat != "current":
-        return replace(reply, body=_dump(shape_repeat(shapes.repeat, answer)))
-    return reply
 
 
 def _operation(scope: Scope) -> str:

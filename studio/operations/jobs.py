@@ -100,7 +100,6 @@ class Jobs:
             subject=work.subject,
             result_id=identifier(PREFIXES[work.kind]),
             picture_id=address(),
-            file_id=address() if work.kind == "product" else None,
             failure=fate.failure or work.failure,
             started_at=now,
             ends_at=now + takes,

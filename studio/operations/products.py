@@ -70,17 +70,14 @@ class Products:
         article = article_of(job)
         pattern_id = str(job.subject["pattern"])
         pattern = self._patterns.find(pattern_id, caller)
-        files = f"{caller.origin}/files/{job.file_id}"
         return {
             "productId": job.result_id,
             "patternId": pattern_id,
             "categoryId": article.category.category_id(self._context.environment),
             "selections": article.selections,
             "price": offer.money(article.price),
-            "printSize": offer.millimetres(article.category.print_size(article.selections)),
             "imageUrl": picture_url(caller, job.picture_id),
             "patternImageUrl": picture_url(caller, pattern.picture_id),
-            "printFiles": {"pdf": f"{files}.pdf", "png": f"{files}.png"},
             "createdAt": timestamp(job.ends_at),
         }
 

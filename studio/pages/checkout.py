@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from studio.errors import Refusal, unknown
-from studio.inspector import note_caller
 from studio.operations.checkouts import checkout_body, order_body, status_of
 from studio.operations.context import Answer, Caller
 from studio.pages.forms import FormTokens
@@ -17,8 +16,6 @@ from studio.pages.rendering import page, redirect
 from studio.service import Service
 from studio.store import Checkout, Order
 
-#: What the inspector calls the one who pays.
-BUYER = "(buyer)"
 STEPS = ("paid", "in_production", "shipped", "delivered")
 
 
@@ -75,7 +72,6 @@ class CheckoutPages:
         checkout = self._checkouts.of_page(page_id)
         if checkout is None:
             raise unknown("checkout", page_id)
-        note_caller(request.scope, checkout.account, BUYER)
         return checkout
 
     async def _of_form(self, request: Request) -> Checkout:

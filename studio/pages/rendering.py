@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -84,7 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(money=money, instant=instant, pretty=pretty, duration=duration)
+    environment.filters.update(money=money, instant=instant)
     return environment
 
 
@@ -101,15 +100,3 @@ def instant(value: datetime | str) -> str:
     """An instant in UTC, to the second."""
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
-
-
-def pretty(text: str) -> str:
-    """JSON with line breaks; another text as it is."""
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text

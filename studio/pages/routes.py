@@ -7,7 +7,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from studio.errors import Refusal
-from studio.inspector import Inspector
 from studio.keys import Keys
 from studio.pages.checkout import CheckoutPages
 from studio.pages.console import Console, Gate
@@ -18,12 +17,12 @@ from studio.pages.sessions import PATH, Sessions
 from studio.service import Service
 
 
-def page_routes(service: Service, keys: Keys, inspector: Inspector | None) -> list[Route]:
-    """Checkout, console and their style; without an inspector its pages are empty."""
+def page_routes(service: Service, keys: Keys) -> list[Route]:
+    """Checkout, console and their style."""
     tokens = FormTokens(service.store)
     return [
         *_checkout(CheckoutPages(service, tokens)),
-        *_console(service, keys, inspector, tokens),
+        *_console(service, keys, tokens),
         *(_route(f"/static/{name}", file) for name in FILES),
         *(_route(path, _nothing, "GET", "POST") for path in ("/checkout/{rest:path}", PATH + "/{rest:path}")),
     ]
@@ -42,18 +41,13 @@ def _checkout(pages: CheckoutPages) -> list[Route]:
     ]
 
 
-def _console(service: Service, keys: Keys, inspector: Inspector | None, tokens: FormTokens) -> list[Route]:
+def _console(service: Service, keys: Keys, tokens: FormTokens) -> list[Route]:
     gate = Gate(Sessions(service.store, keys), tokens)
-    console, settings = Console(service, inspector), KeySettings(keys)
+    console, settings = Console(service), KeySettings(keys)
     pages = {
         "": console.first,
         "/patterns": console.patterns,
-        "/patterns/{pattern_id}": console.pattern,
         "/products": console.products,
-        "/orders": console.orders,
-        "/jobs": console.jobs,
-        "/inspector": console.inspector,
-        "/inspector/{seq}": console.exchange,
     }
     return [
         _route(f"{PATH}/login", gate.show_login),

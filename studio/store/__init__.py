@@ -62,18 +62,13 @@ class Store:
         self.faults = FaultTable(self._database)
         self.settings = SettingTable(self._database)
 
-    def copy_to(self, path: Path) -> None:
-        """Write all of it to a new file."""
-        self._database.copy_to(path)
-
-    def replace_with(self, other: Store) -> None:
-        """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""
-        self._database.replace_with(other._database)
-
-    def copy_credentials_to(self, other: Store) -> None:
-        """API keys and the console's sessions alone, to a store that has none."""
+    def reset(self) -> None:
+        """Empty all tables but the API keys and the console's sessions, all at once."""
+        empty = Database(Path(":memory:"))
         for table in ("api_key", "session"):
-            other._database.add_rows(table, self._database.all(f"SELECT * FROM {table}"))  # noqa: S608
+            empty.add_rows(table, self._database.all(f"SELECT * FROM {table}"))  # noqa: S608
+        self._database.replace_with(empty)
+        empty.close()
 
     def close(self) -> None:
         self._database.close()

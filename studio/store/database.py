@@ -10,7 +10,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NewType
@@ -70,11 +70,6 @@ class Database:
         """Rows of the same table of another file, each with all its columns."""
         for row in rows:
             self.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-
-    def copy_to(self, path: Path) -> None:
-        """Write the whole file as it stands to a new one."""
-        with closing(sqlite3.connect(path)) as target:
-            self._connection.backup(target)
 
     def replace_with(self, other: Database) -> None:
         """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""

@@ -14,7 +14,7 @@ JobId = NewType("JobId", str)
 #: What a job makes.
 Kind = Literal["pattern", "product"]
 COLUMNS = (
-    "job_id, account, operation, kind, request_id, subject, result_id, picture_id, file_id, failure,"
+    "job_id, account, operation, kind, request_id, subject, result_id, picture_id, failure,"
     " started_at, ends_at"
 )
 SELECT = f"SELECT {COLUMNS} FROM job WHERE "  # noqa: S608
@@ -32,7 +32,6 @@ class Job:
     subject: dict[str, object]
     result_id: str
     picture_id: str
-    file_id: str | None
     failure: str | None
     started_at: datetime
     ends_at: datetime
@@ -63,9 +62,6 @@ class JobTable:
     def of_picture(self, picture_id: str) -> Job | None:
         return self._one("picture_id = ?", picture_id)
 
-    def of_file(self, file_id: str) -> Job | None:
-        return self._one("file_id = ?", file_id)
-
     def page(self, account: Account, before: int | None, limit: int) -> list[tuple[int, Job]]:
         """The newest jobs older than `before`, each with its place."""
         return self._page("account = ?", (account,), before, limit)
@@ -76,14 +72,6 @@ class JobTable:
         """The newest jobs of a kind that have succeeded, older than `before`, each with its place."""
         condition = "account = ? AND kind = ? AND failure IS NULL AND ends_at <= ?"
         return self._page(condition, (account, kind, now.timestamp()), before, limit)
-
-    def refined_from(self, account: Account, parent_id: str, now: datetime, limit: int) -> list[Job]:
-        """The first patterns that were made of this one, oldest first."""
-        query = (
-            f"SELECT {COLUMNS} FROM job WHERE json_extract(subject, '$.parent') = ?"  # noqa: S608
-            " AND account = ? AND failure IS NULL AND ends_at <= ? ORDER BY seq LIMIT ?"
-        )
-        return [_job(row) for row in self._database.all(query, (parent_id, account, now.timestamp(), limit))]
 
     def ends_after(self, now: datetime) -> Iterator[tuple[Account, datetime]]:
         """Whose jobs are running, and when each ends."""

@@ -10,16 +10,12 @@ CREATE TABLE job (
     subject     TEXT NOT NULL,            -- JSON: what is made
     result_id   TEXT NOT NULL UNIQUE,     -- patternId or productId; not shown before ends_at
     picture_id  TEXT NOT NULL UNIQUE,
-    file_id     TEXT,                     -- of the print-ready file, for products
     failure     TEXT,                     -- the reason, when the job is going to fail
     started_at  REAL NOT NULL,
     ends_at     REAL NOT NULL
 ) STRICT;
 CREATE INDEX job_account ON job (account, kind);
 CREATE INDEX job_prompt ON job (json_extract(subject, '$.prompt')) WHERE kind = 'pattern';
-CREATE UNIQUE INDEX job_file ON job (file_id) WHERE file_id IS NOT NULL;
-CREATE INDEX job_parent ON job (json_extract(subject, '$.parent'))
-    WHERE json_extract(subject, '$.parent') IS NOT NULL;
 
 -- Every create request that was understood.
 CREATE TABLE record (

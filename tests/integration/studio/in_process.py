@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from PIL import Image
 
 from studio.app import build_app
-from studio.inspector import Inspector
 from studio.limits import Limit
 from studio.pace import Pace
 from studio.pictures import Pictures
@@ -42,10 +41,8 @@ class InProcess:
         cls, home: Path, limits: tuple[Limit, ...] = (), pace: Pace = Pace.INSTANT
     ) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
-        inspector = Inspector(home / "inspector.db")
         service = Service(store, home=home, pace=pace, limits=limits)
-        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY}), inspector))
-        inspector.close()
+        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:

@@ -153,21 +153,14 @@ def test_category_prices_add_up_to_the_product(studio: InProcess, product_id: st
 
     assert product["selections"] == chosen
     assert product["price"] == {"amount": category["priceFrom"]["amount"] + surcharges, "currency": "EUR"}
-    assert product["printSize"] == options["size"]["printSizes"]["15oz"]
 
 
-def test_product_has_its_files(studio: InProcess, pattern_id: str, product_id: str) -> None:
+def test_product_names_its_pattern(studio: InProcess, pattern_id: str, product_id: str) -> None:
     product = studio.ask("products/get", productId=product_id)
 
     assert (product["productId"], product["patternId"]) == (product_id, pattern_id)
     assert product["categoryId"] == "cat_stg_mug"
     assert product["patternImageUrl"] == studio.ask("patterns/get", patternId=pattern_id)["imageUrl"]
-    assert {url.rpartition(".")[2] for url in product["printFiles"].values()} == {"pdf", "png"}
-    file_id = product["printFiles"]["pdf"].rsplit("/", 1)[-1].removesuffix(".pdf")
-    file = studio.service.print_file(file_id)
-    assert file is not None
-    assert (file.order.category, file.size) == ("mug", (242, 105))
-    assert studio.service.print_file("guess") is None
 
 
 def test_lists_are_paged_newest_first(studio: InProcess, product_id: str) -> None:
