@@ -246,7 +246,10 @@ class _WatchedRun:
             raise
         except Exception as error:
             # The server was lost at the start or at the end; the run itself does not depend on it.
-            self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
+            went = "ended" if self._work is not None and self._work.is_finished else "continues"
+            self.display.print(
+                f"The Prefect server does not answer ({type(error).__name__}); the run {went} without it."
+            )
         else:
             await self._read_state(state)
 

@@ -45,6 +45,8 @@ SETTINGS = Path(__file__).resolve().parent.parent / "deployments" / "prefect-ser
 UNATTENDED = {
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
+    # What only a person uses in the UI of `up`; it takes most of a second.
+    "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
 }
 
 

@@ -47,10 +47,12 @@ SLOW_OFFER = Plan(
 )
 PATIENT = {"PATTERNMILL_REQUEST_TIMEOUT": "PT20S"}
 MakeRoom = Callable[..., Room]
-#: A whole run of these rows takes some 10 seconds, and this is how much its server's absence may add: each call to
-#: a server that is frozen takes ten seconds to fail.
+#: A whole run of these rows takes some 10 seconds with its start, more side by side; a lost server adds 12 at its end,
+#: and before it begins the patience of Prefect's client.
 BOUND = 90.0
-REPORTS = ("continues without", "does not have all of this run")
+#: For how long a server is away that comes back.
+GAP = 6.0
+REPORTS = ("continues without", "did not get all of this run")
 
 
 @dataclass
@@ -150,7 +152,7 @@ def away_for_a_while_at_the_end(stage: Stage) -> Ended:
 
 def end_with_a_gap(stage: Stage, server: NamedServer, gate: Gate) -> Ended:
     gate.shut()
-    eventually(lambda: "does not answer" in stage.output, 40)
+    time.sleep(GAP)
     gate.open()
     ended = stage.end()
     assert_record_agrees(stage.room, server.directory, "Completed")
@@ -158,13 +160,11 @@ def end_with_a_gap(stage: Stage, server: NamedServer, gate: Gate) -> Ended:
 
 
 def own_server_killed_in_mid_run(stage: Stage) -> Ended:
-    """It is started again, and the record of the run becomes whole."""
+    """It is not started again: `status` has what its history lacks."""
     directory = stage.begin_on_own_server()
     stage.await_purchases()
     kill_own_server(directory)
-    ended = stage.end()
-    assert_record_agrees(stage.room, directory, "Completed")
-    return ended
+    return stage.end()
 
 
 def own_servers_database_locked(stage: Stage) -> Ended:
@@ -183,13 +183,13 @@ def own_servers_database_locked(stage: Stage) -> Ended:
 #: Those that cost the record its end.
 LOSSES: tuple[Play, ...] = (
     frozen_in_mid_run,
+    own_server_killed_in_mid_run,
     killed_before_the_rows_begin,
     killed_in_mid_run,
     killed_at_the_very_end,
 )
 #: Those after which it is whole.
 GAPS: tuple[Play, ...] = (
-    own_server_killed_in_mid_run,
     own_servers_database_locked,
     away_for_a_while_in_mid_run,
     away_for_a_while_at_the_end,
@@ -312,7 +312,7 @@ def assert_record_agrees(room: Room, directory: Path, outcome: str) -> None:
 
 
 def recorded(directory: Path, table: str) -> list[sqlite3.Row]:
-    """Asked of the database itself: a server of our own that is started again would first clean up."""
+    """Asked of the database itself, as its server may be gone."""
     with closing(sqlite3.connect(directory / "prefect.db", timeout=20)) as database:
         database.row_factory = sqlite3.Row
         return database.execute(f"SELECT * FROM {table}").fetchall()
