@@ -1,4 +1,4 @@
-"""`up --automations`: the Prefect server notifies about runs, and resumes those that crashed."""
+"""`up --automations`: the Prefect server notifies about runs."""
 
 from __future__ import annotations
 

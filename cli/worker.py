@@ -39,14 +39,13 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
-    # The lowest that Prefect allows, so that a lost run is noticed soon.
-    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
-    asyncio.run(_serve(limit, with_parent=with_parent))
+    asyncio.run(_serve(settings, limit, with_parent=with_parent))
 
 
-async def _serve(limit: int | None, *, with_parent: bool) -> None:
+async def _serve(settings: Settings, limit: int | None, *, with_parent: bool) -> None:
     # Not before the server is known: Prefect reads its address as it is imported.
     from prefect_host.process_worker import DrainingWorker
+    from tasks.crashed_runs import watch_for_crashes
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -59,13 +58,14 @@ async def _serve(limit: int | None, *, with_parent: bool) -> None:
     has_health = "PREFECT_WORKER_WEBSERVER_PORT" in os.environ
     working = asyncio.create_task(worker.start(with_healthcheck=has_health, printer=echo))
     stopped = asyncio.create_task(stop.wait())
+    watching = asyncio.create_task(watch_for_crashes(settings, echo))
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
     by_itself = working.done() and not stop.is_set()
     # Also when Prefect's worker has ended by itself: what it left running has nobody else to stop it.
     await _end_runs()
-    for task in (working, stopped):
+    for task in (working, stopped, watching):
         task.cancel()
-    end, *_ = await asyncio.gather(working, stopped, return_exceptions=True)
+    end, *_ = await asyncio.gather(working, stopped, watching, return_exceptions=True)
     if by_itself:
         raise ended_by_itself(end)
 

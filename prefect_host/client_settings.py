@@ -19,7 +19,6 @@ _QUIET = {
     # 2, 4 and 8 seconds: enough for a restart, without a long delay when the server is gone.
     "PREFECT_CLIENT_MAX_RETRIES": "3",
     "PREFECT_API_REQUEST_TIMEOUT": "10",
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
 }
 
 

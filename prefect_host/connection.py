@@ -137,8 +137,9 @@ async def _refusal() -> str | None:
         async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
             await client.api_version()
     except PrefectHTTPStatusError as refused:
-        status = refused.response.status_code
-        return f"asks for a password: {HOW_TO_LOG_IN}" if status in {401, 403} else f"answers {status}."
+        if refused.response.status_code in {401, 403}:
+            return f"asks for a password: {HOW_TO_LOG_IN}"
+        return f"answers {refused.response.status_code}."
     except Exception:
         return "does not answer."
     return None

@@ -7,7 +7,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.groups import GroupTables
 from patternmill.ledger.records import HeldLease, Lease
 
-_SELECT = "SELECT environment, catalog, fence, run_id, holder, beats FROM leases "
+_SELECT = "SELECT environment, catalog, fence, run_id, holder, beats, stop FROM leases "
 
 
 class LeaseTable(GroupTables):
@@ -45,7 +45,7 @@ class LeaseTable(GroupTables):
             )
         else:
             claimed = self.database.execute(
-                "UPDATE leases SET fence = :fence, run_id = :run_id, holder = :holder, beats = 0 "
+                "UPDATE leases SET fence = :fence, run_id = :run_id, holder = :holder, beats = 0, stop = NULL "
                 "WHERE environment = :environment AND catalog = :catalog AND fence = :over",
                 {**values, "holder": holder, "over": over},
             )
@@ -60,11 +60,15 @@ class LeaseTable(GroupTables):
         """The fence stays, so that the next holder's is newer. Raises LeaseLost."""
         self._update_lease(lease, "holder = ''")
 
-    def _update_lease(self, lease: Lease, assignment: str) -> None:
+    def record_stop(self, lease: Lease, why: str) -> None:
+        """That its run was asked to stop: whatever becomes of its process, the run has ended. Raises LeaseLost."""
+        self._update_lease(lease, "stop = :why", why=why)
+
+    def _update_lease(self, lease: Lease, assignment: str, **params: str) -> None:
         changed = self.database.execute(
             f"UPDATE leases SET {assignment} "  # noqa: S608
             "WHERE environment = :environment AND catalog = :catalog AND fence = :fence",
-            {"environment": lease.environment, "catalog": lease.catalog, "fence": lease.fence},
+            {"environment": lease.environment, "catalog": lease.catalog, "fence": lease.fence, **params},
         )
         if changed != 1:
             raise _fenced(lease)

@@ -230,6 +230,8 @@ class HeldLease(Lease):
 
     holder: str
     beats: int
+    #: Why its run was asked to stop.
+    stop: str | None = None
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,15 @@ class RunTables(Tables):
         found = self._row("SELECT record FROM runs WHERE run_id = :run_id", run_id=run_id)
         return _load_run(found[0]) if found else None
 
+    def runs_without_end(self, environment: str, catalog: str) -> list[RunRecord]:
+        """The runs of a catalog that go on, or crashed."""
+        rows = self.database.rows(
+            "SELECT record FROM runs WHERE environment = :environment AND catalog = :catalog AND outcome IS NULL "
+            "ORDER BY number DESC",
+            {"environment": environment, "catalog": catalog},
+        )
+        return [_load_run(text) for (text,) in rows]
+
     def has_runs(self) -> bool:
         return self._row("SELECT 1 FROM runs LIMIT 1") is not None
 

@@ -109,8 +109,9 @@ CREATE TABLE leases (
     catalog     TEXT NOT NULL,
     fence       INTEGER NOT NULL,
     run_id      TEXT NOT NULL,
-    holder      TEXT NOT NULL,      -- JSON: machine, process and its start; empty when released
+    holder      TEXT NOT NULL,      -- JSON: machine, process, its start, its deployment's run; empty when released
     beats       INTEGER NOT NULL,   -- counts up while the holder lives
+    stop        TEXT,               -- why its run was asked to stop
     PRIMARY KEY (environment, catalog)
 );
 

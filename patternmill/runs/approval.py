@@ -29,6 +29,8 @@ from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
+#: In the options of a run's record: above how many items, and which cost, its plan was to wait for an approval.
+APPROVE_ABOVE = "approve_above"
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)
 
@@ -60,13 +62,28 @@ def propose(spec: RunSpec, plan: Plan) -> Proposal:
 
 def may_need_approval(spec: Requester) -> bool:
     """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
-    options, scope = spec.options, spec.scope
-    if options.approve_above_items is not None or options.approve_above_cost is not None:
-        return True
+    scope = spec.scope
     with ledger_if_any(spec.settings) as ledger:
+        if _limits(ledger, spec) != (None, None):
+            return True
         return ledger is not None and bool(
             ledger.approvals(environment=scope.environment, catalog=scope.catalog)
         )
+
+
+def _limits(ledger: Ledger | None, spec: Requester) -> tuple[int | None, int | None]:
+    """Above how many items, and which cost, a plan waits: the lowest of its own limits and those of crashed runs.
+
+    What is left of a crashed run is under its limits too, wherever it is resumed.
+    """
+    limits = [(spec.options.approve_above_items, spec.options.approve_above_cost)]
+    if ledger is not None:
+        crashed = ledger.runs_without_end(spec.scope.environment, spec.scope.catalog)
+        limits += [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
+    items, cost = (
+        min((one for one in each if one is not None), default=None) for each in zip(*limits, strict=True)
+    )
+    return items, cost
 
 
 def current_approval(spec: Requester, proposal: Proposal) -> Approval | None:
@@ -94,7 +111,9 @@ def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposal)
     if last is not None and is_covered and not rejected and _has_work(last, proposal):
         return last
     others, amount = _bought_by_other_editions(ledger, proposal) if ledger is not None else (0, 0)
-    if proposal.to_buy and (withheld or is_covered or _exceeds(spec.options, proposal, others, amount)):
+    if proposal.to_buy and (
+        withheld or is_covered or _exceeds(proposal, _limits(ledger, spec), others, amount)
+    ):
         raise _approval_needed(proposal, withheld, others)
     return None
 
@@ -116,9 +135,9 @@ def _withheld(
     return found
 
 
-def _exceeds(options: RunOptions, proposal: Proposal, items: int, amount: int) -> bool:
+def _exceeds(proposal: Proposal, limits: tuple[int | None, int | None], items: int, amount: int) -> bool:
     """Whether a plan is above a limit together with what other editions bought."""
-    most_items, most_cost = options.approve_above_items, options.approve_above_cost
+    most_items, most_cost = limits
     return proposal.exceeds(
         None if most_items is None else most_items - items,
         None if most_cost is None else most_cost - amount,

@@ -13,15 +13,20 @@ from datetime import timedelta
 
 from patternmill.errors import LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger, LedgerWriter
+from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
 from patternmill.ledger.records import HeldLease, Lease
+from patternmill.ledger.spending import Spent
 from patternmill.processes import birth, is_stopped, machine
+from patternmill.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 #: How often a holder renews its lease, and how long one without heartbeats is watched before it is taken over.
 HEARTBEAT_INTERVAL = timedelta(seconds=2)
 TAKEOVER_AFTER = timedelta(seconds=20)
+#: How long one is watched before its run is taken for crashed, where nobody waits for its catalog.
+_WATCHED_FOR = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,12 @@ class LeaseHolder:
     pid: int
     #: The kernel's start time of the process: PIDs are reused.
     born: str
+    #: Of a run that a deployment began: it can be begun again.
+    flow_run_id: str | None = None
 
     @classmethod
-    def this_process(cls) -> LeaseHolder:
-        return cls(machine(), os.getpid(), birth(os.getpid()))
+    def this_process(cls, flow_run_id: str | None = None) -> LeaseHolder:
+        return cls(machine(), os.getpid(), birth(os.getpid()), flow_run_id)
 
     @classmethod
     def of(cls, lease: HeldLease) -> LeaseHolder:
@@ -56,13 +63,15 @@ async def acquire_lease(
     environment: str,
     catalog: str,
     run_id: RunId,
+    flow_run_id: str | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Lease:
     """The lease of a catalog, for a run. Raises Overlap, within two heartbeats, when another run drives it.
 
-    Whether a holder lives is seen from its heartbeats alone, never from a clock: clocks jump. Raises LedgerUnavailable
-    while one that is stopped inside a transaction keeps everybody from writing: a person ends it.
+    `flow_run_id`: of a run that a deployment began. Whether a holder lives is seen from its heartbeats alone, never
+    from a clock: clocks jump. Raises LedgerUnavailable while one that is stopped inside a transaction keeps everybody
+    from writing: a person ends it.
     """
     seen: HeldLease | None = None
     watched = timedelta(0)
@@ -70,7 +79,7 @@ async def acquire_lease(
     while True:
         held = await asyncio.to_thread(ledger.lease, environment, catalog)
         if held is None or is_free(held) or watched >= TAKEOVER_AFTER:
-            lease = await asyncio.to_thread(_claim, ledger, environment, catalog, run_id, held)
+            lease = await asyncio.to_thread(_claim, ledger, environment, catalog, run_id, held, flow_run_id)
             if lease is not None:
                 return lease
             continue
@@ -85,10 +94,15 @@ async def acquire_lease(
 
 
 def _claim(
-    ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: HeldLease | None
+    ledger: Ledger,
+    environment: str,
+    catalog: str,
+    run_id: RunId,
+    over: HeldLease | None,
+    flow_run_id: str | None,
 ) -> Lease | None:
     """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
-    me = json.dumps(asdict(LeaseHolder.this_process()))
+    me = json.dumps(asdict(LeaseHolder.this_process(flow_run_id)))
     with ledger.transaction():
         return ledger.claim_lease(environment, catalog, run_id, me, over=over.fence if over else None)
 
@@ -132,3 +146,51 @@ class LeaseHeartbeat:
                 await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
             self._on_loss(error)
+
+
+@dataclass(frozen=True)
+class DeployedRun:
+    """A run that a deployment began, and that has a lease: it goes on, or crashed."""
+
+    run_id: RunId
+    flow_run_id: str
+    beats: int
+    is_surely_dead: bool
+    is_retry: bool
+    #: What was reserved for its requests.
+    spent: Spent
+
+
+async def crashed_runs(
+    settings: Settings, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> list[DeployedRun]:
+    """The runs of deployments whose leases have neither heartbeats nor an end, and that nobody asked to stop."""
+    seen = await asyncio.to_thread(_deployed_runs, settings)
+    if all(run.is_surely_dead for run in seen.values()):
+        return list(seen.values())
+    await sleep(_WATCHED_FOR.total_seconds())
+    later = await asyncio.to_thread(_deployed_runs, settings)
+    return [
+        run
+        for run_id, run in later.items()
+        if run.is_surely_dead or (run_id in seen and seen[run_id].beats == run.beats)
+    ]
+
+
+def _deployed_runs(settings: Settings) -> dict[RunId, DeployedRun]:
+    found = {}
+    for ledger in every_ledger(settings):
+        for lease in ledger.held_leases():
+            holder = LeaseHolder.of(lease)
+            if holder.flow_run_id is None or lease.stop is not None:
+                continue
+            record = ledger.run(lease.run_id)
+            found[lease.run_id] = DeployedRun(
+                lease.run_id,
+                holder.flow_run_id,
+                lease.beats,
+                holder.is_surely_dead(),
+                is_retry=record is not None and RETRY_OF in record.options,
+                spent=ledger.spent_by_run(lease.run_id),
+            )
+    return found

@@ -23,6 +23,7 @@ from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, Scope, canonical_json, written_of
 from patternmill.planning.plan import Plan
 from patternmill.results.gallery import KEPT_PICTURES
+from patternmill.runs.approval import APPROVE_ABOVE
 from patternmill.runs.corrected_input import record_corrections, with_overlay
 from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.spec import RunSpec
@@ -58,6 +59,9 @@ def new_record(
 
 def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
     options: dict[str, Any] = {"edition": spec.edition}
+    limits = spec.options.approve_above_items, spec.options.approve_above_cost
+    if limits != (None, None):
+        options[APPROVE_ABOVE] = limits
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
     if spec.selection is not None:
@@ -116,20 +120,17 @@ def put_on_record(
     return record
 
 
-def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
+def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
     """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
 
     They ended with the last that is known of them, whenever somebody closes them.
     """
-    runs = ledger.runs(environment=scope.environment, catalog=scope.catalog)
-    broken = [record for record in runs if record.outcome is None]
-    for record in broken:
+    for record in ledger.runs_without_end(scope.environment, scope.catalog):
         ledger.close_rows(record)
         ledger.update_catalog(record)
         reason = "The process that drove this run ended without closing it."
         ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
         ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
-    return broken
 
 
 def _new_item(item: Item, row: Row | None = None) -> NewItem:

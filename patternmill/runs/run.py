@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -110,8 +111,6 @@ class Run:
         self.unpublished: PatternmillError | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out = recorded.left_out
-        #: Earlier runs of its catalog whose process was lost.
-        self.broken = recorded.broken
         self._heartbeat = heartbeat
 
     @classmethod
@@ -199,9 +198,17 @@ class Run:
         if not self.is_stopped:
             self.is_stopped = True
             self.writer.shorten_wait()
+            self._stop_on_record = asyncio.ensure_future(self._record_stop(why))
             self.engine.stop(why)
             drain = self.spec.options.drain.total_seconds()
             asyncio.get_running_loop().call_later(drain, self.engine.abandon)
+
+    async def _record_stop(self, why: str) -> None:
+        """So that nobody begins the run again, should this process be killed before its end."""
+        lease = self.writer.lease
+        assert isinstance(lease, Lease), "a run has a lease"
+        with suppress(PatternmillError):
+            await self.writer.write(lambda ledger: ledger.record_stop(lease, why))
 
     def _lost(self, error: PatternmillError) -> None:
         code = "fenced" if isinstance(error, LeaseLost) else "ledger"
@@ -244,7 +251,13 @@ async def _acquire(
     ledger = await asyncio.to_thread(_opened, spec)
     record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
     try:
-        lease = await acquire_lease(ledger, record.environment, record.catalog, record.run_id)
+        lease = await acquire_lease(
+            ledger,
+            record.environment,
+            record.catalog,
+            record.run_id,
+            flow_run_id=prefect_flow_run_id if spec.by_deployment else None,
+        )
     except BaseException as error:
         if isinstance(error, Overlap):
             await asyncio.to_thread(record_overlap, ledger, record, checked, error)
@@ -264,8 +277,6 @@ class _RecordedPlan:
     #: Why rows were left out of it.
     left_out: HaltReason | None
     time: RunTime | None
-    #: The catalog's earlier runs that this one found without an end.
-    broken: list[RunRecord]
 
 
 async def _plan_on_record(
@@ -294,7 +305,7 @@ async def _plan_on_record(
                     require_confirmation(spec.settings, whole)
                     if duplicates is not None and not spec.settings.confirms(DUPLICATES):
                         raise duplicates
-            broken = close_broken_runs(ledger, spec.scope)
+            close_broken_runs(ledger, spec.scope)
             its = record.with_options({LINT: note} if note else {})
             decision = approved or refused
             if decision is not None:
@@ -302,7 +313,7 @@ async def _plan_on_record(
             plan, left_out = apply_limits(ledger, spec, whole, approved)
             its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence)
         time = time_of(ledger, spec, plan) if refused is None else None
-        return _RecordedPlan(its, memory, plan, approved, left_out, time, broken)
+        return _RecordedPlan(its, memory, plan, approved, left_out, time)
 
     return await writer.run(put)
 

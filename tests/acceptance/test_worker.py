@@ -36,8 +36,6 @@ WINDOW = 8
 JOB_SECONDS = 5.0
 TEMPLATE = "deployments/process-pool.json"
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
-#: What `up --automations` does.
-APPLY = "from cli.automations import apply_automations; list(apply_automations())"
 OUR_WORKER = ("cli.main", "up", "--worker")
 
 
@@ -108,9 +106,6 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
         ):
             run("prefect", *arguments, environment=environment)
-        subprocess.run(
-            [sys.executable, "-c", APPLY], cwd=CHECKOUT, env=environment, check=True, capture_output=True
-        )
         yield Prefect(api_of(server), environment)
 
 
@@ -149,7 +144,14 @@ class Begun:
 
 
 def begin_import(
-    prefect: Prefect, service: Hostile, folder: Path, about: str, *, count: int = ROWS, sent: int = WINDOW
+    prefect: Prefect,
+    service: Hostile,
+    folder: Path,
+    about: str,
+    *,
+    count: int = ROWS,
+    sent: int = WINDOW,
+    **limits: int,
 ) -> Begun:
     """Return once so many creates are sent: a window of jobs is in flight."""
     file = write_csv(folder / f"{about}.csv", some_rows(count, about=about))
@@ -160,7 +162,8 @@ def begin_import(
         )
 
     before = creates()
-    flow_run = prefect.begin("bulk-import", file=str(file), out=str(folder / "out"), environment="staging")
+    out = str(folder / "out")
+    flow_run = prefect.begin("bulk-import", file=str(file), out=out, environment="staging", **limits)
     eventually(lambda: creates() - before >= sent, 90, lambda: prefect.state(flow_run))
     return Begun(flow_run, folder / "out", lambda: creates() - before)
 
@@ -222,19 +225,71 @@ def test_stopped_worker_drains(
     assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
 
 
-def test_killed_run_is_restarted(
+def look(prefect: Prefect) -> str:
+    """What the deployment that looks for crashed runs has found, beside the worker that does it by itself."""
+    state = prefect.ended(prefect.begin("resume-crashed"), within=120)
+    assert state["name"] == "Completed", state
+    return str(state["message"])
+
+
+def imports(prefect: Prefect) -> set[str]:
+    of_imports = {"deployments": {"name": {"any_": ["bulk-import"]}}}
+    return {str(found["id"]) for found in prefect.api.post("flow_runs/filter", of_imports)}
+
+
+def kill_runs_of(worker: subprocess.Popen[bytes]) -> None:
+    for run in children(worker.pid):
+        run.kill()
+
+
+def test_run_of_a_killed_machine_is_begun_again_once(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """SIGKILL of its process: restarted by the automation, it completes, buys nothing twice, leaves nothing open."""
-    process = worker(PREFECT_WORKER)
-    begun = begin_import(prefect, service, tmp_path, "killed", count=12)
-    for run in children(process.pid):
+    """SIGKILL of worker and run: the next worker begins it again within what is left to it, and nobody a second time.
+
+    After the second SIGKILL a person does. Nothing is bought twice.
+    """
+    machine = worker(OUR_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "killed", max_items=200)
+    lost = children(machine.pid)
+    machine.kill()
+    for run in lost:
         run.kill()
-    eventually(lambda: prefect.state(begun.flow_run)["name"] != "Running", 30)
-    eventually(lambda: prefect.state(begun.flow_run)["name"] == "Completed", 150)
-    assert prefect.ask(f"flow_runs/{begun.flow_run}")["run_count"] == 2
-    eventually(lambda: prefect.open_runs(begun.flow_run) == 0, 20, lambda: "runs are left open")
-    found = audit(service.record, some_rows(12, about="killed"))
+    spent, runs = begun.creates(), imports(prefect)
+    second = worker(OUR_WORKER)
+    eventually(lambda: prefect.state(begun.flow_run)["name"] == "Crashed", 60)
+    (again,) = imports(prefect) - runs
+    assert prefect.state(begun.flow_run)["message"].endswith(f"is gone. Begun again: flow run {again}.")
+    left = prefect.ask(f"flow_runs/{again}")["parameters"]["max_items"]
+    assert 200 - spent - WINDOW <= left <= 200 - spent
+    assert look(prefect) == "No run has crashed.", "it was said once"
+
+    eventually(lambda: begun.creates() > spent + WINDOW, 120, lambda: prefect.state(again))
+    kill_runs_of(second)
+    eventually(lambda: prefect.state(again)["name"] == "Crashed", 30)
+    assert "It had resumed a crashed run: begin it again" in look(prefect)
+    assert imports(prefect) == runs | {again}
+    parameters = prefect.ask(f"flow_runs/{again}")["parameters"]
+    assert prefect.ended(prefect.begin("bulk-import", **parameters), within=150)["name"] == "Completed"
+    found = audit(service.record, some_rows(ROWS, about="killed"))
     assert not found.double_purchases
     assert not found.requests_with_two_jobs
     assert not found.never_bought()
+
+
+def test_stop_is_an_end_also_where_the_process_is_killed(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Cancelled, and killed while it drains: what a person stopped is not begun again."""
+    process = worker(OUR_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "stopped-and-killed")
+    runs = imports(prefect)
+    prefect.cancel(begun.flow_run)
+    time.sleep(3)
+    kill_runs_of(process)
+    prefect.api.post(
+        f"flow_runs/{begun.flow_run}/set_state",
+        {"state": {"type": "CRASHED", "name": "Crashed"}, "force": True},
+    )
+    assert look(prefect) == "No run has crashed."
+    assert imports(prefect) == runs

@@ -70,6 +70,18 @@ def test_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
     assert held(ledger, OTHER, over=1).fence == 2
 
 
+def test_stop_is_on_record_until_the_next_run(ledger: Ledger) -> None:
+    """Whatever becomes of the process that was asked; one that was taken over records nothing."""
+    hold = held(ledger)
+    with ledger.transaction():
+        ledger.record_stop(hold, "Cancelled in the Prefect UI.")
+    assert [lease.stop for lease in ledger.held_leases()] == ["Cancelled in the Prefect UI."]
+    held(ledger, OTHER, over=1)
+    assert [lease.stop for lease in ledger.held_leases()] == [None]
+    with pytest.raises(LeaseLost), ledger.transaction():
+        ledger.record_stop(hold, "late")
+
+
 def test_fenced_writer_cannot_write(ledger: Ledger) -> None:
     """A process that was paused while another took over: none of its writes count."""
     begin(ledger, "before")

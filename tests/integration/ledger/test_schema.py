@@ -13,9 +13,10 @@ import pytest
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.sqlite import SqliteDatabase
+from patternmill.states import AttemptState
 
 from .conftest import OpenLedger
-from .samples import begin
+from .samples import CATALOG, STAGING, begin, change, item
 
 #: What other versions may have made: with another digest, without the table for it, and with that one empty.
 OTHERS = (
@@ -57,6 +58,22 @@ def test_ledger_with_other_tables_is_refused_untouched(
     if url.startswith("sqlite"):
         where = re.escape(f"{Path(url.removeprefix('sqlite:///')).parent} (ledger.sqlite3)")
     assert re.search(f"The ledger in {where}", refused.value.message)
+
+
+def test_command_of_another_version_leaves_a_run_under_way_alone(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused at once, also in the middle of a transaction; the run that goes on writes and ends as before."""
+    run = open_ledger()
+    begin(run, "herons")
+    with run.transaction():
+        run.add_items(STAGING, CATALOG, [item("ferns")])
+        with monkeypatch.context() as newer, pytest.raises(ConfigurationError, match="another version"):
+            newer.setattr("patternmill.ledger.database.SCHEMA_DIGEST", "newer")
+            open_ledger()
+    change(run, "herons", AttemptState.ACCEPTED, AttemptState.SUCCEEDED)
+    begin(run, "ferns")
+    assert list(problems(open_ledger())) == []
 
 
 def test_ledger_of_a_program_that_was_killed_is_refused_untouched(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # All are set for the process by the verb.
     monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(tmp_path))
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
-    monkeypatch.setenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, start: Any) -> int:

@@ -139,6 +139,17 @@ def test_approval_holds_after_a_crash(shop: Workshop, service: Service, moment: 
     assert last_decision(shop).purchases == approved.items
 
 
+def test_limits_of_a_crashed_run_hold_for_what_is_left_of_it(shop: Workshop, service: Service) -> None:
+    """Whoever resumes it has none of its own: two more rows, which its limits did not cover, wait for a person."""
+    service.at_create = _crash_at_the_first
+    shop.crash(many(1), **TERMS)
+    service.at_create = lambda create: None
+    assert approval.may_need_approval(spec(shop, **LOOSE))
+    refused(shop, many(3), **LOOSE)
+    assert run(shop, many(1), **LOOSE).outcome is Outcome.COMPLETED
+    assert run(shop, many(3), **LOOSE).outcome is Outcome.COMPLETED
+
+
 def test_failed_job_is_retried_within_the_ceiling(shop: Workshop, service: Service) -> None:
     """The worst case is what was approved."""
     service.on_follow["prompt 000"] = [failed()]

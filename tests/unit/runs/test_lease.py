@@ -18,13 +18,16 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Lease
 from patternmill.ledger.sqlite import SqliteDatabase
+from patternmill.processes import machine
 from patternmill.runs.lease import (
     HEARTBEAT_INTERVAL,
     TAKEOVER_AFTER,
     LeaseHeartbeat,
     LeaseHolder,
     acquire_lease,
+    crashed_runs,
 )
+from patternmill.settings import Settings
 
 MINE, THEIRS = RunId("mine"), RunId("theirs")
 SOMEWHERE_ELSE = LeaseHolder("another-machine", 1, "1")
@@ -211,3 +214,39 @@ def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
         await writer.close()
 
     asyncio.run(main())
+
+
+def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger, tmp_path: Path) -> None:
+    """And without an end: neither one that beats, nor one of a terminal, nor one that was asked to stop."""
+
+    def hold(run: str, flow_run: str | None, machine: str = "another-machine") -> Lease:
+        holder = json.dumps(asdict(LeaseHolder(machine, 1, "1", flow_run)))
+        with ledger.transaction():
+            lease = ledger.claim_lease("staging", run, RunId(run), holder, over=None)
+        assert lease is not None
+        return lease
+
+    hold("silent", "flow-run-1")
+    hold("terminal", None)
+    hold("dead", "flow-run-2", machine())
+    beating, stopped, ended = hold("beating", "flow-run-3"), hold("stopped", "4"), hold("ended", "5")
+    with ledger.transaction():
+        ledger.record_stop(stopped, "Stopped by SIGTERM.")
+        ledger.release_lease(ended)
+
+    def beat() -> None:
+        with ledger.transaction():
+            ledger.renew_lease(beating)
+
+    sleeper = Sleeper(beat, every=HEARTBEAT_INTERVAL.total_seconds())
+    found = asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))
+    assert {run.run_id: run.flow_run_id for run in found} == {"silent": "flow-run-1", "dead": "flow-run-2"}
+    assert sleeper.slept > TAKEOVER_AFTER.total_seconds()
+
+
+def test_dead_processes_are_not_watched(ledger: Ledger, tmp_path: Path) -> None:
+    """Where all of them are of this machine, it is known at once."""
+    held_by(ledger, LeaseHolder(machine(), 1, "1", "flow-run-1"))
+    sleeper = Sleeper()
+    assert len(asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))) == 1
+    assert sleeper.slept == 0

@@ -1,0 +1,98 @@
+"""Runs of deployments that crashed, as the ledger shows them: each is begun again once, within what is left to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from prefect import State, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.states import Crashed
+
+from patternmill.runs.lease import DeployedRun, crashed_runs
+from patternmill.settings import Settings
+from patternmill.states import UNFINISHED_ROWS
+from tasks.markup import line
+
+LOOK_EVERY = timedelta(minutes=5)
+#: The beginning of the idempotency key of a flow run that resumes a crashed run, whose ID follows.
+_RESUMES = "resumes "
+
+logger = logging.getLogger(__name__)
+
+
+async def watch_for_crashes(settings: Settings, notify: Callable[[str], None]) -> None:
+    """Look every five minutes, until it is cancelled; `notify` is called with a sentence for each crashed run."""
+    while True:
+        try:
+            for sentence in await resume_crashed_runs(settings):
+                notify(sentence)
+        except Exception as error:
+            logger.warning("Crashed runs are looked for again later: %s", type(error).__name__)
+        await asyncio.sleep(LOOK_EVERY.total_seconds())
+
+
+async def resume_crashed_runs(settings: Settings) -> list[str]:
+    """Begin the crashed runs of this server's deployments again; a sentence for each that was not seen before.
+
+    Whoever looks at the same time, or again, begins nothing twice. What crashes again stays so.
+    """
+    crashed = await crashed_runs(settings)
+    if not crashed:
+        return []
+    async with get_client() as client:
+        return [sentence for run in crashed if (sentence := await _resume(client, run))]
+
+
+async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
+    try:
+        found = await client.read_flow_run(UUID(crashed.flow_run_id))
+    except ObjectNotFound:
+        return None
+    # In any other state a person, or Prefect, has ended it, or begun it again.
+    if found.deployment_id is None or found.state is None:
+        return None
+    if not (found.state.is_running() or found.state.is_crashed()):
+        return None
+    if (found.idempotency_key or "").startswith(_RESUMES):
+        what = "It had resumed a crashed run: begin it again once you know why."
+    else:
+        again = await client.create_flow_run_from_deployment(
+            found.deployment_id,
+            parameters=parameters_left(found, crashed),
+            tags=found.tags,
+            idempotency_key=f"{_RESUMES}{crashed.run_id}",
+        )
+        what = f"Begun again: flow run {again.id}."
+    return await _mark(client, found, f"The process that drove run {crashed.run_id} is gone. {what}")
+
+
+def parameters_left(found: FlowRun, crashed: DeployedRun) -> dict[str, Any]:
+    """Those of the crashed run, with what is left of its limits.
+
+    Of a retry, what it had begun or not come to: what has failed in it was retried already.
+    """
+    given, spent = found.parameters, crashed.spent
+    left = {
+        name: max(0, given[name] - used)
+        for name, used in (("budget", spent.amount), ("max_items", spent.items.total()))
+        if given.get(name) is not None
+    }
+    if crashed.is_retry:
+        left |= {"run": crashed.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
+    return {**given, **left}
+
+
+async def _mark(client: PrefectClient, found: FlowRun, message: str) -> str | None:
+    """Say on its page what became of a crashed run; None where that was done before."""
+    state: State[Any] = Crashed(message=line(message))
+    if found.state is not None and found.state.message == state.message:
+        return None
+    await client.set_flow_run_state(found.id, state, force=True)
+    return f"{found.name}: {message}"
