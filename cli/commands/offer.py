@@ -78,6 +78,6 @@ def _write_template(out: Path, categories: Sequence[Category], environment: str)
     from patternmill.sheets.template_workbook import template_csv, template_workbook
 
     is_csv = out.suffix.lower() == ".csv"
-    write_output(out, [template_csv(categories) if is_csv else template_workbook(categories, environment)])
+    write_output(out, [template_csv(categories) if is_csv else template_workbook(categories)])
     echo(f"{out}: {', '.join(one.name for one in categories)}, as {environment} offers them.")
     echo(f"Fill it in, then: patternmill check {shlex.quote(str(out))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
@@ -94,8 +94,6 @@ class _Resolved:
     id: str
     category: Category | None
     finding: Finding | None
-    #: The category that was probably meant, where it is not known: what else is wrong with the row goes by it.
-    meant: Category | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +127,8 @@ class _RowChecker:
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
-            entry = _refused(record, sku, [misfit])
-            return replace(entry, problems=(*entry.problems, *self._problems_of_present(record, sku)))
+            return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
         return self._check_cells(record, sku)
-
-    def _problems_of_present(self, record: Record, sku: str) -> Iterator[Problem]:
-        """Of the cells that a row which does not fit has in their place: all of one that ends too early."""
-        missing = len(self._header) - len(record.cells)
-        if missing <= 0:
-            yield from (one.at(record.line, sku or None) for one in self._duplicates(record, sku))
-            return
-        present = self._header[: len(record.cells)]
-        whole = self._check_cells(replace(record, cells=record.cells + ("",) * missing), sku)
-        yield from (problem for problem in whole.problems if problem.column in present)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
@@ -191,15 +178,13 @@ class _RowChecker:
         return tidy(self._mapping.word(tidy(cell)))
 
     def _selections(self, cells: tuple[str, ...], category: _Resolved) -> tuple[_Chosen, Sequence[Finding]]:
-        """What the row chooses, and what is wrong with it: by its category, or the one that was probably meant."""
-        known, chosen = category.category or category.meant, self._chosen(cells, category)
-        misplaced = self._other_columns.misplaced(cells, known, chosen.choices)
+        """What the row chooses, and what is wrong with it."""
+        chosen = self._chosen(cells, category)
+        misplaced = self._other_columns.misplaced(cells, category.category, chosen.choices)
         if not misplaced:
             return chosen, chosen.findings
         elsewhere = frozenset(name for name, _ in misplaced if name)
         findings = [finding for _, finding in misplaced]
-        if category.category is None and known is not None:
-            findings = [_if_meant(finding, known) for finding in findings]
         return chosen, [*self._choose(cells, category, elsewhere).findings, *findings]
 
     def _chosen(self, cells: tuple[str, ...], category: _Resolved) -> _Chosen:
@@ -214,12 +199,10 @@ class _RowChecker:
     def _choose(
         self, cells: tuple[str, ...], category: _Resolved, elsewhere: Collection[str] = ()
     ) -> _Chosen:
-        known = category.category or category.meant
+        known = category.category
         choices, misread = read_choices(cells, self._columns, self._header, self._mapping, known)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
-        if category.category is None and known is not None:
-            mismatched = tuple(_if_meant(finding, known) for finding in mismatched)
         written = {tidy(one.option): tidy(one.value) for one in choices}
         return _Chosen(
             choices, selections, selections if written == selections else written, (*misread, *mismatched)
@@ -298,9 +281,7 @@ class _RowChecker:
             remedy = "write the ID that is meant"
             ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
             return _Resolved(text, None, ambiguous)
-        finding = self._not_found(column, text, self._offer)
-        meant = self._offer.find(finding.suggestion) if finding.suggestion else ()
-        return _Resolved(text, None, finding, meant[0] if len(meant) == 1 else None)
+        return _Resolved(text, None, self._not_found(column, text, self._offer))
 
     def _not_found(self, column: str, text: str, offer: Offer) -> Finding:
         if not offer.complete:
@@ -315,10 +296,6 @@ class _RowChecker:
         near = self._nearest.find(text, ids_too)
         remedy = did_you_mean(near, "choose one of them")
         return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
-
-
-def _if_meant(finding: Finding, category: Category) -> Finding:
-    return replace(finding, message=f"{finding.message} (if {shown(category.name)} is meant)")
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

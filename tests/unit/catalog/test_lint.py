@@ -84,13 +84,6 @@ def test_another_model_makes_another_pattern() -> None:
     assert len(find_lint(file("ikat", "Ikat", more=",model", cells=("one", "one")), FREE)) == 1
 
 
-def test_placeholder_text_is_named() -> None:
-    (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
-    assert one.message == "Text that seems to describe no pattern, in rows 2, 4-5: `test`, `n/a`"
-    assert one.advice == "Describe the pattern, or delete the rows to save 2 patterns, \u20ac0.80."
-    assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
-
-
 def test_text_in_the_wrong_encoding_is_named_with_what_it_may_have_been() -> None:
     """Refused it is not: some signs are meant."""
     found = file(
