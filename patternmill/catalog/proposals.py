@@ -28,6 +28,7 @@ from patternmill.catalog.rows import (
     sku_key,
     tidy,
 )
+from patternmill.catalog.selections import parts_of
 from patternmill.catalog.trade_words import column_keys, column_rank, meanings, name_key, same_word
 
 #: How alike two spellings of one word are: `Cusion` and `Cushion` are, `cotton` and `organic cotton` are not.
@@ -170,8 +171,8 @@ class _ColumnProposals:
         word = self.mapping.word(tidy(cell))
         found = self.offer.find(word) if self.offer else ()
         if not found and self.offer is not None:
-            meant, _ = meant_by(word, tuple(one.name for one in self.offer.categories or ()))
-            found = self.offer.find(meant) if meant else ()
+            meant, certain = meant_by(word, tuple(one.name for one in self.offer.categories or ()))
+            found = self.offer.find(meant) if meant and certain else ()
         return found[0] if len(found) == 1 else None
 
     def _is_option(self, index: int) -> bool:
@@ -182,7 +183,8 @@ class _ColumnProposals:
 
     def _option(self, index: int) -> Iterator[Question]:
         header = self.header[index]
-        cells = self._cells_by_category(index)
+        whole = self._cells_by_category(index)
+        cells = [(category, part) for category, cell in whole for part in self._parts(category, cell)]
         named = _named(header, self.offer, [category for category, _ in cells])
         if not named:
             for part in _SEVERAL_NAMES.split(header):
@@ -195,7 +197,11 @@ class _ColumnProposals:
             return
         name = min(named or every)
         belongs = all(any(one.name == name for one in category.options or ()) for category, _ in cells)
-        is_any = len(named or every) > 1 or (not belongs and (each or bool(every - named)))
+        is_any = (
+            len(named or every) > 1
+            or len(cells) > len(whole)
+            or (not belongs and (each or bool(every - named)))
+        )
         target = OPTION if is_any else OPTION_PREFIX + name
         if named and not every and _rank("sku", header):
             # A shop's `Handle` is no `handles` of a bag.
@@ -207,8 +213,12 @@ class _ColumnProposals:
         options = dict.fromkeys(OPTION_PREFIX + one for one in (*sorted(named), *sorted(every)))
         choices = tuple(dict.fromkeys((target, *options, *self._every_option(), OPTION, NOTE)))
         yield Question(
-            "columns", header, choices, target, certain, examples=tuple(cell for _, cell in cells[:3])
+            "columns", header, choices, target, certain, examples=tuple(cell for _, cell in whole[:3])
         )
+
+    def _parts(self, category: Category, cell: str) -> Sequence[str]:
+        is_whole = _offering(category, self.mapping.word(cell))
+        return (cell,) if is_whole else parts_of(cell)
 
     def _cells_by_category(self, index: int) -> list[tuple[Category, str]]:
         """The different cells of a column with the categories of their rows."""

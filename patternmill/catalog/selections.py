@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from patternmill.text import shown
 
 #: In place of an option's name.
 ANY = ANY_OPTION.removeprefix(OPTION_PREFIX)
+_BETWEEN = re.compile(r"\s*[/,;|+\n]\s*")
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 
 
@@ -54,34 +56,48 @@ def read_choices(
         if not cell.strip():
             continue
         choice = WrittenSelection(header[column.index], column.name, mapping.word(cell))
-        matched = choice if column.name != ANY else _of_any_option(choice, category)
-        (found if isinstance(matched, Finding) else chosen).append(matched)  # type: ignore[arg-type]
+        read = [choice] if column.name != ANY else _of_any_option(choice, cell, mapping, category)
+        chosen += [one for one in read if isinstance(one, WrittenSelection)]
+        found += [one for one in read if isinstance(one, Finding)]
     return tuple(chosen), tuple(found)
 
 
-def _of_any_option(choice: WrittenSelection, category: Category | None) -> WrittenSelection | Finding:
-    """The one option of the category that offers the value."""
+def parts_of(cell: str) -> list[str]:
+    """The values of a cell that holds those of several options: `50x50 / linen`."""
+    return [part for part in _BETWEEN.split(cell.strip()) if part]
+
+
+def _of_any_option(
+    choice: WrittenSelection, cell: str, mapping: ColumnMapping, category: Category | None
+) -> list[WrittenSelection | Finding]:
+    """What the cell chooses as a whole, or else each of its parts."""
     if unfit := unfit_finding(choice.column, choice.value):
-        return unfit
+        return [unfit]
+    whole = _option_of(choice, category)
+    if isinstance(whole, WrittenSelection) or whole.code is not RowCode.UNKNOWN_VALUE:
+        return [whole]
+    return [_option_of(replace(choice, value=mapping.word(part)), category) for part in parts_of(cell)]
+
+
+def _option_of(choice: WrittenSelection, category: Category | None) -> WrittenSelection | Finding:
+    """The one option of the category that offers the value."""
     if category is None or category.options is None:
         message = f"the options are not known, so that {shown(choice.value)} could be any"
-        return Finding(
-            choice.column, RowCode.AMBIGUOUS_OPTION, message, "name the option: `option:size`", choice.value
-        )
+        remedy = "name the option: `option:size`"
+        return Finding(choice.column, RowCode.AMBIGUOUS_OPTION, message, remedy, choice.value)
     options = [
-        one for one in category.options if one.values is not None and one.find_value(choice.value) is not None
+        one for one in category.options if one.values and one.find_value(tidy(choice.value)) is not None
     ]
     if len(options) == 1:
         return replace(choice, option=options[0].name)
     if options:
         names = " and ".join(shown(one.name) for one in options)
         message = f"{shown(choice.value)} is offered by {names} of category {shown(category.name)}"
-        remedy = "say in the mapping which option the column is: `option:" + options[0].name + "`"
+        remedy = f"say in the mapping which option the column is: `{OPTION_PREFIX}{options[0].name}`"
         return Finding(choice.column, RowCode.AMBIGUOUS_OPTION, message, remedy, choice.value)
     values = tuple(dict.fromkeys(value for one in category.options for value in one.values or ()))
-    message = (
-        f"no option of category {shown(category.name)} has the value {shown(choice.value)}; {offered(values)}"
-    )
+    what = f"no option of category {shown(category.name)} has the value {shown(choice.value)}"
+    message = f"{what}; {offered(values)}"
     return Finding(
         choice.column, RowCode.UNKNOWN_VALUE, message, "choose one of them", choice.value, None, values
     )

@@ -83,6 +83,8 @@ def test_columns_are_proposed(header: str, column: str, suggestion: str, certain
         ({"Farbe": ("velvet", "white")}, "option", True),
         # One option in all of them.
         ({"Maße": ("50x50", "11oz")}, "option:size", True),
+        # The values of several options in one cell.
+        ({"Ausführung": ("50x50 / velvet", "11oz / glossy")}, "option", True),
         # No name that says it, but every cell is offered: asked.
         ({"xyz": ("velvet", "glossy")}, "option", False),
         # A value of two options leaves it open which is meant.
@@ -175,6 +177,9 @@ def test_a_misnamed_option_is_a_question_about_its_column() -> None:
         ("Mug", "Glossy", {"finish": "glossy"}, []),
         ("Tote bag", "natur", {"handles": "natural"}, []),
         ("Cushion", "", {}, ["missing_option"]),
+        # Several values in a cell are those of several options.
+        ("Tote bag", "natur / large", {}, ["unknown_value"]),
+        ("Mug", "Glossy; white", {"finish": "glossy", "colour": "white"}, []),
         ("Mug", "matte", {}, ["ambiguous_option", "missing_option"]),
         ("Mug", "velvet", {}, ["unknown_value", "missing_option"]),
     ],
