@@ -13,8 +13,8 @@ import pytest
 from cli import main
 
 ROWS = """sku,prompt,category,option:size,option:fabric,option:finish
-A-1,blue herons,Cusion,50x50,Linnen,
-A-2,blue herons,Cusion,50x50,linen,
+A-1,blue herons,Cusion,50x50,linen,
+A-2,blue herons,Cushion,50x50,Linnen,
 A-3,,Mug,11oz,,glossy
 A-4,green ferns,Mug,12oz,,matte
 """
