@@ -11,6 +11,7 @@ from typing import Any
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
+from patternmill.catalog.slips import stands_for_another
 from patternmill.text import money, more, plural, shown
 
 _MOST_SPELLINGS = 5
@@ -68,7 +69,7 @@ def find_lint(
 ) -> tuple[Lint, ...]:
     """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none."""
     rows = checked.rows
-    found = [*_spellings(rows, price, buys), *_garbled(rows, buys)]
+    found = [*_spellings(rows, price, buys), *_placeholders(rows, price, buys), *_garbled(rows, buys)]
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
@@ -131,6 +132,18 @@ def _spellings(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row], b
         texts = _named(by_prompt)
         what = f"{len(by_prompt):,} spellings of one prompt, in {_rows(lines)}: {texts}"
         yield Lint(what, f"Write them alike to save {price.of(saved)}.", lines, saved)
+
+
+def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row], bool]) -> Iterator[Lint]:
+    doubtful = [row for row in rows if stands_for_another(row.prompt) and buys(row)]
+    if not doubtful:
+        return
+    prompts = dict.fromkeys(row.prompt for row in doubtful)
+    lines = tuple(row.line for row in doubtful)
+    what = f"A formula or the name of a file in place of a prompt, in {_rows(lines)}: {_named(prompts)}"
+    which = "row" if len(lines) == 1 else "rows"
+    advice = f"Describe the pattern, or delete the {which} to save {price.of(len(prompts))}."
+    yield Lint(what, advice, lines, len(prompts))
 
 
 def _garbled(rows: Sequence[Row], buys: Callable[[Row], bool]) -> Iterator[Lint]:

@@ -79,3 +79,15 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
     else:
         return None
     return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
+
+
+#: Of a prompt that is a formula's own text (`=B2`, `=CONCAT(A2, B2)`), or the name of a file (`coral reef.png`).
+_STANDS_FOR = re.compile(
+    r"=[A-Z$'][^ ]*[\d)].*|(?:\S+ ){0,3}\S+\.(?:png|jpe?g|webp|gif|tiff?|svg|psd|ai|eps|pdf|xlsx|csv)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def stands_for_another(prompt: str) -> bool:
+    """Whether a normalised prompt is a formula, or names a file, which may be meant."""
+    return bool(_STANDS_FOR.fullmatch(prompt))

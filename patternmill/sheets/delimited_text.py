@@ -1,4 +1,4 @@
-"""Text files: by which sign the columns are separated, and in which row the header stands."""
+"""Text files: JSON lines, or by which sign the columns are separated, and in which row the header stands."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import hashlib
 import io
 import itertools
 import re
+from dataclasses import replace
 
 from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
 from patternmill.sheets.csv_reader import CsvText, has_content
+from patternmill.sheets.json_rows import json_sheet
 from patternmill.sheets.tables import Score, Sheet, Table, best_row, table_of
 from patternmill.sheets.text_encodings import check_text, choose_encoding, not_read
 
 #: Excel reads this first line, and does not show it as a row.
 _NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
 #: Past a mark; a title line may begin with `[Draft]`.
-_JSON = re.compile(r"\ufeff?\s*(?:\{\s*[\"}]|\[\s*[\[{\]])")
+_JSON_OBJECT = re.compile(r"\ufeff?\s*\{\s*[\"}]")
+_JSON_ARRAY = re.compile(r"\ufeff?\s*\[\s*[\[{\]]")
 _SAMPLE_ROWS = 40
 _SAMPLE = 200_000
 
@@ -29,11 +32,14 @@ def text_tables(
 ) -> list[Table]:
     """The only one. Raises InputRefused when it is no text. `quoting`: a refusal may quote the file."""
     encoding = choose_encoding(raw, name, choices.encoding)
+    layout = SheetLayout("JSON lines", hashlib.sha256(raw).hexdigest())
     text = check_text(raw, name, encoding, quoting=quoting)
-    if _JSON.match(text):
-        raise not_read(name, "JSON")
+    if _JSON_ARRAY.match(text):
+        raise not_read(name, "a JSON array")
+    if _JSON_OBJECT.match(text):
+        return [table_of(json_sheet(text, name, reading), name, layout, 1, score)]
     named = _NAMED_DELIMITER.match(text)
-    read_as, sha256 = encoding, hashlib.sha256(raw).hexdigest()
+    read_as = encoding
     if named is not None:
         raw, read_as = text[named.end() :].encode(), "utf-8"
     delimiter = choices.delimiter or (named.group(1) if named else None)
@@ -44,7 +50,7 @@ def text_tables(
         raise refusal(FileCode.WRONG_DELIMITER, message, "Save it as `CSV UTF-8 (comma delimited)`.")
     numbered = CsvText(raw, name, read_as, reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = SheetLayout(_FORMATS.get(delimiter, "text"), sha256, encoding=encoding, delimiter=delimiter)
+    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
     return [table_of(sheet, name, layout, choices.header, score)]
 
 

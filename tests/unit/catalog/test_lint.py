@@ -84,6 +84,16 @@ def test_another_model_makes_another_pattern() -> None:
     assert len(find_lint(file("ikat", "Ikat", more=",model", cells=("one", "one")), FREE)) == 1
 
 
+def test_formulas_and_names_of_files_are_named() -> None:
+    (one,) = find_lint(
+        file("=B2", "herons", "coral reef.png", "=CONCAT(A2; B2)", "a = b", "ikat, 2.5 cm"), EURO
+    )
+    named = "`=B2`, `coral reef.png`, `=CONCAT(A2; B2)`"
+    assert one.message == f"A formula or the name of a file in place of a prompt, in rows 2, 4-5: {named}"
+    assert one.advice == "Describe the pattern, or delete the rows to save 3 patterns, \u20ac1.20."
+    assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 3 patterns")
+
+
 def test_text_in_the_wrong_encoding_is_named_with_what_it_may_have_been() -> None:
     """Refused it is not: some signs are meant."""
     found = file(

@@ -52,6 +52,7 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     [
         "sku;picked\nA;yes\n",
         "Auswahl\n\nsku\tpicked\nB\t\nA\tyes\n",
+        '{"sku": "A", "picked": "yes"}',
         "sep=|\nsku|picked\nA|x\n",
     ],
 )
