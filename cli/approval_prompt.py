@@ -14,6 +14,7 @@ import click
 
 from cli.terminal import echo, echo_lines
 from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Requester
@@ -43,22 +44,20 @@ async def is_approved(
     requester: Requester, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
     """The same of any proposal; `lines` show it."""
-    if digest is not None:
-        return await _approve_by_digest(requester, proposal, digest)
+    earlier: Approval | None = None
+    needed: ApprovalNeeded | None = None
     try:
-        await asyncio.to_thread(approval.current_approval, requester, proposal)
-    except ApprovalNeeded as needed:
-        return await _ask(requester, proposal, needed, lines)
-    return True
-
-
-async def _approve_by_digest(requester: Requester, proposal: Proposal, digest: str) -> bool:
-    if not proposal.to_buy or await _was_approved(requester, proposal, digest):
+        earlier = await asyncio.to_thread(approval.current_approval, requester, proposal)
+    except ApprovalNeeded as error:
+        needed = error
+    if digest is None:
+        return needed is None or await _ask(requester, proposal, needed, lines)
+    # What is left of a plan that was approved before rests on that approval.
+    if not proposal.to_buy or (earlier is not None and _names(digest, earlier.digest)):
         return True
-    current = proposal.digest
-    if len(digest) < LEAST_DIGEST or not current.startswith(digest.lower()):
+    if not _names(digest, proposal.digest):
         raise ConfigurationError(
-            f"The plan's digest is {current[:LEAST_DIGEST]}, and {digest!r} is approved.",
+            f"The plan's digest is {proposal.digest[:LEAST_DIGEST]}, and {digest!r} is approved.",
             code="another_plan",
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
@@ -66,13 +65,8 @@ async def _approve_by_digest(requester: Requester, proposal: Proposal, digest: s
     return await _approve(requester, proposal)
 
 
-async def _was_approved(requester: Requester, proposal: Proposal, digest: str) -> bool:
-    """Whether that plan was approved before, and its approval covers what is left."""
-    try:
-        earlier = await asyncio.to_thread(approval.current_approval, requester, proposal)
-    except ApprovalNeeded:
-        return False
-    return earlier is not None and len(digest) >= LEAST_DIGEST and earlier.digest.startswith(digest.lower())
+def _names(beginning: str, digest: str) -> bool:
+    return len(beginning) >= LEAST_DIGEST and digest.startswith(beginning.lower())
 
 
 async def _ask(
