@@ -12,6 +12,7 @@ from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalTables
 from patternmill.ledger.records import Intent, SpendingLimits
+from patternmill.limits import Limit
 from patternmill.states import Stage
 from patternmill.text import goods, money, plural
 
@@ -128,26 +129,19 @@ class SpendingTable(ApprovalTables):
     def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
-        spent = self._spent(run_id, environment, day)
-        refusal = _refusal(intent, limits, spent, _NOTHING)
-        if intent.attempt > 1 and self._failed_here(run_id, intent):
-            refusal = refusal or self._refuse_second(run_id, intent, limits, spent)
-            if refusal is not None:
-                refusal.code = SECOND_ATTEMPT
+        left = limits_of(limits, limits.prices, *self._spent(run_id, environment, day))
+        is_second = intent.attempt > 1 and self._failed_here(run_id, intent)
+        refusal = _refusal(intent, left, limits, _NOTHING)
+        # What is outstanding is counted only where a limit does not cover the whole plan once more.
+        if refusal is None and is_second and _refusal(intent, left, limits, limits.first) is not None:
+            refusal = _refusal(intent, left, limits, self._outstanding(run_id, intent, limits.first))
         if refusal is not None:
+            refusal.code = SECOND_ATTEMPT if is_second else refusal.code
             raise refusal
 
     def _failed_here(self, run_id: RunId, intent: Intent) -> bool:
         """Whether the attempt before failed in the same run."""
         return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
-
-    def _refuse_second(
-        self, run_id: RunId, intent: Intent, limits: SpendingLimits, spent: tuple[Spent, int]
-    ) -> BudgetReached | None:
-        """What is outstanding is counted only where a limit does not cover the whole plan once more."""
-        if _refusal(intent, limits, spent, limits.first) is None:
-            return None
-        return _refusal(intent, limits, spent, self._outstanding(run_id, intent, limits.first))
 
     def _outstanding(self, run_id: RunId, intent: Intent, first: Mapping[Stage, int]) -> dict[Stage, int]:
         """How many first purchases of a run's plan are still to come, for other items than the intent's.
@@ -176,46 +170,47 @@ class SpendingTable(ApprovalTables):
         return of_run, day_amount
 
 
+_REMEDY = "Raise {} and run the same command again."
+
+
+def limits_of(
+    limits: SpendingLimits, prices: Mapping[Stage, int], of_run: Spent, day_amount: int
+) -> list[Limit]:
+    """The limits of a run, with what is left of each; `day_amount`: spent or reserved today, by all runs."""
+    found = []
+    if limits.items is not None:
+        left = limits.items - of_run.items.total()
+        name = f"the limit of {plural(limits.items, 'item')}"
+        found.append(Limit("max_items", name, _REMEDY.format("--max-items"), left, dict.fromkeys(Stage, 1)))
+    for most, used, day, option in (
+        (limits.run_amount, of_run.amount, "", "--budget"),
+        (limits.day_amount, day_amount, " for today", "PATTERNMILL_DAY_BUDGET"),
+    ):
+        if most is not None:
+            of_it = f", of which {money(used, limits.currency)} is spent or reserved," if used else ""
+            name = f"the budget of {money(most, limits.currency)}{day}{of_it}"
+            found.append(Limit("budget", name, _REMEDY.format(option), most - used, prices))
+    return found
+
+
 def _refusal(
-    intent: Intent, limits: SpendingLimits, spent: tuple[Spent, int], kept: Mapping[Stage, int]
+    intent: Intent, left: list[Limit], limits: SpendingLimits, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
-    of_run, day_amount = spent
-    counted = of_run.items.total() + sum(kept.values())
-    if limits.items is not None and counted + 1 > limits.items:
-        return BudgetReached(
-            f"The limit of {plural(limits.items, 'item')} a run is reached{_kept_for_others(kept)}.",
-            code="max_items",
-            remedy="Raise --max-items and run the same command again.",
-        )
-    for amount, most, name, option in (
-        (of_run.amount, limits.run_amount, "this run", "--budget"),
-        (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
-    ):
-        if most is not None and intent.price and amount + intent.price + _amount(kept, limits.prices) > most:
-            return BudgetReached(
-                f"The budget of {money(most, limits.currency)} for {name} is reached: "
-                f"{money(amount, limits.currency)} is spent or reserved, and the next {intent.stage} costs "
-                f"{money(intent.price, limits.currency)}{_kept_for_others(kept)}.",
-                code="budget",
-                remedy=f"Raise {option} and run the same command again.",
-            )
+    for limit in left:
+        is_money = limit.code == "budget"
+        takes = intent.price if is_money else 1
+        if not takes or limit.covers(kept, takes):
+            continue
+        cost = f": the next {intent.stage} costs {money(takes, limits.currency)}" if is_money else ""
+        for_others = f"; what is left is kept for {goods(kept)} of the plan" if sum(kept.values()) else ""
+        message = f"{limit.name[:1].upper()}{limit.name[1:]} is reached{cost}{for_others}."
+        return BudgetReached(message, code=limit.code, remedy=limit.remedy)
     return None
 
 
 def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
     return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
-
-
-def _amount(kept: Mapping[Stage, int], prices: Mapping[Stage, int]) -> int:
-    return sum(count * prices.get(stage, 0) for stage, count in kept.items())
-
-
-def _kept_for_others(kept: Mapping[Stage, int]) -> str:
-    """Why a second attempt may use less than the whole limit."""
-    if not sum(kept.values()):
-        return ""
-    return f"; what is left is kept for {goods(kept)} of the plan"
 
 
 def day_of(moment: float) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
+from patternmill.limits import Limit, amount_of
 from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope
 from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
@@ -281,24 +282,6 @@ class _Planner:
         return Reason.TRIED_AGAIN if item.key in self.memory.trying else reason
 
 
-@dataclass(frozen=True, eq=False)
-class PlanLimit:
-    """One limit: its name, what raises it, and what is left of it."""
-
-    name: str
-    remedy: str
-    left: int
-    #: What a purchase of each stage takes of what is left: 1 where items are counted, else the price.
-    takes: Mapping[Stage, int]
-
-    def covers(self, purchases: Counts) -> bool:
-        return amount_of(purchases, self.takes) <= self.left
-
-
-def amount_of(counts: Mapping[Stage, int], prices: Mapping[Stage, int]) -> int:
-    return sum(count * prices.get(stage, 0) for stage, count in counts.items())
-
-
 @dataclass(frozen=True)
 class LimitedPlan:
     """A plan cut to the rows that all limits cover; the others are left out."""
@@ -308,7 +291,7 @@ class LimitedPlan:
     #: All rows to do.
     of: int
     #: The limits that keep a row out.
-    hit: tuple[PlanLimit, ...]
+    hit: tuple[Limit, ...]
 
     def __str__(self) -> str:
         """`The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`"""
@@ -325,7 +308,7 @@ class LimitedPlan:
         return " ".join(dict.fromkeys(limit.remedy for limit in self.hit))
 
 
-def limit_plan(plan: Plan, limits: Sequence[PlanLimit]) -> LimitedPlan | None:
+def limit_plan(plan: Plan, limits: Sequence[Limit]) -> LimitedPlan | None:
     """The plan as far as the limits cover it; None where they cover all of it.
 
     Rows whose pattern exists or is begun come first, then all in the order of the file. A row that does not fit
@@ -335,7 +318,7 @@ def limit_plan(plan: Plan, limits: Sequence[PlanLimit]) -> LimitedPlan | None:
         return None
     rows = list(plan.to_do())
     covered: set[ItemKey] = set()
-    hit: dict[PlanLimit, None] = {}
+    hit: dict[Limit, None] = {}
     bought: Counts = Counter()
     kept = 0
     for row in sorted(rows, key=lambda row: any(key != row.product for key in plan.buys(row))):

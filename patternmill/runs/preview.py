@@ -16,13 +16,14 @@ from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any
-from patternmill.ledger.records import Approval, SpendingLimits
+from patternmill.ledger.records import Approval
+from patternmill.ledger.spending import Spent, limits_of
+from patternmill.limits import Limit
 from patternmill.planning.plan import (
     TO_BUY,
     Cost,
     LimitedPlan,
     Plan,
-    PlanLimit,
     Reason,
     cost_of,
     limit_plan,
@@ -37,7 +38,7 @@ from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, Stage
-from patternmill.text import joined, money, plural
+from patternmill.text import joined
 
 
 def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
@@ -152,9 +153,6 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
-_REMEDY = "Raise {} and run the same command again."
-
-
 def apply_limits(
     ledger: Ledger, spec: RunSpec, plan: Plan, approved: Approval | None
 ) -> tuple[Plan, HaltReason | None]:
@@ -172,50 +170,24 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
     limits = options.limits
     if approved is not None:
         limits = replace(limits, approval=approved.id)
-    if _has_limit(limits):
+    if limits_of(limits, {}, Spent(), 0):
         limits = replace(limits, first=plan.purchases(), prices=options.prices)
     return replace(spec, options=replace(options, limits=limits))
 
 
-def _has_limit(limits: SpendingLimits) -> bool:
-    most = (limits.items, limits.run_amount, limits.day_amount)
-    return any(limit is not None for limit in most)
-
-
-def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[PlanLimit]:
+def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
     """All limits of a run that begins now. Without a ledger nothing has been spent."""
-    return [*_of_run(spec), *_of_day(ledger, spec), *(_of_approval(spec, approval) if approval else ())]
-
-
-def _of_money(spec: RunSpec, name: str, remedy: str, left: int) -> PlanLimit:
-    return PlanLimit(name, remedy, left, spec.options.prices)
-
-
-def _of_run(spec: RunSpec) -> Iterator[PlanLimit]:
-    limits = spec.options.limits
-    if limits.items is not None:
-        name = f"the limit of {plural(limits.items, 'item')}"
-        yield PlanLimit(name, _REMEDY.format("--max-items"), limits.items, dict.fromkeys(Stage, 1))
-    if limits.run_amount is not None:
-        name = f"the budget of {money(limits.run_amount, limits.currency)}"
-        yield _of_money(spec, name, _REMEDY.format("--budget"), limits.run_amount)
-
-
-def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[PlanLimit]:
-    most = spec.options.limits.day_amount
-    if most is not None:
-        spent = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
-        of_most, so_far = (money(amount, spec.options.currency) for amount in (most, spent))
-        name = f"the budget of {of_most} for today, of which {so_far} is spent or reserved,"
-        yield _of_money(spec, name, _REMEDY.format("PATTERNMILL_DAY_BUDGET"), most - spent)
-
-
-def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
-    """What further attempts have left of it."""
-    name = f"what is left of the approval of plan {approval.short}"
-    remedy = "Run again: what is left needs another approval."
-    yield PlanLimit(name, remedy, approval.most_purchases - approval.purchases, dict.fromkeys(Stage, 1))
-    yield _of_money(spec, name, remedy, approval.worst - approval.amount)
+    prices = spec.options.prices
+    spent_today = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
+    found = limits_of(spec.options.limits, prices, Spent(), spent_today)
+    if approval is not None:
+        # What further attempts have left of it.
+        name = f"what is left of the approval of plan {approval.short}"
+        remedy = "Run again: what is left needs another approval."
+        requests = approval.most_purchases - approval.purchases
+        found.append(Limit("approval", name, remedy, requests, dict.fromkeys(Stage, 1)))
+        found.append(Limit("approval", name, remedy, approval.worst - approval.amount, prices))
+    return found
 
 
 async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> tuple[Offer, Offer]:

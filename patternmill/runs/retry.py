@@ -20,7 +20,8 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
 from patternmill.ledger.reports.unsettled import is_past_limit
-from patternmill.planning.plan import Cost, amount_of
+from patternmill.limits import amount_of
+from patternmill.planning.plan import Cost
 from patternmill.results.row_files import input_file
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest

@@ -71,11 +71,11 @@ def test_budget_of_a_run(ledger: Ledger) -> None:
     [
         (
             "EUR",
-            "The budget of €10.00 for this run is reached: €6.00 is spent or reserved, and the next",
+            "The budget of €10.00, of which €6.00 is spent or reserved, is reached: the next pattern costs €4.01.",
         ),
         (
             None,
-            "The budget of 1,000 minor units for this run is reached: 600 minor units is spent or reserved",
+            "The budget of 1,000 minor units, of which 600 minor units is spent or reserved, is reached",
         ),
     ],
 )
