@@ -90,4 +90,4 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await show_ending(work.begun, work.ended, work.published)
             await picture_gallery(work, stopping)
             state = state_of(work.ended.outcome, ending_message(work.ended))
-            return await final_state(state) if deployment.id is not None else state
+            return await final_state(state)

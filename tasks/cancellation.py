@@ -1,15 +1,20 @@
-"""The state of flow runs: whether one is cancelled in the Prefect UI, the signal being that of a stop; how it ends."""
+"""The state of flow runs at the server: cancelled or paused by a person while they run, or left behind by a killed one.
+
+A server that does not answer soon changes nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from prefect import State, get_client
 from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
+from prefect.states import Crashed
 
 from patternmill.runs.run import Run
 
@@ -17,7 +22,23 @@ logger = logging.getLogger(__name__)
 
 CANCELLED = "Cancelled in the Prefect UI."
 _TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
+_NOT_RESUMED = "Paused in the Prefect UI, and not resumed."
+_KILLED = "The process that ran this was killed. What it had begun is in the ledger; the next run resumed it."
 _PATIENCE = 3.0
+
+
+async def heed_state(run: Run) -> None:
+    """Begin nothing new while the flow run is paused, or ever again once it is cancelled. Called with each beat."""
+    state = await _current_state()
+    if state is None:
+        return
+    if state.type is StateType.CANCELLING:
+        run.stop(CANCELLED)
+    elif run.engine.is_paused and state.is_final():
+        run.stop(_NOT_RESUMED)
+    else:
+        run.engine.pause(state.type is StateType.PAUSED)
+    run.progress.notice = "paused in the Prefect UI" if run.engine.is_paused else ""
 
 
 async def explain_stop(run: Run) -> None:
@@ -38,10 +59,26 @@ async def final_state(state: State[Any]) -> State[Any]:
 
 async def is_cancelled() -> bool:
     """Whether a person cancels this flow run, as far as the server answers; a stopped worker leaves its state alone."""
+    state = await _current_state()
+    return state is not None and state.type is StateType.CANCELLING
+
+
+async def _current_state() -> State[Any] | None:
     try:
         async with asyncio.timeout(_PATIENCE), get_client() as client:
-            state = (await client.read_flow_run(UUID(str(flow_run.id)))).state
+            return (await client.read_flow_run(UUID(str(flow_run.id)))).state
     except Exception as error:
         logger.info("The state of flow run %s cannot be read: %s", flow_run.id, type(error).__name__)
-        return False
-    return state is not None and state.type is StateType.CANCELLING
+        return None
+
+
+async def end_killed_runs(flow_run_ids: Iterable[str]) -> None:
+    """Set flow runs of killed commands to Crashed: nobody else would. A worker's own are noticed by automations."""
+    for name in {*flow_run_ids} - {str(flow_run.id)}:
+        try:
+            async with asyncio.timeout(_PATIENCE), get_client() as client:
+                killed = await client.read_flow_run(UUID(name))
+                if killed.deployment_id is None and killed.state is not None and killed.state.is_running():
+                    await client.set_flow_run_state(killed.id, Crashed(message=_KILLED), force=True)
+        except Exception as error:
+            logger.info("Flow run %s stays as it is: %s", name, type(error).__name__)

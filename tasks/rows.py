@@ -27,12 +27,10 @@ from patternmill.runs.run import Run
 from patternmill.states import Stage
 from tasks.markup import line
 from tasks.prefect_states import failed_state, failure_message, group_state
-from tasks.run_page import progress_shown
+from tasks.run_page import MOST_ROWS_AS_ITEMS, progress_shown
 
 logger = logging.getLogger(__name__)
 
-#: Up to so many rows each item has a task run: nobody reads a page of many thousands.
-MOST_ROWS_AS_ITEMS = 500
 #: How long task runs may take to end after what they show.
 _ENDING_SECONDS = 10.0
 

@@ -18,6 +18,7 @@ from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, retry_spec
 from patternmill.settings import in_environment, read_settings
 from patternmill.text import goods
 from prefect_host.stop_signals import Stopping
+from tasks.cancellation import end_killed_runs
 from tasks.markup import logged
 
 
@@ -50,6 +51,7 @@ async def check_rows(work: Pipeline) -> str:
 @task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
+    await end_killed_runs(filter(None, (broken.prefect_flow_run_id for broken in run.broken)))
     if run.plan.sent_once:
         logged(f"Note: {run.plan.sent_once}")
     cost = f" for {run.cost}" if run.cost.worst else ""

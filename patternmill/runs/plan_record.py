@@ -120,17 +120,19 @@ def put_on_record(
     return record
 
 
-def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
+def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
 
     They ended with the last that is known of them, whenever somebody closes them.
     """
-    for record in ledger.runs_without_end(scope.environment, scope.catalog):
+    broken = ledger.runs_without_end(scope.environment, scope.catalog)
+    for record in broken:
         ledger.close_rows(record)
         ledger.update_catalog(record)
         reason = "The process that drove this run ended without closing it."
         ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
         ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
+    return broken
 
 
 def _new_item(item: Item, row: Row | None = None) -> NewItem:

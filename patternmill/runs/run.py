@@ -111,6 +111,8 @@ class Run:
         self.unpublished: PatternmillError | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out = recorded.left_out
+        #: Earlier runs of its catalog whose process was lost.
+        self.broken = recorded.broken
         self._heartbeat = heartbeat
 
     @classmethod
@@ -277,6 +279,8 @@ class _RecordedPlan:
     #: Why rows were left out of it.
     left_out: HaltReason | None
     time: RunTime | None
+    #: The catalog's earlier runs that this one found without an end.
+    broken: list[RunRecord]
 
 
 async def _plan_on_record(
@@ -305,7 +309,7 @@ async def _plan_on_record(
                     require_confirmation(spec.settings, whole)
                     if duplicates is not None and not spec.settings.confirms(DUPLICATES):
                         raise duplicates
-            close_broken_runs(ledger, spec.scope)
+            broken = close_broken_runs(ledger, spec.scope)
             its = record.with_options({LINT: note} if note else {})
             decision = approved or refused
             if decision is not None:
@@ -313,7 +317,7 @@ async def _plan_on_record(
             plan, left_out = apply_limits(ledger, spec, whole, approved)
             its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence)
         time = time_of(ledger, spec, plan) if refused is None else None
-        return _RecordedPlan(its, memory, plan, approved, left_out, time)
+        return _RecordedPlan(its, memory, plan, approved, left_out, time, broken)
 
     return await writer.run(put)
 
