@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import fresh_secret, private_folder
 from prefect_host.shared_process import SharedProcess, bound_socket
 
-READY_SECONDS = 60.0
 REMEDY = "set PATTERNMILL_STUDIO_URL to a service."
 
 
@@ -52,7 +50,8 @@ def embedded_studio(
 
     try:
         process.start_or_join(prepared)
-        running = _await_ready(process, ready_file)
+        process.wait_until(ready_file.exists, REMEDY)
+        running = json.loads(ready_file.read_text())
         _check_environment(running, environment)
         yield RunningStudio(str(running["base_url"]), SecretStr(key_file.read_text().strip()), process)
     finally:
@@ -71,18 +70,6 @@ def _arguments(
         "--ready-file": str(ready_file),
     }
     return ["studio", *chain.from_iterable(options.items())]
-
-
-def _await_ready(process: SharedProcess, ready_file: Path) -> dict[str, Any]:
-    deadline = time.monotonic() + READY_SECONDS
-    while not ready_file.exists():
-        if not process.is_alive():
-            raise process.failure("ended while it started.", REMEDY)
-        if time.monotonic() > deadline:
-            raise process.failure(f"did not answer within {READY_SECONDS:.0f} s.", REMEDY)
-        time.sleep(0.02)
-    running: dict[str, Any] = json.loads(ready_file.read_text())
-    return running
 
 
 def _check_environment(running: dict[str, Any], wanted: str) -> None:

@@ -137,9 +137,8 @@ async def _refusal() -> str | None:
         async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
             await client.api_version()
     except PrefectHTTPStatusError as refused:
-        if refused.response.status_code in {401, 403}:
-            return f"asks for a password: {HOW_TO_LOG_IN}"
-        return f"answers {refused.response.status_code}."
+        status = refused.response.status_code
+        return f"asks for a password: {HOW_TO_LOG_IN}" if status in {401, 403} else f"answers {status}."
     except Exception:
         return "does not answer."
     return None

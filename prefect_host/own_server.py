@@ -5,9 +5,9 @@ It is Prefect's application with a credential, its history kept under the home, 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
@@ -23,8 +23,6 @@ from prefect_host.shared_process import HOST, SharedProcess, bound_socket
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
-#: The first start makes the database, which is slow on a slow disk.
-READY_SECONDS = 120.0
 _REMEDY = f"set {API_URL} to a server of yours."
 
 # The secret is in the fragment, which no browser sends and no log has. Prefect's UI reads it from the local storage.
@@ -40,26 +38,9 @@ fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}})
 }});
 </script>"""
 #: Against clickjacking, and against pictures and requests to other servers from texts in the UI.
-_HEADERS = [
-    ("X-Frame-Options", "DENY"),
-    (
-        "Content-Security-Policy",
-        "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; "
-        "base-uri 'self'; object-src 'none'",
-    ),
-    ("Referrer-Policy", "no-referrer"),
-]
-
-#: For every server that shows runs; deployments/compose.yaml has them too.
-RECORDER = {
-    # One row a commit by default, which cannot keep up with a run.
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    # By default runs are kept for ever; so for 90 days.
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-}
+_POLICY = "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'self'"
+#: Of every server that shows our runs.
+SETTINGS = Path(__file__).resolve().parent.parent / "deployments" / "prefect-server.env"
 #: Of a server that lives as long as a command: nothing is scheduled or automated there.
 UNATTENDED = {
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
@@ -79,20 +60,16 @@ def _kept_in(directory: Path) -> dict[str, str]:
 
 def server_environment(directory: Path, port: int) -> dict[str, str]:
     """The settings of a server that keeps all in `directory`, in place of the caller's."""
+    lines = [line for line in SETTINGS.read_text("utf-8").splitlines() if line and line[0] != "#"]
     return {
+        **dict(line.split("=", 1) for line in lines),
         **_kept_in(directory),
         # In its working folder: no letter of a path has to be quoted.
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
-        # Where it listens, and which address its pages call.
-        "PREFECT_SERVER_API_HOST": HOST,
-        "PREFECT_SERVER_API_PORT": str(port),
+        # Which address its pages call.
         "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{port}/api",
-        **RECORDER,
-        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        "PREFECT_LOGGING_COLORS": "false",
         "DO_NOT_TRACK": "1",
-        "PYTHONUNBUFFERED": "1",
     }
 
 
@@ -107,7 +84,7 @@ class OwnServer:
     def __init__(
         self, home: Path, *, port: int | None = None, settings: Mapping[str, str] = UNATTENDED
     ) -> None:
-        """`port`: no other will do. `settings`: of the server, if this user starts it."""
+        """`port` and `settings`: of the server, if this user starts it."""
         self.directory = home.resolve() / "prefect"
         self._named_port, self._settings = port, settings
         self._process = SharedProcess(self.directory, "The Prefect server")
@@ -139,17 +116,7 @@ class OwnServer:
 
     def start(self) -> Self:
         """Start it, or join the running one; it may not answer yet. Raises PatternmillError for a taken port."""
-        try:
-            self._process.start_or_join(self._prepared)
-            if self._named_port not in (None, self._last_port()):
-                raise PatternmillError(
-                    f"The Prefect server of this home runs on port {self._last_port()} already.",
-                    code="port",
-                    remedy="Leave --port out, or end what uses it first.",
-                )
-        except PatternmillError:
-            self.stop()
-            raise
+        self._process.start_or_join(self._prepared)
         return self
 
     def for_this_process(self) -> Self:
@@ -160,19 +127,11 @@ class OwnServer:
 
     def wait_ready(self) -> None:
         """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not server_answers(self.api_url, timeout=2.0):
-            if not self._process.is_alive():
-                raise self._process.failure("ended while it started.", _REMEDY)
-            if time.monotonic() > deadline:
-                raise self._process.failure(f"did not answer within {READY_SECONDS:.0f} s.", _REMEDY)
-            time.sleep(0.1)
+        self._process.wait_until(lambda: server_answers(self.api_url, timeout=2.0), _REMEDY)
 
     def wait_end(self, stop: threading.Event) -> None:
         """Return when `stop` is set. Raises PatternmillError when the server ends before."""
-        while not stop.wait(0.5):
-            if not self._process.is_alive():
-                raise self._process.failure("ended.", _REMEDY)
+        self._process.wait_until(lambda: stop.wait(0.5), _REMEDY, seconds=math.inf)
 
     def stop(self) -> None:
         """Leave the server. The user that started it waits for its end, if it is the last."""
@@ -235,7 +194,7 @@ def serve() -> None:
     app.router.routes.insert(0, Route(LOGIN_PATH, lambda request: HTMLResponse(_LOGIN_PAGE)))
     # Around the application, not in it: the server's own automations ask it by another name.
     guarded = TrustedHostMiddleware(app, allowed_hosts=[HOST])
-    config = uvicorn.Config(guarded, log_level="warning", headers=_HEADERS, server_header=False)
+    config = uvicorn.Config(guarded, log_level="warning", headers=[("Content-Security-Policy", _POLICY)])
     uvicorn.Server(config).run(sockets=[socket(fileno=0)])
 
 

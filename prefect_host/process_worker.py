@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from abc import ABC
 from typing import TYPE_CHECKING, Any
 
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
-from prefect_host.work_pool import job_template
+from prefect_host.work_pool import TEMPLATE
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
@@ -59,7 +60,7 @@ class DrainingWorker(ProcessWorker, ABC):
 
     @classmethod
     def get_default_base_job_template(cls) -> dict[str, Any]:
-        return job_template()
+        return dict(json.loads(TEMPLATE.read_text("utf-8")))
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
         if self._stop.is_set():

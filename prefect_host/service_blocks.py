@@ -17,11 +17,6 @@ from patternmill.profiles import Profile, announced_studio, profile_of, unknown_
 from patternmill.settings import Settings
 
 
-def profile_block(environment: str) -> str:
-    """The Secret block with `{"url": ..., "key": ...}`: its name has no underscores."""
-    return f"patternmill-{environment.replace('_', '-')}"
-
-
 async def addressed_settings(settings: Settings) -> Settings:
     """The settings with their environment's profile: their own, or Prefect's, or the embedded studio of `up`.
 
@@ -38,13 +33,13 @@ async def addressed_settings(settings: Settings) -> Settings:
 
 
 async def _of_block(environment: str) -> Profile | None:
-    name = profile_block(environment)
+    """Of the Secret block with `{"url": ..., "key": ...}`: its name has no underscores."""
+    name = f"patternmill-{environment.replace('_', '-')}"
     try:
         block: Any = await Secret.aload(name)
     except ValueError:
         return None
-    values = block.get()
-    if not isinstance(values, Mapping):
+    if not isinstance(values := block.get(), Mapping):
         raise ConfigurationError(
             f"The Secret block {name} is no profile.",
             remedy='Its value is JSON: {"url": "...", "key": "..."}.',

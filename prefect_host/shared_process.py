@@ -27,12 +27,13 @@ from socket import SO_REUSEADDR, SOL_SOCKET, socket
 
 from patternmill.errors import PatternmillError
 from patternmill.files import keep_private, private_folder
-from patternmill.processes import collect_rarely, is_stopped
+from patternmill.processes import collect_rarely
 
 HOST = "127.0.0.1"
-#: How long an orderly shutdown may take.
-END_SECONDS = 10.0
-_LOG_LIMIT = 2_000_000
+#: How long an orderly shutdown may take; one that was frozen does not end by itself.
+END_SECONDS = 5.0
+#: The first start of a Prefect server makes its database, which is slow on a slow disk.
+READY_SECONDS = 120.0
 _LOG_TAIL_LINES = 12
 #: Not inherited: settings meant for the run, and its secrets.
 _FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
@@ -62,9 +63,13 @@ class SharedProcess:
         with _opened(self.directory / "start.lock") as start:
             fcntl.flock(start, fcntl.LOCK_EX)
             self._use = self._lock_as_user()
-            with _opened(self.directory / "server.lock") as life:
-                if _try_lock(life, fcntl.LOCK_EX):
-                    self._start(*prepare(), life)
+            try:
+                with _opened(self.directory / "server.lock") as life:
+                    if _try_lock(life, fcntl.LOCK_EX):
+                        self._start(*prepare(), life)
+            except BaseException:
+                self.release()
+                raise
 
     def release(self) -> None:
         """Leave. The process ends with its last user, which waits for that if it started it."""
@@ -80,7 +85,7 @@ class SharedProcess:
             self.child.returncode = 0  # it ends after its users; nobody waits for it
             return
         try:
-            self.child.wait(0 if is_stopped(self.child.pid) else END_SECONDS)
+            self.child.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
@@ -91,9 +96,20 @@ class SharedProcess:
         with _opened(self.directory / "server.lock") as life:
             return not _try_lock(life, fcntl.LOCK_SH)
 
-    def failure(self, message: str, remedy: str) -> PatternmillError:
+    def wait_until(self, condition: Callable[[], bool], remedy: str, seconds: float = READY_SECONDS) -> None:
+        """Return when `condition` holds. Raises PatternmillError when the process ends before, or it takes too long."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if not self.is_alive():
+                raise self._failure("ended.", remedy)
+            if time.monotonic() > deadline:
+                raise self._failure(f"did not answer within {seconds:.0f} s.", remedy)
+            time.sleep(0.05)
+
+    def _failure(self, message: str, remedy: str) -> PatternmillError:
         """An error that ends with the end of the log."""
-        tail = "\n".join(f"    {line}" for line in _last_lines(self.log_path))
+        log = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+        tail = "\n".join(f"    {line}" for line in log.splitlines()[-_LOG_TAIL_LINES:])
         return PatternmillError(
             f"{self._title} {message} Its log ends with:\n{tail}\n",
             code="own_server",
@@ -102,11 +118,11 @@ class SharedProcess:
 
     def _lock_as_user(self) -> int:
         use = os.open(self.directory / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + 2 * END_SECONDS
         while not _try_lock(use, fcntl.LOCK_SH):
             if time.monotonic() > deadline:
                 os.close(use)
-                raise self.failure("of an earlier run does not end.", "end it by hand.")
+                raise self._failure("of an earlier run does not end.", "end it by hand.")
             time.sleep(0.05)
         return use
 
@@ -116,7 +132,7 @@ class SharedProcess:
         self._listener = listener
         inherited = {n: text for n, text in os.environ.items() if not n.startswith(_FOREIGN_VARIABLES)}
         child = [sys.executable, "-P", "-m", __name__, str(self.directory / "users.lock"), *arguments]
-        with open_log(self.log_path) as log:
+        with private_log(self.log_path) as log:
             self.child = start_process(
                 child,
                 env={**inherited, **environment},
@@ -150,15 +166,12 @@ def bound_socket(port: int = 0) -> socket:
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[int]:
-    """A log for a process to append to; one that is too long is emptied."""
-    too_long = path.exists() and path.stat().st_size > _LOG_LIMIT
-    with _opened(path, os.O_TRUNC if too_long else os.O_APPEND) as log:
+def private_log(path: Path) -> Iterator[int]:
+    """An empty log for a process to write to; the earlier one is kept beside it."""
+    if path.exists():
+        path.replace(path.with_name(f"earlier-{path.name}"))
+    with _opened(path, os.O_APPEND) as log:
         yield log
-
-
-def _last_lines(path: Path) -> list[str]:
-    return path.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:] if path.exists() else []
 
 
 @contextmanager

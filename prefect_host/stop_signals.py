@@ -7,13 +7,11 @@ task is cancelled at once, and no results are written. Here the signal drains th
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import stat
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -63,10 +61,14 @@ def run_in_thread(
         except BaseException as error:
             running.set_exception(error)
 
-    with (
-        _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)),
-        _without_terminal(lambda: on_signal("SIGHUP")),
-    ):
+    def handle(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            # The shell and the terminal may both send it.
+            signal.signal(number, signal.SIG_IGN)
+        on_signal(signal.Signals(number).name)
+
+    under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    with _handled_by(handle, _SIGNALS if under_nohup else (*_SIGNALS, signal.SIGHUP)):
         threading.Thread(target=run, name="run", daemon=True).start()
         while not running.done():
             if is_overdue():
@@ -110,58 +112,26 @@ def stop_on_signals() -> Iterator[Stopping]:
     """While it lasts, SIGTERM and SIGINT drain the run, if the flow is in the main thread."""
     from prefect_host.internals import sigterm_handler_kept
 
-    stopping = Stopping()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopping
-        return
-    loop = asyncio.get_running_loop()
+    stopping, loop = Stopping(), asyncio.get_running_loop()
 
     def stop(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(stopping.request, f"Stopped by {signal.Signals(number).name}.")
 
-    with _handled_by(stop), sigterm_handler_kept(stop):
+    if threading.current_thread() is threading.main_thread():
+        with _handled_by(stop, _SIGNALS), sigterm_handler_kept(stop):
+            yield stopping
+    else:
         yield stopping
 
 
 @contextmanager
-def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+def _handled_by(
+    handler: Callable[[int, FrameType | None], None], numbers: tuple[signal.Signals, ...]
+) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
         for number, earlier in before.items():
-            signal.signal(number, earlier)
-
-
-@contextmanager
-def _without_terminal(on_closed: Callable[[], None]) -> Iterator[None]:
-    """Have `on_closed` called when the terminal is closed, from when on nothing is written to it.
-
-    The shell and the terminal may both send SIGHUP: the first one counts. Under `nohup` it stays ignored.
-    """
-
-    def closed(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        _discard_terminal()
-        on_closed()
-
-    before = signal.getsignal(signal.SIGHUP)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    signal.signal(signal.SIGHUP, closed)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGHUP) is closed:
-            signal.signal(signal.SIGHUP, before)
-
-
-def _discard_terminal() -> None:
-    """Writing to a terminal that is gone would fail, in whatever line does it."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        with suppress(OSError):
-            if stat.S_ISCHR(os.fstat(stream).st_mode):
-                os.dup2(nowhere, stream)
-    os.close(nowhere)
+            if signal.getsignal(number) is handler:
+                signal.signal(number, earlier)

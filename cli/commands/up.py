@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import subprocess
@@ -21,8 +20,8 @@ from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import keep_private
 from prefect_host.own_server import OwnServer
-from prefect_host.shared_process import open_log
-from prefect_host.work_pool import ensure_pool
+from prefect_host.shared_process import private_log
+from prefect_host.work_pool import POOL, TEMPLATE
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PREFECT_FILE = Path("deployments") / "prefect.yaml"
 _POLL_SECONDS = 0.3
-_POOL_SECONDS = 60.0
 
 
 @click.command("up")
@@ -78,7 +76,6 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
         environment = stack.enter_context(_environment(settings))
-        asyncio.run(_make_pool())
         process = stack.enter_context(_worker(settings, environment, limit, stop))
         if not stop.is_set():
             _deploy(environment)
@@ -155,7 +152,7 @@ def _worker(
     locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
     echo("Starting a worker …")
-    with open_log(settings.home / "worker.log") as log:
+    with private_log(settings.home / "worker.log") as log:
         worker = subprocess.Popen(
             command,
             cwd=CHECKOUT,
@@ -201,19 +198,16 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
             worker.wait()
 
 
-async def _make_pool() -> None:
-    """Deploying needs it before the worker has made it."""
-    from prefect.client.orchestration import get_client
-
-    async with asyncio.timeout(_POOL_SECONDS), get_client() as client:
-        await ensure_pool(client)
-
-
 def _deploy(environment: Mapping[str, str]) -> None:
     echo("Registering the deployments …")
-    arguments = ["--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE)]
+    pool = ("work-pool", "create", POOL, "--type", "process", "--base-job-template", str(TEMPLATE))
+    _prefect(environment, *pool, "--overwrite")
+    _prefect(environment, "deploy", "--all", "--prefect-file", str(PREFECT_FILE))
+
+
+def _prefect(environment: Mapping[str, str], *arguments: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "prefect", *arguments],
+        [sys.executable, "-P", "-m", "prefect", "--no-prompt", *arguments],
         cwd=CHECKOUT,
         env=dict(environment),
         capture_output=True,

@@ -131,7 +131,7 @@ class NamedServer:
         """Start it, at once; `await_ready` waits for it."""
         with (self.directory / "named-server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "prefect", "server", "start"],
+                [sys.executable, "-m", "prefect", "server", "start", "--port", str(self.port)],
                 cwd=self.directory,
                 env=clean_environment() | server_environment(self.directory, self.port) | self._database(),
                 stdin=subprocess.DEVNULL,

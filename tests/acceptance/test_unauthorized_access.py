@@ -23,7 +23,7 @@ import pytest
 from prefect.workers.process import ProcessWorker
 
 from prefect_host.own_server import LOGIN_PATH, USER, own_password
-from prefect_host.work_pool import POOL, job_template
+from prefect_host.work_pool import POOL, TEMPLATE
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
@@ -290,7 +290,7 @@ def test_run_may_choose_only_its_parameters(up: Up) -> None:
                 f"sets {'command' if 'command' in wish else 'env PATTERNMILL_STUDIO_URL'}" in ended["message"]
             )
     finally:
-        up.api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
+        up.api.patch(f"work_pools/{POOL}", {"base_job_template": json.loads(TEMPLATE.read_text("utf-8"))})
     assert not mark.exists()
 
 

@@ -67,14 +67,14 @@ def test_second_user_joins_the_running_server(server: OwnServer) -> None:
     assert server_answers(server.api_url)
 
 
-def test_frozen_server_is_not_waited_for(own_home: Path) -> None:
+def test_frozen_server_is_killed(own_home: Path) -> None:
     """It would not end by itself; all it has acknowledged is in its database."""
     with OwnServer(own_home) as server:
         child = server._process.child
         assert child is not None
         child.send_signal(signal.SIGSTOP)
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
     assert child.poll() is not None
 
 
@@ -109,12 +109,10 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
 
 
 def test_named_port_that_is_taken_is_refused(server: OwnServer, own_home: Path) -> None:
-    """By anybody; also where the server of this home runs on another. Without a name another port is taken."""
+    """By anybody. Without a name another port is taken."""
     port = urlsplit(server.api_url).port or 0
     with pytest.raises(PatternmillError, match=f"Port {port} .*in use"):
         OwnServer(own_home, port=port).start()
-    with pytest.raises(PatternmillError, match=f"runs on port {port} already"):
-        OwnServer(server.directory.parent, port=port - 1).start()
 
 
 def test_pages_are_served_under_its_own_address_alone(server: OwnServer) -> None:
