@@ -211,6 +211,7 @@ def measure(kind: str, name: str, trouble: str) -> Figures:
         )
         found.stall = stats["longest_stall"]
         found.over_shortest = stats["span"] / (stats["shortest"] or 1.0)
+        server.settle()
         compare(found, home, server)
         found.page = page_seconds(server, folder)
         return found
@@ -261,7 +262,7 @@ def compare(found: Figures, home: Path, server: PrefectServer) -> None:
             for run in task_runs.values()
             if (match := GROUP.match((run["state"] or {}).get("message") or ""))
         ]
-        found.items, found.recorded = len(groups), sum(" · " in name for name in task_runs)
+        found.items, found.recorded = groups.total(), sum(" · " in name for name in task_runs)
         found.agree = (Counter(ends) & groups).total()
     found.flow_state = ", ".join(run["state"]["name"] for run in every(server.api_url, "flow_runs"))
 
