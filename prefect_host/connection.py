@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: For a server's first answer.
 ANSWER_SECONDS = 5.0
-#: How long an ended run waits for its server, in all.
-END_SECONDS = 12.0
+#: How long an ended run waits for its server; and while that answers, as a busy one does.
+END_SECONDS, MOST_END_SECONDS = 12.0, 60.0
 UNRECORDED = "The Prefect server did not get all of this run; `patternmill status` has it."
 
 
@@ -108,11 +108,20 @@ class PrefectConnection:
             return False
         from prefect_host.recorded import drain_senders, wait_for_record
 
-        until = time.monotonic() + END_SECONDS
-        self.delivered = drain_senders(END_SECONDS)
+        until = time.monotonic() + MOST_END_SECONDS
+
+        def goes_on() -> bool:
+            return time.monotonic() < until and client_settings.server_answers(
+                os.environ[client_settings.API_URL]
+            )
+
+        self.delivered = drain_senders(END_SECONDS, goes_on)
         if not self.delivered or flow_run_id is None or self._own is None:
             return self.delivered
-        return wait_for_record(flow_run_id, max(1.0, until - time.monotonic()), at_least=task_runs)
+        while not wait_for_record(flow_run_id, END_SECONDS, at_least=task_runs):
+            if not goes_on():
+                return False
+        return True
 
     def run_line(self, flow_run_id: str) -> str:
         """Where a recorded run is shown."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 from uuid import UUID
 
@@ -21,24 +22,26 @@ _OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
 _POLL_SECONDS = 0.3
 
 
-def drain_senders(seconds: float) -> bool:
-    """Have Prefect send the events and log lines that it still has; whether it could.
+def drain_senders(seconds: float, goes_on: Callable[[], bool] = lambda: False) -> bool:
+    """Have Prefect send the events and log lines that it still has, and longer while `goes_on`; whether it could.
 
     A process that ends without this waits minutes for a server that is gone.
     """
-    until = time.monotonic() + seconds
+    left: set[Future[bool]] = set()
     for sender in (EventsWorker, APILogWorker):
-        drained = sender.drain_all(timeout=max(0.1, until - time.monotonic()))
+        drained = sender.drain_all(timeout=0)
         assert isinstance(drained, tuple), "called outside of an event loop"
-        if drained[1]:
-            return False
-    return True
+        left |= drained[1]
+    left = wait(left, seconds).not_done
+    while left and goes_on():
+        left = wait(left, 1.0).not_done
+    return not left
 
 
 def wait_for_record(flow_run_id: str, seconds: float, *, at_least: int = 0) -> bool:
     """Wait until the server has so many task runs of the flow run, and none that is open; whether it came to that."""
 
-    async def wait() -> None:
+    async def recorded() -> None:
         async with asyncio.timeout(seconds), get_client() as client:
             while True:
                 count = await _count(client, flow_run_id)
@@ -47,7 +50,7 @@ def wait_for_record(flow_run_id: str, seconds: float, *, at_least: int = 0) -> b
                 await asyncio.sleep(_POLL_SECONDS)
 
     try:
-        asyncio.run(wait())
+        asyncio.run(recorded())
     except Exception as error:
         logger.info("The record of flow run %s is not complete: %s", flow_run_id, type(error).__name__)
         return False
