@@ -69,7 +69,7 @@ system: ## install what some tests need from the system (Debian, as root): Chrom
 
 lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade takes newer versions too
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
-	$(LOCK) $(ARGS) pyproject.toml --group build --extra redis --output-file requirements.lock
+	$(LOCK) $(ARGS) pyproject.toml --group build --extra redis --extra dask --output-file requirements.lock
 	$(LOCK) $(ARGS) pyproject.toml --group build --extra dev --constraints requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove .venv and caches (never .patternmill or results)

@@ -23,6 +23,7 @@ from patternmill.parameters import (
     Confirmed,
     Count,
     Currency,
+    Dask,
     Duration,
     EnvironmentName,
     LedgerUrl,
@@ -55,6 +56,8 @@ class Settings(BaseModel):
     environment: EnvironmentName = "staging"
     #: None: SQLite under `home`. postgresql://... for several machines.
     ledger_url: LedgerUrl = None
+    #: None: one machine drives a run's rows. tls://... of a Dask scheduler, or JSON of a cluster's class, for several.
+    dask: Dask | None = None
     #: The most jobs in flight at once.
     max_in_flight: Window = 200
     #: One exchange: connecting, sending, and reading the whole answer.
@@ -76,7 +79,6 @@ class Settings(BaseModel):
     #: What one of each costs, in minor units (cents); 0 where costs are not counted.
     pattern_price: Price = 0
     refinement_price: Price = 0
-    reference_price: Price = 0
     product_price: Price = 0
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
     day_budget: Amount | None = None
@@ -110,7 +112,7 @@ class Settings(BaseModel):
 
     @property
     def has_prices(self) -> bool:
-        return any((self.pattern_price, self.refinement_price, self.reference_price, self.product_price))
+        return any((self.pattern_price, self.refinement_price, self.product_price))
 
     def at(self, profile: Profile) -> Settings:
         """The settings with this profile for their environment."""

@@ -25,6 +25,7 @@ from patternmill.planning.items import Item
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 from patternmill.states import Stage
+from tasks.machines import drive_on_machines
 from tasks.markup import line
 from tasks.prefect_states import failed_state, failure_message, group_state
 from tasks.run_page import MOST_ROWS_AS_ITEMS, progress_shown
@@ -38,8 +39,13 @@ _ENDING_SECONDS = 10.0
 async def make_rows(work: Pipeline) -> None:
     """Drive all rows of a run to their end, and show them."""
     run = work.begun
+    cluster = run.spec.settings.dask
     async with progress_shown(run), rows_shown(run) as show:
-        await run.engine.drive(show)
+        # What may be sent only once is sent one by one, which no two machines can.
+        if cluster is None or run.plan.sent_once:
+            await run.engine.drive(show)
+        else:
+            await drive_on_machines(run, cluster)
         if not run.is_stopped:
             # Before the server has been shown all: it may not answer for a while.
             work.finish()

@@ -31,8 +31,8 @@ def _failure_limit(text: str | None) -> tuple[int | None, float | None]:
     return (int(count), None) if count else (None, float(percent) / 100)
 
 
-#: Named alike in the settings.
-_PRICES = {stage: f"{stage}_price" for stage in ROW_STAGES}
+#: Named alike in the settings. No service is known to take anything for a reference.
+_PRICES = {stage: f"{stage}_price" for stage in ROW_STAGES if stage is not Stage.REFERENCE}
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class RunOptions:
     final_reasons: tuple[str, ...] = ()
     in_doubt_limit: timedelta = timedelta(hours=12)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
-    reference_price: int = 0
     pattern_price: int = 0
     refinement_price: int = 0
     product_price: int = 0

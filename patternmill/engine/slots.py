@@ -14,7 +14,7 @@ from patternmill.states import Stage
 T = TypeVar("T")
 
 #: Seconds after which a full window is asked again: another machine frees slots too, and nobody says so.
-_ASK_EVERY = 0.25
+_ASK_EVERY = 0.5
 #: What finishes something goes first.
 _ORDER = {stage: order for order, stage in enumerate(reversed(Stage))}
 

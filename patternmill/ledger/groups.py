@@ -71,36 +71,45 @@ class GroupTables(Tables):
     def beat_group(self, lease: GroupLease, report: str) -> tuple[str | None, int, bool]:
         """A heartbeat; called under the group's fence.
 
-        Returns why it is to begin nothing more, how many groups live, and whether a begun one has no execution.
+        Returns the run's orders, how many groups live, and whether a begun one has no execution.
         """
         key = {"run_id": lease.run_id, "number": lease.number}
         self._update("run_groups", key, beat_at=self.now(), report=report)
-        ((stop, living, lost),) = self.database.rows(
-            "SELECT max(CASE WHEN number = :number THEN stop END), "
+        ((orders, living, lost),) = self.database.rows(
+            "SELECT max(CASE WHEN number = :number THEN orders END), "
             "sum(CASE WHEN beat_at > :since THEN 1 ELSE 0 END), "
             "sum(CASE WHEN beat_at <= :since THEN 1 ELSE 0 END) "
             "FROM run_groups WHERE run_id = :run_id AND ended_at IS NULL",
             key | {"since": self.now() - LOST_AFTER},
         )
-        return stop, int(living), bool(lost)
+        return orders, int(living), bool(lost)
 
     def end_group(self, lease: GroupLease) -> None:
         """Called under the group's fence, once nothing more can be done for it in its run."""
         key = {"run_id": lease.run_id, "number": lease.number}
         self._update("run_groups", key, ended_at=self.now())
 
-    def stop_groups(self, run_id: RunId, stop: str) -> None:
-        """Groups read it with their beats, also those that have not begun. `stop`: JSON of why."""
-        self._update("run_groups", {"run_id": run_id}, stop=stop)
+    def order_groups(self, run_id: RunId, orders: str | None) -> None:
+        """All groups of a run read it with their beats, also those that begin later."""
+        self._update("run_groups", {"run_id": run_id}, orders=orders)
+
+    #: How many jobs more the present transaction may begin; None: it has not counted.
+    _room: int | None = None
 
     def has_room(self, run: Lease, window: int) -> bool:
-        """Whether a run may have one more job in flight; nobody else may begin one until the transaction ends."""
-        self.database.lock(f"spending {run.environment}")
-        ((occupied,),) = self.database.rows(
-            "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
-            {"run_id": run.run_id},
-        )
-        return int(occupied) < window
+        """Whether a run may have one more job in flight, which is begun then, in this transaction.
+
+        It is counted once for a transaction: until that ends nobody else may begin one.
+        """
+        if self._room is None:
+            self.database.lock(f"spending {run.environment}")
+            ((occupied,),) = self.database.rows(
+                "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
+                {"run_id": run.run_id},
+            )
+            self._room = window - int(occupied)
+        self._room -= 1
+        return self._room >= 0
 
     def free_slot(self, request_id: RequestId) -> None:
         """Of an attempt without an end, which this run follows no longer."""

@@ -55,6 +55,7 @@ class Ledger(
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
         """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over."""
+        self._room = None
         with self.database.transaction():
             if isinstance(lease, GroupLease):
                 self.check_group(lease)

@@ -99,7 +99,7 @@ CREATE TABLE run_groups (
     beat_at     DOUBLE PRECISION,   -- of its last execution; 0: some of it was begun before; NULL: nothing is begun
     ended_at    DOUBLE PRECISION,   -- nothing more can be done for it in this run
     report      TEXT,               -- JSON: how far its last execution is
-    stop        TEXT,               -- JSON: why it is to begin nothing more
+    orders      TEXT,               -- that it begins nothing more, or for now, and why
     PRIMARY KEY (run_id, number)
 );
 

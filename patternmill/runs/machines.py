@@ -18,12 +18,13 @@ from patternmill.catalog.catalog_file import Record
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.engine.engine import Engine
-from patternmill.engine.groups import Group, groups_of
+from patternmill.engine.groups import Group
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import STOPPED, HaltReason
 from patternmill.engine.slots import Slots
 from patternmill.errors import ConfigurationError, LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.groups import LOST_AFTER
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import GroupLease, RunGroup, RunRecord
 from patternmill.planning.items import Item, PatternItem, ProductItem, ReferenceItem, RefinementItem, Scope
@@ -42,24 +43,23 @@ logger = logging.getLogger(__name__)
 DRIVEN_WITH = "driven_with"
 #: Why an execution ended: all it could do was wait for slots that lost groups occupy, which need its place.
 _PUT_BACK = "put_back"
+#: What a run lets its groups know, besides why they are to begin nothing more.
+_PAUSED = "paused"
 _OPTIONS, _HALT = TypeAdapter(RunOptions), TypeAdapter(HaltReason)
 
 
 async def record_groups(run: Run) -> None:
-    """Put the groups of a run on record, for other machines to drive. Raises ConfigurationError.
+    """Put the groups of a run on record, for other machines to drive.
 
     What each of them needs to know is on record then: no other process has to read the file or the offer again.
     """
-    _refuse_unrepeatable(run.plan)
     options = replace(run.engine.options, most_failures=None, most_failures_share=None)
     driven_with = {
         "options": _OPTIONS.dump_python(options, mode="json"),
         "unstated": run.spec.unstated.model_dump(mode="json"),
     }
     record = run.record.with_options({DRIVEN_WITH: driven_with})
-    groups = [
-        (group.number, _work(run.plan, group), _begun(run.plan, group)) for group in groups_of(run.plan)
-    ]
+    groups = [(group.number, _work(run.plan, group), _begun(run.plan, group)) for group in run.engine.groups]
 
     def put(ledger: Ledger) -> None:
         with ledger.transaction(run.writer.lease):
@@ -68,15 +68,6 @@ async def record_groups(run: Run) -> None:
 
     await run.writer.run(put)
     run.record = record
-
-
-def _refuse_unrepeatable(plan: Plan) -> None:
-    if plan.sent_once:
-        raise ConfigurationError(
-            "This plan has references or refinements, which are sent once and one by one: one machine alone can.",
-            code="sent_once",
-            remedy="Unset PATTERNMILL_DASK for this catalog. Nothing was bought.",
-        )
 
 
 def _work(plan: Plan, group: Group) -> str:
@@ -147,6 +138,11 @@ class Execution:
             await self._api.close()
             await self._writer.close()
 
+    @property
+    def fence(self) -> int:
+        """How many executions of the group have begun."""
+        return self._lease.fence
+
     async def _end(self) -> bool:
         def end(ledger: Ledger) -> None:
             ledger.beat_group(self._lease, self._report())
@@ -177,10 +173,12 @@ class Execution:
             self.engine.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
             self.engine.abandon()
 
-    def _heed(self, stop: str | None, living: int, lost: bool) -> None:
+    def _heed(self, order: str | None, living: int, lost: bool) -> None:
         """Do what the run's other machines make necessary."""
-        if stop is not None:
-            self._stop(_HALT.validate_json(stop))
+        self._api.share_rates(max(1, living))
+        self.engine.pause(order == _PAUSED)
+        if order not in (None, _PAUSED):
+            self._stop(_HALT.validate_json(order))
         is_starving = lost and self.engine.progress.in_flight == self._slots.waiting > 0
         if is_starving and self._was_starving:
             self.engine.halt.begin(HaltReason(Outcome.FAILED, _PUT_BACK, "Lost groups go first."))
@@ -299,7 +297,8 @@ class Followed:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._stop: HaltReason | None = None
+        #: What the groups were let know last.
+        self._order: str | None = None
 
     async def look(self) -> list[RunGroup]:
         """The groups as they are now. Adds up how far they are, and lets all know why one begins nothing more."""
@@ -315,6 +314,11 @@ class Followed:
         await self._let_know()
         return groups
 
+    def is_any_driven(self, groups: list[RunGroup]) -> bool:
+        """Whether an execution of any of them lives."""
+        since = self.run.writer.now() - LOST_AFTER
+        return any(group.ended_at is None and (group.beat_at or 0) > since for group in groups)
+
     def _add_up(self, reports: list[dict[str, Any]]) -> None:
         progress = self.run.progress
         for name in ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed"):
@@ -324,15 +328,18 @@ class Followed:
             progress.made.update({Stage(stage): count for stage, count in report["made"].items()})
 
     async def _let_know(self) -> None:
-        reason = self.run.halt.reason
-        if not self.run.halt.is_total or reason is None or reason == self._stop:
+        run, reason, order = self.run, self.run.halt.reason, None
+        if run.halt.is_total and reason is not None:
+            order = _HALT.dump_json(reason).decode()
+        elif run.engine.is_paused:
+            order = _PAUSED
+        if order == self._order:
             return
-        stop, run_id, lease = _HALT.dump_json(reason).decode(), self.run.record.run_id, self.run.writer.lease
 
         def write(ledger: Ledger) -> None:
-            with ledger.transaction(lease):
-                ledger.stop_groups(run_id, stop)
+            with ledger.transaction(run.writer.lease):
+                ledger.order_groups(run.record.run_id, order)
 
         with suppress(LedgerError):
-            await self.run.writer.run_patiently(write)
-            self._stop = reason
+            await run.writer.run_patiently(write)
+            self._order = order

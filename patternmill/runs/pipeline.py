@@ -34,7 +34,7 @@ from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.safeguards import refuse_known_other_service, refuse_new_ledger
+from patternmill.runs.safeguards import refuse_known_other_service, refuse_new_ledger, require_machines
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.text import plural
@@ -141,6 +141,7 @@ class Pipeline:
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
         self._require_writable_results()
+        require_machines(self.spec.settings)
         await asyncio.to_thread(refuse_new_ledger, self.spec.settings, self.spec.catalog_folder)
         self._run = await Run.begin(
             self.spec,

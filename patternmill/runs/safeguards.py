@@ -57,6 +57,21 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
         raise _other_service(own, settings.studio_url)
 
 
+def require_machines(settings: Settings) -> None:
+    """Raise ConfigurationError where several machines are to drive a run that only this one can see."""
+    if settings.dask is None:
+        return
+    url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
+    if settings.embedded or not url.startswith(("postgresql://", "postgres://")):
+        missing = "a service of its own" if settings.embedded else "a ledger in PostgreSQL"
+        setting = "PATTERNMILL_STUDIO_URL" if settings.embedded else "PATTERNMILL_LEDGER_URL"
+        raise ConfigurationError(
+            f"PATTERNMILL_DASK is set, and several machines need {missing}, which all of them reach.",
+            code="dask",
+            remedy=f"Set {setting}, or unset PATTERNMILL_DASK. Nothing was bought.",
+        )
+
+
 def refuse_known_other_service(settings: Settings) -> None:
     """The same; without a ledger nothing is refused, and none is made."""
     with ledger_if_any(settings) as ledger:

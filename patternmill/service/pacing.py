@@ -159,6 +159,11 @@ class RateLimiter:
         """Requests a second that may be sent now."""
         return self._rate
 
+    def limit(self, rate: float) -> None:
+        """At most so many requests a second from now on."""
+        self._rate = rate if self._rate == self._most else min(self._rate, rate)
+        self._most, self._floor = rate, min(self.SLOWEST, rate)
+
     async def acquire(self) -> bool:
         """Wait for the turn to send one request. False once closed: then nothing may be sent."""
         if self._closed:

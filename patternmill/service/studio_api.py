@@ -129,6 +129,7 @@ class StudioApi:
         #: The engine acquires it for each item, from before a create until its job ended.
         self.window = Window(max_in_flight, clock=clock)
         #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
+        self._rates = create_rate, poll_rate
         self._creates = RateLimiter(create_rate, clock=clock)
         self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, create_rate, clock=clock))
         self._jobs = JobLimits(clock=clock)
@@ -169,6 +170,11 @@ class StudioApi:
         """Creates of these were accepted before, so that "not found" is about one item."""
         self._working.update(ON_WIRE[stage].create for stage in stages)
         self._working.update(operations)
+
+    def share_rates(self, among: int) -> None:
+        """So many clients ask the service at once: of the configured rates this one takes its part."""
+        for limiter, rate in zip((self._creates, self._polls), self._rates, strict=True):
+            limiter.limit(rate / among)
 
     async def create(
         self,

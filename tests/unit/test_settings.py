@@ -41,7 +41,6 @@ MALFORMED = {
     "pattern_price": "-1",
     "product_price": "1.5",
     "refinement_price": "-1",
-    "reference_price": "1.5",
     "day_budget": f"{CANARY}",
     "confirm_above": f"{CANARY}",
     "approve_above_items": "-1",
@@ -50,6 +49,7 @@ MALFORMED = {
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
     "ledger_url": f"host=db password={CANARY}",
+    "dask": f"tcp://{CANARY}:8786",
     "confirm": f"{CANARY} !",
     "retire_at_most": f"20,{CANARY}",
 }

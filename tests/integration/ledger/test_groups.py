@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -126,8 +125,8 @@ def test_beats_show_who_lives_and_why_to_stop(two_groups: Ledger, clock: Clock) 
     clock.now += 11
     assert beat(first) == (None, 1, True)
     with two_groups.transaction():
-        two_groups.stop_groups(RUN, json.dumps("enough"))
-    assert beat(second) == ('"enough"', 2, False)
+        two_groups.order_groups(RUN, "enough")
+    assert beat(second) == ("enough", 2, False)
     with two_groups.transaction(first):
         two_groups.end_group(first)
     assert beat(second)[1:] == (1, False)

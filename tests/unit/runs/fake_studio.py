@@ -166,6 +166,9 @@ class FakeStudioApi:
     def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """It says nothing that this would decide about."""
 
+    def share_rates(self, among: int) -> None:
+        """It has none."""
+
     async def missing(self, operations: Iterable[str]) -> dict[str, str]:
         return {}
 

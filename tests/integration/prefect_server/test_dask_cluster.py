@@ -1,0 +1,65 @@
+"""What drives a run on several machines is refused before anything is bought, where it would lose or betray it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from patternmill.errors import ConfigurationError
+from patternmill.profiles import Profile
+from patternmill.runs.safeguards import require_machines
+from patternmill.settings import Settings
+from tasks.machines import SCHEDULER_SETTINGS, _connect, _runner
+
+CLUSTER = "tls://10.0.0.1:8786"
+LEDGER = SecretStr("postgresql://ledger@db.example/patternmill")
+SERVICE = Profile(url="https://studio.example/v1", key=SecretStr("key"))
+
+
+def test_machines_need_a_ledger_and_a_service_that_all_reach(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, dask=CLUSTER, profiles={"staging": SERVICE})
+    with pytest.raises(
+        ConfigurationError, match=r"several machines need a ledger in PostgreSQL.*PATTERNMILL_LEDGER_URL"
+    ):
+        require_machines(settings)
+    require_machines(settings.model_copy(update={"ledger_url": LEDGER}))
+    require_machines(settings.model_copy(update={"dask": None}))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "refusal"),
+    [
+        ({"n_workers": 0, "dashboard_address": None}, r"tcp://127\.0\.0\.1:\d+ is not encrypted"),
+        ({"n_workers": 0, "dashboard_address": None, "security": True}, ""),
+    ],
+)
+def test_cluster_that_anybody_can_use_is_refused(kwargs: dict[str, object], refusal: str) -> None:
+    """A scheduler's port is code execution. One of this process has the settings that a run needs."""
+    runner = _runner(json.dumps({"cluster_class": "distributed.LocalCluster", "cluster_kwargs": kwargs}))
+    with runner:
+        if refusal:
+            with pytest.raises(ConfigurationError, match=refusal):
+                _connect(runner)
+        else:
+            _connect(runner)
+
+
+def test_scheduler_with_other_settings_is_refused() -> None:
+    """By default a frozen worker keeps its groups for five minutes."""
+    import dask
+
+    runner = _runner(
+        json.dumps(
+            {
+                "cluster_class": "distributed.LocalCluster",
+                "cluster_kwargs": {"processes": False, "n_workers": 0},
+            }
+        )
+    )
+    refusing = pytest.raises(ConfigurationError, match="'worker-ttl': '5m'")
+    with dask.config.set({"distributed.scheduler.worker-ttl": "5m"}), runner, refusing as refused:
+        _connect(runner)
+    assert str(SCHEDULER_SETTINGS) in refused.value.remedy
