@@ -23,6 +23,8 @@ STAGING = "staging"
 DUPLICATES = "duplicates"
 #: That the ledger lacks runs of which there are results.
 NEW_LEDGER = "new-ledger"
+#: That rows which changed only because their columns are read otherwise are bought so.
+MAPPING_CHANGE = "mapping"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN)]

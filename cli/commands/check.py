@@ -127,17 +127,16 @@ def _check(spec: RunSpec, file: CatalogFile) -> CheckedCatalog:
     from cli.offered import offer_and_extras
     from patternmill.catalog.row_checks import check_rows
     from patternmill.ledger.ledger import open_ledger
-    from patternmill.runs.corrected_input import notes_of, read_corrections
+    from patternmill.runs.followed_source import follow
     from patternmill.runs.results_input import held_to_run
 
-    merged, overlay = read_corrections(spec, file)
-    offer, extras = offer_and_extras(spec.settings, merged, spec.source)
-    # The checksum is that of what lies there.
-    checked = check_rows(replace(merged, sha256=file.sha256), offer, extras=extras)
+    read, notes = follow(spec, file)
+    offer, extras = offer_and_extras(spec.settings, read, spec.source)
+    checked = check_rows(read, offer, extras=extras)
     if spec.origin is not None:
         with open_ledger(spec.settings) as ledger:
             checked = held_to_run(ledger, spec.origin, checked)
-    return replace(checked, notes=(*notes_of(overlay), *checked.notes))
+    return replace(checked, notes=(*notes, *checked.notes))
 
 
 def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.terminal import echo
-from patternmill.catalog.row_corrections import Correction, CorrectionEnd
 from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
@@ -82,7 +81,6 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     if price:
         yield f"  price:  {money(price, currency)}, over all attempts"
     yield from _sharing_lines(story)
-    yield from (f"  corrected: {correction_text(one)}" for one in story.corrections)
     yield from _request_lines(story)
     for item in story.items:
         yield ""
@@ -105,20 +103,6 @@ def _status_lines(story: Story) -> Iterator[str]:
         code = f" ({now.error_code})" if now.error_code else ""
         yield f"  now:    {readable(now.status.value)}{code}"
         yield from (f"          {text}" for text in (now.error, now.remedy) if text)
-
-
-_ENDS = {
-    CorrectionEnd.IN_SOURCE: "done, because the source has it",
-    CorrectionEnd.SOURCE_CHANGED: "given up, because the source has another text",
-    CorrectionEnd.REPLACED: "replaced by a later correction",
-    CorrectionEnd.UNDONE: "undone",
-}
-
-
-def correction_text(one: Correction) -> str:
-    """`category `Cusion` -> `Cushion`, by run ..., 2026-03-01 09:30:00`; and how it ended."""
-    ended = f"; {_ENDS[one.end]}, {moment(one.ended_at or 0)}" if one.end is not None else ""
-    return f"{one.changed()}, by run {one.run_id}, {moment(one.at)}{ended}"
 
 
 def _sharing_lines(story: Story) -> Iterator[str]:

@@ -167,12 +167,6 @@ def status_lines(
     attempts = _matching(catalog, environment, overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
-    for its_environment, its_catalog, count in ledger.active_corrections():
-        if environment in (None, its_environment) and catalog in (None, its_catalog):
-            yield (
-                f"Corrected in {its_catalog} ({its_environment}): {plural(count, 'cell')} of its source "
-                f"(patternmill corrections {shlex.quote(its_catalog)})."
-            )
     yield from _next_lines(ledger, records, running)
     if _matching(catalog, environment, unsettled(ledger, settings.in_doubt_limit)):
         yield "To decide: patternmill settle --list"

@@ -11,6 +11,8 @@ from patternmill.catalog.rows import Columns
 from patternmill.catalog.sheet_choices import SheetLayout
 
 NumberedRow = tuple[int, tuple[str, ...]]
+#: A row's cells by the contract's columns; what is blank is not in it.
+Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class CatalogFile:
     layout: SheetLayout | None = None
     #: By row number: cells that are displayed otherwise than they are.
     faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
+    #: By row number: what the file itself says, where a person has corrected it, and the correction counts.
+    own_texts: Mapping[int, Texts] = field(default_factory=dict, repr=False)
     #: In sentences: what a person may not expect of how it was read.
     notes: tuple[str, ...] = ()
 

@@ -75,19 +75,6 @@ class Content:
             refinements,
         )
 
-    @classmethod
-    def of_items(cls, product: Mapping[str, Any], patterns: Sequence[Mapping[str, Any]]) -> Content:
-        """From what was bought: the contents of a product item, and of its pattern with its refinements."""
-        parameters = patterns[0].get("parameters", {})
-        return cls(
-            patterns[0]["prompt"],
-            product["category"],
-            product["selections"],
-            parameters.get("model"),
-            next(iter(parameters.get("references", ())), None),
-            tuple(Refinement(one["operation"], one["parameters"]) for one in patterns[1:]),
-        )
-
     def as_json(self) -> dict[str, Any]:
         """What a row does not name is not in it."""
         named = {

@@ -12,7 +12,6 @@ from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode
-from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
 from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
 from patternmill.catalog.slips import (
@@ -47,8 +46,6 @@ class CheckedCatalog:
     notes: tuple[str, ...]
     offer: Offer | None = None
     extras: Extras = field(default_factory=Extras)
-    #: What was merged into the file before.
-    overlay: Overlay = NO_OVERLAY
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
+from patternmill.ledger.records import Attempt, Intent, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
 from patternmill.processes import boot_id, uptime
 from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, WRITTEN_OFF, AttemptState, Stage
@@ -30,13 +30,12 @@ class ItemTable(Tables):
     """What is to be made, and the attempts at each item."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
-        """Items that are known stay as they are, but for the spelling of their rows: it is that of the last plan."""
+        """Items that are known stay as they are."""
         now = self.now()
         self.database.execute_many(
-            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, written, created_at) "
-            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :written, :now) "
-            "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
-            "WHERE items.written <> excluded.written",
+            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, created_at) "
+            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :now) "
+            "ON CONFLICT (key) DO NOTHING",
             (
                 vars(item)
                 | {"environment": environment, "catalog": catalog, "stage": item.stage.value, "now": now}
@@ -59,32 +58,6 @@ class ItemTable(Tables):
         )
         return tuple(map(attempt_from, rows))
 
-    def products_of(self, environment: str, catalog: str, sku: str) -> list[KnownItem]:
-        """The product items that were ever requested for a sku, the newest first."""
-        return self._known_items(
-            "i.environment = :environment AND i.catalog = :catalog AND i.stage = 'product' AND i.sku = :sku "
-            "ORDER BY i.created_at DESC, i.key",
-            {"environment": environment, "catalog": catalog, "sku": sku},
-        )
-
-    def product_item(self, key: ItemKey) -> KnownItem | None:
-        return next(iter(self._known_items("i.key = :key", {"key": key})), None)
-
-    def _known_items(self, where: str, params: Mapping[str, str]) -> list[KnownItem]:
-        return [
-            KnownItem(
-                ItemKey(key),
-                json.loads(content),
-                (*self._patterns_before(stage, before), json.loads(pattern_content)),
-                json.loads(written or "{}"),
-            )
-            for key, content, stage, before, pattern_content, written in self.database.rows(
-                "SELECT i.key, i.content, p.stage, p.pattern_key, p.content, i.written FROM items i "  # noqa: S608
-                f"JOIN items p ON p.key = i.pattern_key WHERE {where}",
-                params,
-            )
-        ]
-
     def pattern_contents(self, key: ItemKey) -> tuple[Mapping[str, Any], ...]:
         """Of the pattern, then of its refinements up to this one."""
         return self._patterns_before(Stage.REFINEMENT, key)
@@ -96,15 +69,6 @@ class ItemTable(Tables):
         found = self._row("SELECT stage, pattern_key, content FROM items WHERE key = :key", key=key)
         assert found is not None, "items are recorded after what they are built on"
         return (*self._patterns_before(found[0], found[1]), json.loads(found[2]))
-
-    def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
-        """By sku: the product item that was last requested for it."""
-        rows = self.database.stream(
-            "SELECT sku, key FROM items WHERE environment = :environment AND catalog = :catalog "
-            "AND stage = 'product' ORDER BY created_at, key",
-            {"environment": environment, "catalog": catalog},
-        )
-        return {sku: ItemKey(key) for sku, key in rows}
 
 
 class AttemptTables(SpendingTable, ItemTable):

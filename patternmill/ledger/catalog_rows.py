@@ -11,8 +11,7 @@ from pydantic import TypeAdapter
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
-from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.attempts import ItemTable
+from patternmill.identifiers import RunId
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import RunRecord
 from patternmill.text import moment
@@ -45,21 +44,15 @@ UPDATE catalog_rows SET retired_at = :now
 WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku IN
     (SELECT sku FROM run_changes WHERE run_id = :run_id AND verdict = 'retired')
 """
+#: With what was requested and may exist, although no run has ended with it.
 _OTHER_CATALOGS = """
 SELECT catalog, sku, row FROM catalog_rows
 WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL
 UNION
-SELECT n.catalog, r.sku, r.row FROM runs n JOIN run_rows r ON r.run_id = n.run_id
-WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NULL AND EXISTS
-    (SELECT 1 FROM attempts a WHERE a.item_key IN (r.pattern_key, r.product_key)
+SELECT s.catalog, s.sku, s.row FROM source_rows s JOIN items p ON p.key = s.product_key
+WHERE s.environment = :environment AND s.catalog <> :catalog AND s.gone_at IS NULL AND EXISTS
+    (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, p.pattern_key)
      AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
-"""
-#: What may exist for other catalogs, although no run has ended with it: a product in doubt, or a pattern without one.
-_OTHERS_UNFINISHED = """
-SELECT p.catalog, p.sku, p.key FROM items p JOIN items q ON q.key = p.pattern_key
-WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product'
-AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
-            AND a.state IN ('intended', 'accepted', 'held'))
 """
 
 
@@ -82,7 +75,7 @@ class RecordedChange:
     pattern_id: str | None
 
 
-class CatalogRowTables(ItemTable):
+class CatalogRowTables(Tables):
     """The current rows of each catalog, and the changes that each refresh found."""
 
     def update_catalog(self, record: RunRecord) -> None:
@@ -115,16 +108,12 @@ class CatalogRowTables(ItemTable):
     ) -> Iterator[tuple[str, str, Content]]:
         """What the other catalogs of an environment have now, as (catalog, key of the sku, content), in no order.
 
-        With what was requested in runs that have not ended, or crashed, and what is in doubt: their catalogs do not
-        have it yet. `sku_keys`: the skus that are meant.
+        With what is being made, or in doubt: their catalogs do not have it yet. `sku_keys`: the skus that are meant.
         """
         scope = {"environment": environment, "catalog": catalog}
         for other, sku, row in self.database.stream(_OTHER_CATALOGS, scope):
             if sku_key(sku) in sku_keys:
                 yield other, sku_key(sku), _content(row)
-        for other, sku, key in self.database.rows(_OTHERS_UNFINISHED, scope):
-            if sku_key(sku) in sku_keys and (known := self.product_item(ItemKey(key))) is not None:
-                yield other, sku_key(sku), Content.of_items(known.content, known.pattern_contents)
 
     def other_catalogs_skus(self, environment: str, catalog: str) -> Iterator[tuple[str, str]]:
         """What the other catalogs of an environment have now, as (catalog, sku), in no order."""

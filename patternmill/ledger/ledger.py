@@ -23,11 +23,11 @@ from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailabl
 from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
-from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, Database
 from patternmill.ledger.leases import LeaseTable
 from patternmill.ledger.records import GroupLease, Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
+from patternmill.ledger.source_row_table import SourceRowTable
 from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
@@ -37,11 +37,11 @@ class Ledger(
     AttemptTables,
     CatalogRowTables,
     CheckoutTables,
-    CorrectionTable,
     OfferTable,
     LeaseTable,
     RunRowTable,
     RunTables,
+    SourceRowTable,
 ):
     """Every write to one database, and what a run reads back; what people read is in `reports/`.
 

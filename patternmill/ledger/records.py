@@ -92,19 +92,6 @@ class NewItem:
     sku: str | None = None
     #: The item that it is built on.
     pattern_key: ItemKey | None = None
-    #: Canonical JSON of what a product's row has in its own spelling.
-    written: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownItem:
-    """A product item with what was bought, on which pattern, and what its row has in its own spelling."""
-
-    key: ItemKey
-    content: Mapping[str, Any]
-    #: Of the pattern, then of its refinements.
-    pattern_contents: tuple[Mapping[str, Any], ...]
-    written: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -143,6 +130,9 @@ class RunRow:
     pattern_key: ItemKey | None
     product_key: ItemKey | None
     row: str
+    #: JSON: the cells of its file by the contract's columns, and those that a person has otherwise. None: not followed.
+    said: str | None = None
+    corrected: str | None = None
     #: JSON, once the run has ended.
     outcome: str | None = None
     #: The items that its pattern is built on, in the order in which they are made.

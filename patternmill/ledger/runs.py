@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from patternmill.catalog.catalog_file import Texts
 from patternmill.catalog.changes import Content
 from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import sku_key
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
@@ -134,7 +136,10 @@ _CHUNK = 500
 #: Fields of a row that are not written with it.
 _READ_ONLY = frozenset({"outcome", "before", "stages"})
 #: In the order of RunRow's fields.
-_SELECT = "SELECT position, line, sku, pattern_key, product_key, row, standing FROM run_rows WHERE run_id = :run_id "
+_SELECT = (
+    "SELECT position, line, sku, pattern_key, product_key, row, said, corrected, standing FROM run_rows "
+    "WHERE run_id = :run_id "
+)
 #: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
 _CHAINS = """
 WITH RECURSIVE chain (last, key, stage, parent, depth) AS (
@@ -152,8 +157,8 @@ class RunRowTable(ItemTable):
 
     def add_rows(self, run_id: RunId, rows: Iterable[RunRow]) -> None:
         self.database.execute_many(
-            "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
-            "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
+            "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row, said, corrected) "
+            "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row, :said, :corrected)",
             (
                 {name: value for name, value in vars(row).items() if name not in _READ_ONLY}
                 | {"run_id": run_id}
@@ -201,6 +206,21 @@ class RunRowTable(ItemTable):
             {"run_id": run_id},
         )
         return [(position, sku, _first_problem(row)) for position, sku, row in rows]
+
+    def texts_of_run(self, run_id: RunId, *, corrected: bool = False) -> dict[int, tuple[str, Texts]]:
+        """By line, of the rows that have a sku of their own: its key, and the texts that counted.
+
+        `corrected`: of those alone in which a person had others than the run's file.
+        """
+        rows = self.database.rows(
+            "SELECT line, sku, said, corrected FROM run_rows WHERE run_id = :run_id "  # noqa: S608
+            f"AND {'corrected' if corrected else 'said'} IS NOT NULL",
+            {"run_id": run_id},
+        )
+        return {
+            line: (sku_key(sku), {**json.loads(said), **json.loads(change or "{}")})
+            for line, sku, said, change in rows
+        }
 
     def row_count(self, run_id: RunId) -> int:
         found = self._row("SELECT count(*) FROM run_rows WHERE run_id = :run_id", run_id=run_id)

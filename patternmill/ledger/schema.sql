@@ -12,7 +12,6 @@ CREATE TABLE items (
     sku         TEXT,               -- of a product item
     pattern_key TEXT,               -- of a product item, and of a pattern item that is built on another one
     content     TEXT NOT NULL,      -- canonical JSON of what is bought
-    written     TEXT,               -- JSON: what its row said
     created_at  DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX items_by_scope ON items (environment, catalog, stage, sku);
@@ -85,6 +84,8 @@ CREATE TABLE run_rows (
     pattern_key TEXT,
     product_key TEXT,
     row         TEXT NOT NULL,      -- JSON: what was understood of the row, or why it was refused
+    said        TEXT,               -- JSON: the cells of its file by column; NULL: its sku is not its own
+    corrected   TEXT,               -- JSON: those that a person has otherwise
     standing    TEXT,               -- JSON: how the row stood when the run ended
     PRIMARY KEY (run_id, position)
 );
@@ -217,31 +218,18 @@ CREATE TABLE orders (
     read_at     DOUBLE PRECISION NOT NULL   -- and last
 );
 
--- What people corrected in results files, merged into a catalog's source until the source has it.
-CREATE TABLE corrections (
+-- What the source of a catalog last said of each sku, and the item that answers it. Written with the plan.
+CREATE TABLE source_rows (
     environment TEXT NOT NULL,
     catalog     TEXT NOT NULL,
-    source_row  TEXT NOT NULL,      -- what identifies the row in the source
-    corrected   TEXT NOT NULL,      -- and once it is corrected
-    sku         TEXT NOT NULL,      -- the corrected row's
-    field       TEXT NOT NULL,      -- the column's name in the contract
-    was         TEXT NOT NULL,      -- the source's text
-    value       TEXT NOT NULL,      -- a person's
-    run_id      TEXT NOT NULL REFERENCES runs (run_id),  -- whose input had it
-    at          DOUBLE PRECISION NOT NULL,
-    ended_at    DOUBLE PRECISION,   -- NULL: it is merged where the source has `was`
-    ended       TEXT,               -- why it ended: in_source, source_changed, replaced, undone
-    PRIMARY KEY (environment, catalog, source_row, field, run_id)
-);
-
--- Which of them were merged into a run's input.
-CREATE TABLE merged_corrections (
-    run_id      TEXT NOT NULL REFERENCES runs (run_id),
-    position    INTEGER NOT NULL,
+    sku_key     TEXT NOT NULL,      -- the sku without case and spaces
     sku         TEXT NOT NULL,
-    field       TEXT NOT NULL,
-    was         TEXT NOT NULL,
-    value       TEXT NOT NULL,
-    made_by     TEXT NOT NULL,      -- the run whose input had it first
-    PRIMARY KEY (run_id, position)
+    said        TEXT NOT NULL,      -- JSON: the cells by column, before anything of the offer is looked up
+    corrected   TEXT NOT NULL,      -- JSON: those that a person has otherwise
+    product_key TEXT,               -- NULL: the row was refused
+    row         TEXT,               -- JSON, as in run_rows
+    edition     TEXT,
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),  -- whose input said it
+    gone_at     DOUBLE PRECISION,   -- the source has the sku no longer
+    PRIMARY KEY (environment, catalog, sku_key)
 );

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from uuid import UUID, uuid5
 
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.refinements import Refinement
+from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row, tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.unstated import UNSTATED, Unstated
@@ -308,16 +309,9 @@ class Chain:
     product: ProductItem
 
 
-def _chain(
-    reference: Sequence[ReferenceItem],
-    patterns: Sequence[PatternItem | RefinementItem],
-    product: ProductItem,
-) -> Chain:
-    return Chain((*reference, *patterns[:-1]), patterns[-1], product)
-
-
 class Items(Protocol):
-    def of(self, row: Row) -> Chain: ...
+    def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
+        """A row as its items name it, and these; None where it is refused."""
 
 
 class ContentItems:
@@ -333,45 +327,32 @@ class ContentItems:
     ) -> None:
         self.scope, self.edition = scope, edition
         self._picture_of, self._unstated = picture_of, unstated
-        self._patterns: dict[tuple[str, str | None, str | None], PatternItem] = {}
+        self._patterns: dict[tuple[str | None, ...], PatternItem] = {}
 
-    def of(self, row: Row) -> Chain:
-        first = self.pattern(row)
+    def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
+        return (entry, self.chain(entry.row, self.edition)) if entry.row is not None else None
+
+    def chain(self, row: Row, edition: str | None) -> Chain:
+        first = self.pattern(row, edition)
         patterns: list[PatternItem | RefinementItem] = [first]
         for refinement in row.refinements:
-            content = refinement_content(patterns[-1].key, refinement, edition=self.edition)
+            content = refinement_content(patterns[-1].key, refinement, edition=edition)
             patterns.append(RefinementItem(self.scope, content, self._unstated))
-        return _chain(self._reference(first), patterns, self.product(row, patterns[-1].key))
+        category = row.category_id or row.category
+        content = product_content(row.sku, patterns[-1].key, category, row.selections, edition=edition)
+        before = (*self._reference(first), *patterns[:-1])
+        return Chain(before, patterns[-1], ProductItem(self.scope, content))
 
-    def pattern(self, row: Row) -> PatternItem:
+    def pattern(self, row: Row, edition: str | None) -> PatternItem:
         """One item for a prompt with its model and reference."""
-        what = (row.prompt, row.model, row.reference)
+        what = (row.prompt, row.model, row.reference, edition)
         if what not in self._patterns:
-            content = pattern_content(
-                row.prompt, model=row.model, reference=row.reference, edition=self.edition
-            )
+            content = pattern_content(row.prompt, model=row.model, reference=row.reference, edition=edition)
             self._patterns[what] = PatternItem(self.scope, content, self._unstated)
         return self._patterns[what]
-
-    def known(self, contents: Sequence[Mapping[str, Any]], product: Mapping[str, Any]) -> Chain:
-        """The chain of a product from its contents: those of the pattern and its refinements, and its own."""
-        first = PatternItem(self.scope, contents[0], self._unstated)
-        refinements = [RefinementItem(self.scope, content, self._unstated) for content in contents[1:]]
-        return _chain(self._reference(first), [first, *refinements], ProductItem(self.scope, product))
-
-    def product(self, row: Row, pattern: ItemKey) -> ProductItem:
-        category = row.category_id or row.category
-        content = product_content(row.sku, pattern, category, row.selections, edition=self.edition)
-        return ProductItem(self.scope, content)
 
     def _reference(self, pattern: PatternItem) -> list[ReferenceItem]:
         sha256 = reference_of(pattern.content)
         if sha256 is None:
             return []
         return [ReferenceItem(self.scope, reference_content(sha256), self._unstated, self._picture_of)]
-
-
-def written_of(row: Row) -> dict[str, Any]:
-    """What a row chooses in its own spelling, as it is kept with its product item."""
-    written: dict[str, Any] = {"category": row.category, "selections": row.written}
-    return written | {"model": row.written_model} if row.written_model else written

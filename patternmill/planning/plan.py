@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -176,32 +176,17 @@ def make_plan(
     `items`: how a row becomes items, by default by its content.
     """
     items = items or ContentItems(scope)
-    named: Iterable[tuple[Entry, Row | None, Chain | None]] = (_named(entry, items) for entry in entries)
-    retried: set[ItemKey] = set()
-    if retry is not None:
-        named = list(named)
-        # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
-        for _, row, chain in named:
-            if row is not None and chain is not None and only(row) and retry(row):
-                retried.update(item.key for item in (*chain.before, chain.pattern, chain.product))
+    named = [items.of(entry) or (entry, None) for entry in entries]
+    # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
+    retried = {
+        item.key
+        for entry, chain in named
+        if retry is not None and entry.row is not None and chain and only(entry.row) and retry(entry.row)
+        for item in (*chain.before, chain.pattern, chain.product)
+    }
     planner = _Planner(memory, only, retried)
     rows = tuple(planner.row(position, *each) for position, each in enumerate(named))
     return Plan(scope, rows, planner.items)
-
-
-def _named(entry: Entry, items: Items) -> tuple[Entry, Row | None, Chain | None]:
-    """An entry, its row as its items name it, and these."""
-    row = entry.row
-    if row is None:
-        return entry, None, None
-    chain = items.of(row)
-    content = chain.product.content
-    as_named = (content["sku"], content["category"], content["selections"])
-    if as_named != (row.sku, row.category_id or row.category, row.selections):
-        sku, category, selections = as_named
-        row = replace(row, sku=sku, category_id=category, selections=dict(selections))
-        entry = replace(entry, row=row)
-    return entry, row, chain
 
 
 class _Planner:
@@ -212,7 +197,8 @@ class _Planner:
         self._retried = retried
         self.items: dict[ItemKey, PlannedItem] = {}
 
-    def row(self, position: int, entry: Entry, row: Row | None, chain: Chain | None) -> PlannedRow:
+    def row(self, position: int, entry: Entry, chain: Chain | None) -> PlannedRow:
+        row = entry.row
         if row is None or chain is None:
             return PlannedRow(position, entry)
         product, needed = chain.product, (*chain.before, chain.pattern)

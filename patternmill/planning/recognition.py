@@ -1,25 +1,19 @@
-"""What earlier runs left, and the items of a row that reads as it did then, whatever is known of the offer now."""
+"""What earlier runs left, and the item that answers a row which says what it said then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import offer_key
-from patternmill.catalog.rows import Row, sku_key
+from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import Row
+from patternmill.catalog.source_rows import SourceRow, are_same, keys_of, texts_of
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import (
-    Chain,
-    ContentItems,
-    PictureOf,
-    Scope,
-    canonical_json,
-    no_picture,
-    reference_of,
-    written_of,
-)
+from patternmill.planning.items import Chain, ContentItems, PictureOf, Scope, canonical_json, no_picture
 from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.states import AttemptState
 
@@ -29,70 +23,85 @@ EXISTING = frozenset(
 )
 
 
-class KnownProduct(Protocol):
-    """A product item of an earlier run: what was bought, of which pattern, and how its row was written."""
+class AnsweredItems(ContentItems):
+    """Keeps the item that answers a row which says the same as before, whatever a run knows of the offer now.
 
-    @property
-    def key(self) -> ItemKey: ...
-    @property
-    def content(self) -> Mapping[str, Any]: ...
-    @property
-    def pattern_contents(self) -> Sequence[Mapping[str, Any]]:
-        """Of the pattern, then of its refinements."""
-
-    @property
-    def written(self) -> Mapping[str, Any]: ...
-
-
-class RecognizedItems(ContentItems):
-    """Finds the items that exist for a row that reads the same, else makes those of its content.
-
-    A run that knows less than an earlier one (the offer, or one category of it, cannot be read) must not buy what
-    exists once more. Nor do case and spaces of a sku count.
+    What a row says that has changed is answered by an item that answered just that before, else by a new one. Case and
+    spaces of a sku do not count.
     """
 
     def __init__(
         self,
         scope: Scope,
         memory: Memory,
-        products_of: Callable[[str], Sequence[KnownProduct]],
+        file: CatalogFile,
+        earlier_answers: Callable[[str], Iterable[SourceRow]],
         *,
         edition: str | None = None,
+        is_named: bool = True,
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
-        """`products_of`: the product items that were ever requested for a sku, the newest first."""
+        """`is_named`: the edition is for every row, not for those alone that have changed."""
         super().__init__(scope, edition=edition, picture_of=picture_of, unstated=unstated)
-        self._memory, self._products_of = memory, products_of
-        self._spellings = {sku_key(sku): sku for sku in memory.products_by_sku}
+        self._memory, self._earlier_answers, self._is_named = memory, earlier_answers, is_named
+        lines = (record.line for record in file.records)
+        self._said = dict(zip(lines, zip(keys_of(file), texts_of(file), strict=True), strict=True))
 
-    def of(self, row: Row) -> Chain:
-        known_skus = self._memory.products_by_sku
-        sku = row.sku if row.sku in known_skus else self._spellings.get(sku_key(row.sku), row.sku)
-        chain = super().of(row if sku == row.sku else replace(row, sku=sku))
-        if sku not in known_skus or self._exists(chain.product.key):
-            return chain
-        for known in self._products_of(sku):
-            if self._exists(known.key) and self._reads_the_same(known, row):
-                return self.known(known.pattern_contents, known.content)
-        return chain
+    def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
+        key, said = self._said[entry.record.line]
+        kept = self._memory.source_rows.get(key)
+        is_same = kept is not None and are_same(kept.answered, said)
+        edition = self.edition
+        if kept is not None and is_same:
+            edition = (edition if self._is_named else None) or kept.edition
+            if self._stays(kept, entry, edition):
+                return self._answered(kept, entry)
+        if entry.row is None:
+            return None
+        row = entry.row if kept is None else replace(entry.row, sku=kept.sku)
+        chain = self.chain(row, edition)
+        if kept is None or self._state(chain.product.key) in EXISTING:
+            return replace(entry, row=row), chain
+        for earlier in self._earlier_answers(kept.sku):
+            exists = self._state(earlier.product_key) in EXISTING
+            if exists and are_same(earlier.answered, said) and self._stays(earlier, entry, edition):
+                return self._answered(earlier, entry)
+        return replace(entry, row=row), chain
 
-    def _exists(self, key: ItemKey) -> bool:
-        last = self._memory.last_attempts.get(key)
-        return last is not None and last.state in EXISTING
+    def _stays(self, kept: SourceRow, entry: Entry, edition: str | None) -> bool:
+        """Whether its item still answers a row that says the same: it exists, may exist, or has failed."""
+        state = self._state(kept.product_key)
+        if kept.content is None or kept.edition != edition:
+            return False
+        if entry.row is None:
+            return state in EXISTING
+        is_picture = entry.row.reference == kept.content.reference
+        return is_picture and (state in EXISTING or state is AttemptState.FAILED)
 
-    def _reads_the_same(self, known: KnownProduct, row: Row) -> bool:
-        pattern, *refinements = known.pattern_contents
-        # A row that names no model leaves the choice to the service; whatever was chosen then, that buys nothing.
-        named = row.written_model is not None or row.model in (None, pattern["parameters"].get("model"))
-        return (
-            named
-            and known.content.get("edition") == self.edition
-            and visible_text(row.prompt) == visible_text(pattern["prompt"])
-            and reference_of(pattern) == row.reference
-            and same_refinements(refinements, map(asdict, row.refinements))
-            and _visible(written_of(row)) == _visible(known.written)
+    def _answered(self, kept: SourceRow, entry: Entry) -> tuple[Entry, Chain]:
+        """The row as its item answers it."""
+        content = kept.content
+        assert content is not None, "an item has content"
+        row = Row(
+            line=entry.record.line,
+            sku=kept.sku,
+            prompt=content.prompt,
+            category=content.category,
+            category_id=content.category,
+            selections=dict(content.selections),
+            cells=entry.record.cells,
+            model=content.model,
+            reference=content.reference,
+            refinements=content.refinements,
         )
+        chain = self.chain(row, kept.edition)
+        assert chain.product.key == kept.product_key, "the same content is the same item"
+        return replace(entry, row=row, problems=()), chain
+
+    def _state(self, key: ItemKey | None) -> AttemptState | None:
+        last = self._memory.last_attempts.get(key) if key is not None else None
+        return last.state if last is not None else None
 
 
 def _visible(value: Any) -> Any:
@@ -134,3 +143,5 @@ class Memory:
     trying: Collection[ItemKey] = frozenset()
     #: Failed items that stay so, also for rows that are retried.
     given_up: Collection[ItemKey] = frozenset()
+    #: By the key of the sku, what the source last said of it, and the item that answers that.
+    source_rows: Mapping[str, SourceRow] = field(default_factory=dict)

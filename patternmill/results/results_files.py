@@ -19,7 +19,7 @@ from patternmill.results import gallery, row_files
 from patternmill.results.catalog_table import state_bytes
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
-from patternmill.results.row_files import RowResult, input_file, row_results, table, with_corrections
+from patternmill.results.row_files import RowResult, input_file, row_results, table
 from patternmill.results.summary import (
     FAILURES,
     MANIFEST,
@@ -69,8 +69,7 @@ def rebuild(
     file = file or input_file(ledger, record)
     header, kept = file.mapping.repeated(file.header), file.columns.kept
     orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
-    found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
-    rows = list(with_orders(found, orders))
+    rows = list(with_orders(row_results(ledger, record, file), orders))
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     pictures = pictures_of(record, rows)
     results = write_results(record, header, kept, rows, out, pictures=pictures, changes=changes)

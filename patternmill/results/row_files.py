@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
@@ -17,9 +17,9 @@ from typing import Any
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.refinements import Refinement
-from patternmill.catalog.row_corrections import Correction
-from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse, sku_key
+from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
 from patternmill.catalog.sheet_choices import READING
+from patternmill.catalog.source_rows import with_texts
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
@@ -77,8 +77,6 @@ class RowResult:
     refinements: tuple[Refinement, ...] = ()
     #: When its product was ordered, and under which ID; empty where it was not.
     ordered: str = ""
-    #: The source's text, by column, where it is not what `cells` have: a correction was merged.
-    corrected: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def items(self) -> tuple[ItemTrace, ...]:
@@ -87,20 +85,16 @@ class RowResult:
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
-    name = record.source.rpartition("/")[2]
-    mapping = ColumnMapping.of_record(record.options)
-    raw = ledger.input_of(record)
+    """The input of a run, with what people had corrected in it."""
+    corrected = ledger.texts_of_run(record.run_id, corrected=True)
+    file = parsed_input(ledger, record, ColumnMapping.of_record(record.options))
+    return with_texts(file, {line: texts for line, (_, texts) in corrected.items()})
+
+
+def parsed_input(ledger: Ledger, record: RunRecord, mapping: ColumnMapping) -> CatalogFile:
+    """The input of a run as it was, its columns found by a mapping. Raises InputRefused where that does not fit."""
+    name, raw = record.source.rpartition("/")[2], ledger.input_of(record)
     return parse_catalog(raw, name=name, encoding=record.input_encoding, mapping=mapping, empty=True)
-
-
-def with_corrections(rows: Iterable[RowResult], merged: Iterable[Correction]) -> Iterator[RowResult]:
-    """Rows whose cells were corrected have the source's text too."""
-    of_sku: dict[str, dict[str, str]] = {}
-    for one in merged:
-        of_sku.setdefault(sku_key(one.sku), {})[one.column] = one.was
-    for row in rows:
-        corrected = of_sku.get(sku_key(row.sku)) if of_sku else None
-        yield replace(row, corrected=corrected) if corrected else row
 
 
 def row_results(ledger: Ledger, record: RunRecord, file: CatalogFile) -> Iterator[RowResult]:
@@ -265,7 +259,6 @@ def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[
             if row.before
             else {}
         ),
-        **({"corrected": dict(row.corrected)} if row.corrected else {}),
         "cells": {name: row.cells[index] for name, index in columns.items() if index < len(row.cells)},
         "surplus_cells": list(row.cells[width:]),
         "pattern": _item_object(row.pattern),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from patternmill.catalog.changes import Content
 from patternmill.catalog.lint import Lint
@@ -14,7 +14,6 @@ from patternmill.catalog.rows import Row, sku_key
 from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
-from patternmill.planning.items import canonical_json
 from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.planning.recognition import EXISTING, Memory, folded, same_refinements
 from patternmill.text import plain, plural
@@ -35,7 +34,7 @@ def find_duplicates(
     in another order; None where nobody has to be asked.
     """
     bought = _first_purchases(plan)
-    if moved := sum(_is_moved(ledger, plan, memory, row) for row in plan.to_do()):
+    if moved := sum(_is_moved(plan, memory, row) for row in plan.to_do()):
         return _duplicates(
             f"{moved:,} of {plural(len(bought), 'row')} to buy differ from what their sku has in the order of its "
             "refinements alone, which is that of the columns: patterns and products would be bought once more.",
@@ -76,22 +75,21 @@ def _first_purchases(plan: Plan) -> Mapping[str, Row]:
     }
 
 
-def _is_moved(ledger: Ledger, plan: Plan, memory: Memory, planned: PlannedRow) -> bool:
-    """Whether what its sku has exists on the same pattern, with the same refinements in another order."""
+def _is_moved(plan: Plan, memory: Memory, planned: PlannedRow) -> bool:
+    """Whether what its sku has exists, and differs from the row in the order of its refinements alone."""
     row, product = planned.entry.row, planned.product
-    if row is None or product is None or len(row.refinements) < 2:
+    kept = memory.source_rows.get(sku_key(planned.sku))
+    if row is None or product is None or kept is None or kept.content is None or len(row.refinements) < 2:
         return False
-    if plan.items[product].reason is not Reason.CHANGED:
+    last = memory.last_attempts.get(kept.product_key) if kept.product_key is not None else None
+    item = plan.items[product]
+    if item.reason is not Reason.CHANGED or item.item.content.get("edition") != kept.edition:
         return False
-    first = plan.items[plan.first_pattern(planned)].item.content
-    ours = [(one.operation, canonical_json(one.parameters)) for one in row.refinements]
-    for known in ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku):
-        pattern, *refinements = known.pattern_contents
-        theirs = [(one["operation"], canonical_json(one["parameters"])) for one in refinements]
-        last = memory.last_attempts.get(known.content["pattern"])
-        if pattern == first and theirs != ours and sorted(theirs) == sorted(ours):
-            return last is not None and last.state in EXISTING
-    return False
+    if last is None or last.state not in EXISTING:
+        return False
+    theirs, ours = kept.content, Content.of(row)
+    is_moved = sorted(map(str, theirs.refinements)) == sorted(map(str, ours.refinements))
+    return theirs != ours and is_moved and replace(theirs, refinements=ours.refinements) == ours
 
 
 def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:

@@ -18,7 +18,6 @@ from patternmill.catalog.changes import ChangeKind, Changes
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
-from patternmill.catalog.row_corrections import NO_OVERLAY
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
@@ -28,7 +27,7 @@ from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
-from patternmill.runs.corrected_input import notes_of, read_corrections
+from patternmill.runs.followed_source import follow
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
@@ -57,7 +56,7 @@ class Pipeline:
         self._on_begin = on_begin
         self._api = StudioApi.from_settings(spec.settings)
         self._file: CatalogFile | None = None
-        self._overlay = NO_OVERLAY
+        self._notes: tuple[str, ...] = ()
         #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
@@ -80,7 +79,7 @@ class Pipeline:
         """Read the file, at the first call."""
         if self._file is None:
             read = await asyncio.to_thread(read_input, self.spec)
-            file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, read)
+            file, self._notes = await asyncio.to_thread(follow, self.spec, read)
             self._file = file
         return f"{plural(len(self._file.records), 'row')} in {self._file.name}"
 
@@ -107,8 +106,7 @@ class Pipeline:
             origin_note(self._file.name, self.spec.origin) if self.spec.origin else None,
             self._file.mapping.sentence(self._file.header),
         ]
-        notes = (*filter(None, first), *notes_of(self._overlay), *checked.notes)
-        return replace(checked, notes=notes, overlay=self._overlay)
+        return replace(checked, notes=(*filter(None, first), *self._notes, *checked.notes))
 
     def _as_of_run(self, origin: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
         """A results file's rows, held to its run. Failed rows are tried again where it has failures alone."""

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from patternmill import __version__
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row
 from patternmill.catalog.sheet_choices import READING
+from patternmill.catalog.source_rows import SourceRow, difference, keys_of, texts_of
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
-from patternmill.planning.items import Item, Scope, canonical_json, written_of
+from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import Plan
 from patternmill.results.gallery import KEPT_PICTURES
 from patternmill.runs.approval import APPROVE_ABOVE
-from patternmill.runs.corrected_input import record_corrections, with_overlay
+from patternmill.runs.followed_source import source_rows_of
 from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
@@ -98,25 +100,31 @@ def put_on_record(
     checked: CheckedCatalog,
     offer: Offer | None,
     number: int,
+    kept: Mapping[str, SourceRow] | None,
 ) -> RunRecord:
-    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
-    record = with_overlay(record, checked.overlay)
+    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease.
+
+    `kept`: what the catalog keeps of its source so far; None: it keeps nothing of this run.
+    """
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = record.with_options({CHANGES: changes.counts()})
     ledger.add_run(record, checked.file.raw, number=number)
-    record_corrections(ledger, record, checked.overlay)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_input(sha256, raw)
-    rows = {row.product: row.entry.row for row in plan.rows}
-    items = [_new_item(planned.item, rows.get(key)) for key, planned in plan.items.items()]
+    items = [_new_item(planned.item) for planned in plan.items.values()]
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
-    ledger.add_rows(record.run_id, _run_rows(plan))
+    ledger.add_rows(record.run_id, _run_rows(plan, checked.file))
     if offer is not None and offer.categories is not None:
         ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
     if changes is not None:
         ledger.add_changes(record.run_id, changes.noteworthy())
+    if kept is not None:
+        rows = source_rows_of(record.run_id, plan, checked.file, kept, is_source=spec.origin is None)
+        ledger.keep_source_rows(record, rows)
+    if changes is not None:
+        ledger.mark_gone(record)
     return record
 
 
@@ -135,15 +143,22 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     return broken
 
 
-def _new_item(item: Item, row: Row | None = None) -> NewItem:
-    """`row`: of a product."""
-    as_written = canonical_json(written_of(row)) if row is not None else None
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key, as_written)
+def _new_item(item: Item) -> NewItem:
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
 
 
-def _run_rows(plan: Plan) -> Iterator[RunRow]:
-    for row in plan.rows:
+def _run_rows(plan: Plan, file: CatalogFile) -> Iterator[RunRow]:
+    for row, key, texts in zip(plan.rows, keys_of(file), texts_of(file), strict=True):
         entry = row.entry
+        own = file.own_texts.get(entry.record.line, texts)
+        corrected = difference(own, texts)
         yield RunRow(
-            row.position, entry.record.line, row.known_sku, row.pattern, row.product, entry_text(entry)
+            row.position,
+            entry.record.line,
+            row.known_sku,
+            row.pattern,
+            row.product,
+            entry_text(entry),
+            json.dumps(own, ensure_ascii=False) if key else None,
+            json.dumps(corrected, ensure_ascii=False) if key and corrected else None,
         )

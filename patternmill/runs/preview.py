@@ -12,6 +12,7 @@ from patternmill.catalog.changes import Content, old_and_new
 from patternmill.catalog.lint import Lint, PatternPrice, find_lint
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
+from patternmill.catalog.rows import sku_key
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
@@ -29,8 +30,9 @@ from patternmill.planning.plan import (
     limit_plan,
     make_plan,
 )
-from patternmill.planning.recognition import Memory, RecognizedItems
+from patternmill.planning.recognition import AnsweredItems, Memory
 from patternmill.planning.run_time import RunTime, run_time
+from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates, other_catalog_lint
 from patternmill.runs.safeguards import new_ledger_note
 from patternmill.runs.spec import RunSpec
@@ -57,7 +59,9 @@ def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
     written_off = frozenset(key for key, attempt in last.items() if attempt.error_code == WRITTEN_OFF)
     # What a person wrote off is bought anew where a person says retry, and not by the failures of a file.
     kept = frozenset() if spec.selection is not None else written_off
-    return Memory(last, ledger.latest_products(scope.environment, scope.catalog), trying, kept)
+    source = ledger.source_rows(scope.environment, scope.catalog)
+    products = {row.sku: row.product_key for row in source.values() if row.product_key is not None}
+    return Memory(last, products, trying, kept, source)
 
 
 _MOST_CHANGED = 20
@@ -112,11 +116,11 @@ def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lin
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        _, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
+        memory, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         time = time_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
-        changed = tuple(_changed(ledger, plan)) if ledger is not None else ()
+        changed = tuple(_changed(plan, memory))
         new = new_ledger_note(ledger, spec.settings)
         return Preview(plan, cost, time, duplicates, changed, limited, lint, new)
 
@@ -128,25 +132,30 @@ def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:
     return None if time is not None and spec.settings.embedded and not time.jobs else time
 
 
-def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The first rows whose content has changed, compared with what their sku last requested."""
+def _changed(plan: Plan, memory: Memory) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The first rows whose content has changed, compared with what answered them before."""
     rows = (row for row in plan.rows if row.product and plan.items[row.product].reason is Reason.CHANGED)
     for row in islice(rows, _MOST_CHANGED):
-        known = ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku)
-        if known and row.entry.row is not None:
-            old = Content.of_items(known[0].content, known[0].pattern_contents)
-            texts = old_and_new(old, Content.of(row.entry.row))
+        kept = memory.source_rows.get(sku_key(row.sku))
+        if kept is not None and kept.content is not None and row.entry.row is not None:
+            texts = old_and_new(kept.content, Content.of(row.entry.row))
             yield row.sku, tuple(f"{field}: {text}" for field, text in texts.items())
 
 
 def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     scope = spec.scope
     memory = remembered(ledger, spec) if ledger is not None else Memory()
-    items = RecognizedItems(
+    if ledger is not None:
+        refuse_stale(ledger, spec, checked.file, memory.source_rows)
+    items = AnsweredItems(
         scope,
         memory,
-        lambda sku: ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else (),
+        checked.file,
+        lambda sku: (
+            ledger.earlier_answers(scope.environment, scope.catalog, sku) if ledger is not None else ()
+        ),
         edition=spec.edition,
+        is_named=spec.origin is None,
         picture_of=checked.extras.bytes_of.__getitem__,
         unstated=spec.unstated,
     )

@@ -51,12 +51,6 @@ def requested_rows(plan: Plan) -> list[RequestedRow]:
     return [_requested(row, plan) for row in plan.rows]
 
 
-def is_whole(record: RunRecord) -> bool:
-    """Whether what a run's source did not have was retired: a refresh's, unless so much was missing that it waits."""
-    counts = counts_of(record)
-    return counts is not None and not counts.get(ChangeVerdict.WITHHELD.value, 0)
-
-
 def withheld_reason(record: RunRecord) -> str | None:
     """Why rows that the source has no longer were not retired, and how to retire them."""
     counts = counts_of(record) or {}

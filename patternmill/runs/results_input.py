@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
-from patternmill.catalog.row_corrections import SHAPE, RowCells, cells_of_rows, row_key
-from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key, tidy
+from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord, RunRow
 from patternmill.ledger.runs import RowOutcome, outcome_of_row
-from patternmill.results.row_files import input_file
 from patternmill.results.summary import FAILURES
 from patternmill.settings import Settings
 from patternmill.sheets.sheet_reader import read_table
@@ -32,13 +29,6 @@ _NO_TEXT = (b"PK", b"\x1f\x8b")
 _NAMES_RUN = re.compile(
     r'(?:^|[,;\t|"{\xef\xbb\xbf\xff\xfe])\s*run\s*(?:$|[,;\t|"])', re.IGNORECASE | re.MULTILINE
 )
-_MISFIT = "the row had surplus or missing cells in the run"
-#: What a results file does not show of a row that was refused: its cells are as many as the header's, and all texts.
-_UNSEEN = {
-    RowCode.SURPLUS_CELLS.value: _MISFIT,
-    RowCode.MISSING_CELLS.value: _MISFIT,
-    RowCode.NOT_TEXT.value: "a cell was a date, an error or a rounded number in the run's sheet",
-}
 
 
 def run_of_file(source: Path, choices: SheetChoices, settings: Settings) -> RunRecord | None:
@@ -97,56 +87,19 @@ def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
     return set(filter(None, cells))
 
 
-def rows_of_run(ledger: Ledger, record: RunRecord) -> Mapping[str, RowCells]:
-    """The rows of a run's input by what identifies them.
-
-    Where that is a results file itself, a row's shape is that of the input of the run that it is from.
-    """
-    file = input_file(ledger, record)
-    rows = {row.key: row for row in cells_of_rows(file) if row.key}
-    refused = {row_key(sku) for _, sku, code in ledger.skus_of(record.run_id) if code in _UNSEEN}
-    before = ledger.run(RunId(file.runs[0])) if file.runs and refused else None
-    if before is not None:
-        earlier = rows_of_run(ledger, before)
-        for key in refused & rows.keys() & earlier.keys():
-            rows[key] = replace(rows[key], cells={**rows[key].cells, SHAPE: earlier[key].cells[SHAPE]})
-    return rows
-
-
 def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
-    """The rows of a run's results file without those that the run did not have: they are not new.
-
-    Nor is a row read anew that the run refused for what the file does not show, unless a cell of it was changed.
-    """
-    index = checked.file.columns.sku
-    codes = {row_key(sku): code for _, sku, code in ledger.skus_of(record.run_id)}
-    unseen = {key: code for key, code in codes.items() if code in _UNSEEN}
-    now = {row.key: row for row in cells_of_rows(checked.file)} if unseen else {}
-    before = rows_of_run(ledger, record) if unseen else {}
-    unchanged = {
-        key: code for key, code in unseen.items() if key in now and _is_same(before.get(key), now[key])
-    }
+    """The rows of a run's results file without those that the run did not have: they are not new."""
+    known = {sku_key(sku) for _, sku, _ in ledger.skus_of(record.run_id)}
 
     def held(entry: Entry) -> Entry:
-        sku = tidy(entry.record.cells[index]) if index < len(entry.record.cells) else ""
-        code = unchanged.get(row_key(sku))
-        if code is not None:
-            remedy = "correct its cells here, or the row in its source"
-            finding = Finding(None, RowCode(code), _UNSEEN[code], remedy)
-        elif entry.row is not None and row_key(sku) not in codes:
-            message = f"run {record.run_id}, whose results this file has, had no such sku"
-            remedy = "put new rows and new skus into the catalog's own file, and import that"
-            finding = Finding(None, RowCode.NOT_IN_RUN, message, remedy)
-        else:
+        if entry.row is None or sku_key(entry.row.sku) in known:
             return entry
-        return Entry(entry.record, None, (finding.at(entry.record.line, sku),))
+        message = f"run {record.run_id}, whose results this file has, had no such sku"
+        remedy = "put new rows and new skus into the catalog's own file, and import that"
+        finding = Finding(None, RowCode.NOT_IN_RUN, message, remedy)
+        return Entry(entry.record, None, (finding.at(entry.record.line, entry.row.sku),))
 
     return replace(checked, entries=tuple(map(held, checked.entries)))
-
-
-def _is_same(before: RowCells | None, now: RowCells) -> bool:
-    texts = ((name, text) for name, text in now.cells.items() if name != SHAPE)
-    return before is not None and all(before.cells.get(name, "") == text for name, text in texts)
 
 
 def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> bool:

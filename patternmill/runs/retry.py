@@ -10,20 +10,18 @@ from functools import cached_property
 from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.changes import ChangeVerdict
-from patternmill.catalog.rows import Row, tidy
+from patternmill.catalog.rows import Row, sku_key, tidy
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
-from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
+from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.limits import amount_of
 from patternmill.planning.plan import Cost
 from patternmill.results.row_files import input_file
-from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
@@ -142,33 +140,18 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
 def superseded_rows(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
-    """Why, by sku, by the last later run that has the sku, where that has something else.
-
-    A refresh counts for every sku, because its source is the whole catalog.
-    """
-    undecided, found = set(products), dict[str, str]()
-    for run in later_runs(ledger, record):
-        if not undecided:
-            break
-        asked = products_asked_for(ledger, run.run_id, sorted(undecided))
-        gone = _gone(ledger, run, undecided - asked.keys())
-        found |= {sku: f"gone from the source of run {run.run_id}" for sku in gone}
-        for sku in asked.keys() & undecided:
-            if asked[sku] is None:
-                found[sku] = f"refused in run {run.run_id}, which has it with other content"
-            elif asked[sku] != products[sku]:
-                found[sku] = f"run {run.run_id} asked for it with other content"
-        undecided -= asked.keys() | gone
+    """Why, by sku, where the catalog has something else for it now."""
+    kept = ledger.source_rows(record.environment, record.catalog)
+    found = {}
+    for sku, product in products.items():
+        row = kept.get(sku_key(sku))
+        if row is not None and row.is_gone:
+            found[sku] = "gone from the source"
+        elif row is not None and row.product_key is None:
+            found[sku] = "refused since, with other content"
+        elif row is not None and row.product_key != product:
+            found[sku] = "requested since with other content"
     return found
-
-
-def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
-    """Those of the skus missing from a run's source that are gone from the catalog."""
-    if is_whole(run):
-        return set(missing)
-    return {
-        change.sku for change in ledger.changes_of(run.run_id) if change.verdict is ChangeVerdict.RETIRED
-    } & set(missing)
 
 
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> tuple[Counter[Stage], Cost]:

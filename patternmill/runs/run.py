@@ -315,7 +315,10 @@ async def _plan_on_record(
             if decision is not None:
                 its = with_approval(its, decision)
             plan, left_out = apply_limits(ledger, spec, whole, approved)
-            its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence)
+            # A person who decided against a correction leaves what the source has.
+            keeps = spec.selection is None and (refused is None or spec.origin is None)
+            kept = memory.source_rows if keeps else None
+            its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence, kept)
         time = time_of(ledger, spec, plan) if refused is None else None
         return _RecordedPlan(its, memory, plan, approved, left_out, time, broken)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
-from patternmill.runs.corrected_input import corrections_line
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.states import RowStatus
 from patternmill.text import counted, duration, duration_range, goods, joined, money, plural, worth_naming
@@ -51,8 +50,6 @@ def summary_lines(run: Run, ending: RunEnding, results: Results | None, most_cau
     changes = counts_of(record)
     if changes is not None:
         yield f"The source: {counts_line(changes)}"
-    if corrections := corrections_line(record):
-        yield f"Corrections: {corrections}"
     yield f"Made in this run: {goods(run.progress.made)} in {duration(took)}"
     if any(run.spec.options.prices.values()):
         # Nothing was expected where the plan only resumed what was paid for.

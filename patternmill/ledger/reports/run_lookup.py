@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from patternmill.errors import ConfigurationError
-from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.states import Outcome
@@ -53,37 +51,6 @@ def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str |
             f"Which catalog is meant: {named}?", remedy="Name it with --catalog and --environment."
         )
     return runs[0]
-
-
-def later_runs(ledger: Ledger, record: RunRecord) -> list[RunRecord]:
-    """The runs of its catalog after the one whose rows `record` asks for, the newest first.
-
-    Without retries: each repeats what an earlier run requested, and adds nothing new.
-    """
-    runs = ledger.runs(environment=record.environment, catalog=record.catalog)
-    origin = without_retries(record, {run.run_id: run for run in runs})
-    place = next((place for place, run in enumerate(runs) if run.run_id == origin.run_id), len(runs))
-    return [run for run in runs[:place] if RETRY_OF not in run.options and had_lease(run)]
-
-
-def without_retries(record: RunRecord, by_id: Mapping[RunId, RunRecord]) -> RunRecord:
-    """The run whose rows a retry, or a retry of one, repeats; any other run itself."""
-    while record.options.get(RETRY_OF) in by_id:
-        record = by_id[record.options[RETRY_OF]]
-    return record
-
-
-def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> dict[str, ItemKey | None]:
-    """The product items of those of these skus that a run had; None for a row that was refused."""
-    found: dict[str, ItemKey | None] = {}
-    for first in range(0, len(skus), _CHUNK):
-        named = {f"sku_{number}": sku for number, sku in enumerate(skus[first : first + _CHUNK])}
-        found |= ledger.database.rows(
-            "SELECT sku, product_key FROM run_rows WHERE run_id = :run_id "  # noqa: S608
-            f"AND sku IN ({', '.join(f':{name}' for name in named)}) ORDER BY product_key IS NOT NULL",
-            {"run_id": run_id, **named},
-        )
-    return found
 
 
 def runs_with_lease(

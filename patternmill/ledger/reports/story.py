@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from patternmill.catalog.row_corrections import Correction
-from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
@@ -79,8 +77,6 @@ class Story:
     sharing: tuple[str, ...]
     #: The checkouts that its products are in, the oldest first.
     checkouts: tuple[CheckoutRecord, ...] = ()
-    #: What people corrected in its row, the oldest first; what has ended too.
-    corrections: tuple[Correction, ...] = ()
     #: When the source had the sku no longer (Unix seconds), and which run found that.
     retired: tuple[float, str | None] | None = None
 
@@ -165,13 +161,8 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
     checkouts = _checkouts_of(ledger, items)
     parts = (*items, *(part for one in checkouts for part in _item_by_key(ledger, one.key)))
     events = _all_events(ledger, (_with_attempts(ledger, part) for part in parts), runs)
-    corrections = tuple(
-        one
-        for one in ledger.corrections(environment, catalog, ended=True)
-        if sku_key(one.sku) == sku_key(sku)
-    )
     retired = _retired(ledger, environment, catalog, sku)
-    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, corrections, retired)
+    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, retired)
 
 
 def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[float, str | None] | None:

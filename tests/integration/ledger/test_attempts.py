@@ -199,17 +199,6 @@ def test_many_last_attempts_are_streamed(ledger: Ledger) -> None:
     assert begin(ledger, "after").state is AttemptState.INTENDED
 
 
-def test_last_product_requested_for_a_sku(ledger: Ledger, clock: Clock) -> None:
-    """By sku, in this scope alone, products alone."""
-    begin(ledger, "first", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
-    clock.now += 1
-    begin(ledger, "second", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
-    begin(ledger, "ferns", stage=Stage.PRODUCT, sku="F-1", pattern_key=ItemKey("p"))
-    begin(ledger, "elsewhere", stage=Stage.PRODUCT, sku="H-1", environment="production")
-    begin(ledger, "pattern")
-    assert ledger.latest_products(STAGING, CATALOG) == {"H-1": "second", "F-1": "ferns"}
-
-
 def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> None:
     """What happened, in the order in which it did, with the moment and what was learned."""
     at_state(ledger, "herons", AttemptState.WITHDRAWN)

@@ -12,12 +12,14 @@ from typing import Any
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import RunId
+from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope, canonical_json
 from patternmill.planning.plan import Plan, make_plan
 from patternmill.planning.recognition import Memory
+from patternmill.runs.followed_source import source_rows_of
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.catalog.samples import HEADER, checked
 
@@ -79,6 +81,10 @@ class Past:
             items = [planned.item for planned in plan.items.values()]
             self.ledger.add_items(environment, catalog, map(_new_item, items))
             self.ledger.add_rows(record.run_id, map(_run_row, plan.rows))
+            if RETRY_OF not in record.options:
+                kept = self.ledger.source_rows(environment, catalog)
+                rows = source_rows_of(record.run_id, plan, found.file, kept)
+                self.ledger.keep_source_rows(record, rows)
         return BegunRun(self, record, plan)
 
     def _record(self, found: CheckedCatalog, catalog: str, environment: str) -> RunRecord:

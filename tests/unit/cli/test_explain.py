@@ -8,7 +8,6 @@ import pytest
 
 from cli import main
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
-from patternmill.catalog.row_corrections import Correction, CorrectionEnd
 from patternmill.ledger.reports.story import stories
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
@@ -117,18 +116,3 @@ def test_retired_row_says_so(past: Past, capsys: pytest.CaptureFixture[str]) -> 
         in text
     )
     assert "now:    succeeded" not in text
-
-
-def test_corrections_of_a_row_are_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that have ended too, with the reason."""
-    run = past.begin(HERON)
-    one = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
-    with past.ledger.transaction():
-        past.ledger.add_corrections(run.record, [one])
-    assert "corrected: category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00\n" in shown(
-        capsys, "H-1"
-    )
-    (held,) = past.ledger.corrections("staging", "spring")
-    with past.ledger.transaction():
-        past.ledger.end_corrections("staging", "spring", [(held, CorrectionEnd.UNDONE)])
-    assert "by run run-1, 2027-01-15 12:01:00; undone, 2027-01-15 12:01:00" in shown(capsys, "H-1")

@@ -116,6 +116,7 @@ def test_retired_duplicates_are_bought(shop: Workshop) -> None:
     shop.run(SIX)
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE catalog_rows SET retired_at = 1")
+        ledger.database.execute("UPDATE source_rows SET gone_at = 1")
     run(shop, spec(shop), SIX)
 
 

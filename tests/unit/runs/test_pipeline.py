@@ -134,11 +134,11 @@ def test_unreadable_options_change_no_identity(imports: Imports, service: Servic
 
 
 def test_category_missing_in_a_whole_list_is_gone(imports: Imports, service: Service) -> None:
-    """Memory replaces what cannot be read, not what is no longer offered."""
+    """Memory replaces what cannot be read, not what is no longer offered; what exists stays."""
     imports(imports.file(FOUR), "out-0")
     service.offer = Offer((Category("cat_other", "Other", None),), None)
-    work = imports(imports.file(FOUR), "out-1")
-    assert work.ended.rows[RowStatus.REFUSED] == 4
+    work = imports(imports.file(FOUR + "N-1,newts,Tote,N-1\n"), "out-1")
+    assert work.ended.rows == {RowStatus.SUCCEEDED: 4, RowStatus.REFUSED: 1}
     assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
 
 

@@ -1,0 +1,187 @@
+"""A source is followed: what has changed in it counts, and everything else stays as it is answered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from patternmill.catalog.catalog_file import CatalogFile, Texts
+from patternmill.catalog.changes import Content
+from patternmill.catalog.rows import sku_key
+from patternmill.catalog.source_rows import (
+    SHAPE,
+    SourceRow,
+    are_same,
+    changed_columns,
+    column_indexes,
+    difference,
+    followed,
+    keys_of,
+    texts_of,
+    with_texts,
+)
+from patternmill.errors import InputRefused, PatternmillError
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.parameters import MAPPING_CHANGE
+from patternmill.planning.plan import Plan
+from patternmill.results.row_files import parsed_input
+from patternmill.runs.spec import RunSpec
+from patternmill.text import plural, shown
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRow:
+    """A row of a file that was there before, with what counts of it."""
+
+    line: int
+    kept: SourceRow
+    #: What the file said before, and says now.
+    before: Texts
+    now: Texts
+    wanted: Texts
+
+
+def follow(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, tuple[str, ...]]:
+    """The input as its rows count, and what a person should know of that, in sentences."""
+    if spec.selection is not None:
+        return file, ()
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return file, ()
+        kept = ledger.source_rows(spec.scope.environment, spec.scope.catalog)
+        rows = list(followed_rows(ledger, spec, file, texts_of(file), kept))
+        waiting = _waiting(ledger, spec, file, rows)
+    wanted = {row.line: row.wanted for row in rows if not are_same(row.now, row.wanted)}
+    wanted |= {row.line: row.kept.answered for row in waiting}
+    read = with_texts(file, wanted)
+    # As if the mapping had not changed.
+    own = {row.line: row.kept.said for row in waiting}
+    return replace(read, own_texts={**read.own_texts, **own}), tuple(_notes(spec, rows, waiting))
+
+
+def followed_rows(
+    ledger: Ledger, spec: RunSpec, file: CatalogFile, texts: Sequence[Texts], kept: Mapping[str, SourceRow]
+) -> Iterator[FollowedRow]:
+    """The rows that the catalog has: those of a results file by what has changed since its run.
+
+    `texts`: what the file itself says, row by row.
+    """
+    origin = spec.origin
+    of_run = dict(ledger.texts_of_run(origin.run_id).values()) if origin is not None else {}
+    for record, key, now in zip(file.records, keys_of(file), texts, strict=True):
+        row = kept.get(key)
+        before = of_run.get(key) if origin is not None or row is None else row.said
+        if row is None or before is None:
+            continue
+        # Results do not show what is wrong with a row as a whole.
+        is_same = origin is not None and changed_columns(before, now) == {SHAPE}
+        wanted = row.answered if is_same else followed(row.answered, before, now)
+        yield FollowedRow(record.line, row, before, now, wanted)
+
+
+def refuse_stale(ledger: Ledger, spec: RunSpec, file: CatalogFile, kept: Mapping[str, SourceRow]) -> None:
+    """Raise PatternmillError when another run changed what counts since the file was read."""
+    if spec.selection is not None:
+        return
+    texts, columns = texts_of(file), {SHAPE, *column_indexes(file)}
+    own = [file.own_texts.get(row.line, said) for row, said in zip(file.records, texts, strict=True)]
+    read = {row.line: said for row, said in zip(file.records, texts, strict=True)}
+    for row in followed_rows(ledger, spec, file, own, kept):
+        if changed_columns(row.wanted, read[row.line]) & columns:
+            raise PatternmillError(
+                f"The catalog {spec.catalog!r} was changed by another run while this one was prepared: {row.kept.sku}.",
+                code="catalog_changed",
+                remedy="Run the same command again. Nothing was bought.",
+            )
+
+
+def source_rows_of(
+    run_id: RunId, plan: Plan, file: CatalogFile, kept: Mapping[str, SourceRow], *, is_source: bool = True
+) -> Iterator[SourceRow]:
+    """What the catalog keeps from now on of the rows of a run.
+
+    A results file says nothing of the source: it changes what answers it, where its row is accepted.
+    """
+    for row, key, texts in zip(plan.rows, keys_of(file), texts_of(file), strict=True):
+        before, product = kept.get(key), row.product
+        if not key or (not is_source and (before is None or product is None)):
+            continue
+        said = (
+            file.own_texts.get(row.entry.record.line, texts) if is_source or before is None else before.said
+        )
+        now = before if before is not None and are_same(before.answered, texts) else None
+        if now is None:
+            now = SourceRow(
+                before.sku if before is not None else row.known_sku, said, {}, None, None, None, run_id
+            )
+        if product is not None and row.entry.row is not None:
+            edition = plan.items[product].item.content.get("edition")
+            now = replace(now, product_key=product, content=Content.of(row.entry.row), edition=edition)
+        source = run_id if is_source or before is None else before.run_id
+        yield replace(now, said=said, corrected=difference(said, texts), run_id=source)
+
+
+def _waiting(
+    ledger: Ledger, spec: RunSpec, file: CatalogFile, rows: Iterable[FollowedRow]
+) -> list[FollowedRow]:
+    """Rows with an item that changed only because columns are read otherwise than before, until that is confirmed."""
+    if spec.origin is not None or spec.settings.confirms(MAPPING_CHANGE):
+        return []
+    of_run: dict[RunId, list[FollowedRow]] = defaultdict(list)
+    for row in rows:
+        if row.kept.product_key is not None and not are_same(row.before, row.now):
+            of_run[row.kept.run_id].append(row)
+    found = []
+    for run_id, changed in of_run.items():
+        read_now = _read_now(ledger, run_id, file)
+        found += [row for row in changed if are_same(read_now.get(sku_key(row.kept.sku), {}), row.now)]
+    return found
+
+
+def _read_now(ledger: Ledger, run_id: RunId, file: CatalogFile) -> Mapping[str, Texts]:
+    """What the input of an earlier run says by the mapping of now, by the key of the sku."""
+    record = ledger.run(run_id)
+    assert record is not None, "a source row names its run"
+    try:
+        before = parsed_input(ledger, record, file.mapping)
+    except InputRefused:
+        return {}
+    return dict(zip(keys_of(before), texts_of(before), strict=True))
+
+
+def _notes(spec: RunSpec, rows: Iterable[FollowedRow], waiting: Sequence[FollowedRow]) -> Iterator[str]:
+    lines = {row.line for row in waiting}
+    followed_now = [row for row in rows if row.line not in lines]
+    corrected = [row.kept.sku for row in followed_now if not are_same(row.now, row.wanted)]
+    if corrected:
+        yield f"{plural(len(corrected), 'row')} as corrected, not as the file has it: {_named(corrected)}."
+    overtaken = [text for row in followed_now for text in _overtaken(row)] if spec.origin is None else []
+    if overtaken:
+        yield f"The source has changed where it had been corrected, and counts: {_named(overtaken)}."
+    if waiting:
+        yield (
+            f"{plural(len(waiting), 'row')} read otherwise than before, because the mapping of the columns has "
+            f"changed: {_named([row.kept.sku for row in waiting])}. What they have stays until "
+            f"`--confirm {MAPPING_CHANGE}`."
+        )
+
+
+def _overtaken(row: FollowedRow) -> Iterator[str]:
+    """The cells that a person had corrected and whose source has a third text now: old, corrected and new."""
+    for name in sorted(changed_columns(row.before, row.now) & row.kept.corrected.keys()):
+        old, corrected, new = row.before.get(name, ""), row.kept.corrected[name], row.now.get(name, "")
+        if not are_same({name: corrected}, {name: new}):
+            yield f"{row.kept.sku}, {name} {_cell(old)}, corrected {_cell(corrected)}, now {_cell(new)}"
+
+
+def _cell(text: str) -> str:
+    return shown(text) if text else "empty"
+
+
+def _named(found: Sequence[str]) -> str:
+    rest = len(found) - _MOST_NAMED
+    return "; ".join([*found[:_MOST_NAMED], *([f"and {rest:,} more"] if rest > 0 else [])])

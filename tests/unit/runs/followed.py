@@ -1,0 +1,164 @@
+"""A catalog that is kept up to date by commands, one after another, against the service in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.retry import select_rows
+from patternmill.runs.settlement import Decision, settle_many
+from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import load_settings, read_settings
+from patternmill.states import RowStatus
+
+from .fake_studio import Crash, Create, FakeStudioApi, Service
+
+Cells = dict[str, str]
+COLUMNS = ("sku", "prompt", "category", "option:name")
+
+
+@dataclass
+class Shop:
+    """A folder with the source of one catalog, and its results."""
+
+    folder: Path
+    service: Service
+    #: Of the runs in this process, the newest last.
+    apis: list[FakeStudioApi] = field(default_factory=list)
+    #: By sku, what the last run had.
+    rows: dict[str, RowStatus] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    runs: list[str] = field(default_factory=list)
+    #: The limit of items of every run.
+    most_items: int | None = None
+
+    def die_after(self, creates: int) -> None:
+        """The process of the next run dies as the service receives so many requests; the last is not executed."""
+        left = iter(range(creates - 1))
+
+        def at_create(create: Create) -> None:
+            if next(left, None) is None:
+                self.service.at_create = lambda create: None
+                raise Crash
+
+        self.service.at_create = at_create
+
+    def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
+        file = self.folder / name
+        columns = dict.fromkeys([*COLUMNS, *(column for cells in rows.values() for column in cells)])
+        with file.open("w", encoding="utf-8", newline="") as lines:
+            writer = csv.DictWriter(lines, list(columns), restval="")
+            writer.writeheader()
+            for sku, cells in rows.items():
+                writer.writerow({"sku": sku, "category": "Tote", "option:name": sku.lower(), **cells})
+        return file
+
+    def refresh(self, rows: Mapping[str, Cells] | None = None, **asked: Any) -> None:
+        if rows:
+            self.write(rows)
+        self._through(self.refresh_work(**asked))
+
+    def refresh_work(self, **asked: Any) -> Pipeline:
+        source = str(self.folder / "spring.csv")
+        terms = {"retire": 99, "max_items": self.most_items, **asked}
+        return Pipeline(refresh_spec(RefreshRequest(source=source, catalog="spring", **terms)))
+
+    def load_source(self, rows: Mapping[str, Cells], name: str = "spring.csv", **asked: Any) -> None:
+        self.load(self.write(rows, name) if rows else self.folder / name, catalog="spring", **asked)
+
+    def load(self, file: Path, **asked: Any) -> None:
+        self._through(Pipeline(import_spec(ImportRequest(file=file, max_items=self.most_items, **asked))))
+
+    def correct(self, name: str, corrections: Mapping[str, Cells], out: str = "latest") -> None:
+        """A results file as a person edits it, and imports it."""
+        before = self.folder / "results" / "spring" / out / name
+        with before.open(encoding="utf-8-sig", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        new = corrections.keys() - {row["sku"] for row in rows}
+        rows += [rows[0] | {"sku": sku} for sku in sorted(new)]
+        file = self.folder / "corrected.csv"
+        columns = dict.fromkeys(column for row in (rows[0], *corrections.values()) for column in row)
+        with file.open("w", encoding="utf-8-sig", newline="") as lines:
+            writer = csv.DictWriter(lines, list(columns), restval="")
+            writer.writeheader()
+            writer.writerows(row | corrections.get(row["sku"], {}) for row in rows)
+        self.load(file)
+
+    def retry(self) -> None:
+        request = RetryRequest(catalog="spring")
+        with open_ledger(load_settings(), must_exist=True) as ledger:
+            selection = select_rows(ledger, request)
+        self._through(Pipeline(retry_spec(request, selection, read_settings())))
+
+    def settle(self, decision: Decision) -> None:
+        """Everything that a person may decide about."""
+        with open_ledger(load_settings()) as ledger:
+            found, limit = unsettled(ledger, timedelta(0)), timedelta(0)
+            asyncio.run(settle_many(ledger, found, decision, reason="so", by="A. Weaver", limit=limit))
+
+    def _through(self, work: Pipeline) -> None:
+        """Until its end, or until the service lets the process die."""
+
+        async def main() -> None:
+            async with work:
+                through = asyncio.create_task(work.run_through())
+                dying = asyncio.create_task(self.apis[-1].crashed.wait())
+                await asyncio.wait([through, dying], return_when=asyncio.FIRST_COMPLETED)
+                if not dying.done():
+                    dying.cancel()
+                    await through
+
+        asyncio.run(asyncio.wait_for(main(), 30))
+        if self.apis[-1].crashed.is_set():
+            self._bury(work)
+            return
+        with open_ledger(load_settings()) as ledger:
+            record = work.ended.record
+            rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+            self.runs.append(record.run_id)
+            self.rows = {row.sku: RowStatus(json.loads(row.outcome or "{}")["status"]) for row in rows}
+        self.notes = work.checked.notes
+
+    def _bury(self, work: Pipeline) -> None:
+        """As the kernel does for a process that has died."""
+        work.begun.writer._thread.shutdown(wait=True)
+        work.begun.writer._ledger.close()
+        dead = json.dumps(asdict(replace(LeaseHolder.this_process(), born="0")))
+        with open_ledger(load_settings()) as ledger, ledger.transaction():
+            ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
+
+    def has(self) -> dict[str, str]:
+        """What the catalog has now: by sku, the prompt of its product."""
+        with open_ledger(load_settings()) as ledger:
+            rows = ledger.catalog_rows("staging", "spring")
+            return {row.sku: row.content.prompt for row in rows if row.retired_at is None}
+
+
+@pytest.fixture
+def shop(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    found = Shop(tmp_path, service)
+
+    def api(settings: object) -> FakeStudioApi:
+        found.apis.append(FakeStudioApi(service))
+        return found.apis[-1]
+
+    monkeypatch.setattr(StudioApi, "from_settings", api)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(home))
+    monkeypatch.setenv("PATTERNMILL_PROFILES", '{"staging": {"url": "http://127.0.0.1:9/v1", "key": "key"}}')
+    monkeypatch.setenv("PATTERNMILL_ATTEMPTS", "1")
+    monkeypatch.chdir(tmp_path)
+    return found
