@@ -27,6 +27,7 @@ from patternmill.catalog.rows import (
     sku_key,
     tidy,
 )
+from patternmill.catalog.selections import parts_of
 from patternmill.identifiers import ItemKey, RunId
 
 #: In place of a column: what is wrong with the row as a whole, as JSON. A results file does not show it.
@@ -175,6 +176,8 @@ def _text(mapping: ColumnMapping, name: str, cell: str) -> str:
     text = tidy(cell)
     if name == "selections" and mapping.words:
         return _selections(mapping, text)
+    if name.startswith(ANY_OPTION) and mapping.word(text) == text:
+        return " / ".join(tidy(mapping.word(part)) for part in parts_of(text))
     return tidy(mapping.word(text)) if name == "category" or name.startswith(OPTION_PREFIX) else text
 
 

@@ -88,13 +88,18 @@ def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
 
 
 def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
-    """The rows of a run's results file without those that the run did not have: they are not new."""
+    """The rows of a run's results file without those that the run did not have, or that are gone from the source."""
     known = {sku_key(sku) for _, sku, _ in ledger.skus_of(record.run_id)}
+    kept = ledger.source_rows(record.environment, record.catalog)
+    gone = {key for key, row in kept.items() if row.is_gone}
 
     def held(entry: Entry) -> Entry:
-        if entry.row is None or sku_key(entry.row.sku) in known:
+        key = sku_key(entry.row.sku) if entry.row is not None else ""
+        if entry.row is None or key in known - gone:
             return entry
         message = f"run {record.run_id}, whose results this file has, had no such sku"
+        if key in gone:
+            message = "the source of the catalog has no such sku any more"
         remedy = "put new rows and new skus into the catalog's own file, and import that"
         finding = Finding(None, RowCode.NOT_IN_RUN, message, remedy)
         return Entry(entry.record, None, (finding.at(entry.record.line, entry.row.sku),))

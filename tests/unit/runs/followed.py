@@ -42,9 +42,15 @@ class Shop:
     #: By sku, what the last run had.
     rows: dict[str, RowStatus] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    #: The IDs of all runs, and of the last; and whether its process died.
     runs: list[str] = field(default_factory=list)
+    is_dead: bool = False
     #: The limit of items of every run.
     most_items: int | None = None
+
+    @property
+    def last(self) -> str:
+        return self.runs[-1]
 
     def die_after(self, creates: int) -> None:
         """The process of the next run dies as the service receives so many requests; the last is not executed."""
@@ -98,11 +104,15 @@ class Shop:
             writer.writerows(row | corrections.get(row["sku"], {}) for row in rows)
         self.load(file)
 
-    def retry(self) -> None:
-        request = RetryRequest(catalog="spring")
+    def retry(self) -> str | None:
+        """The latest run, whose ID is returned; None where nothing of it can be retried."""
+        request = RetryRequest(catalog="spring", max_items=self.most_items)
         with open_ledger(load_settings(), must_exist=True) as ledger:
             selection = select_rows(ledger, request)
+        if not selection.rows:
+            return None
         self._through(Pipeline(retry_spec(request, selection, read_settings())))
+        return selection.record.run_id
 
     def settle(self, decision: Decision) -> None:
         """Everything that a person may decide about."""
@@ -123,13 +133,14 @@ class Shop:
                     await through
 
         asyncio.run(asyncio.wait_for(main(), 30))
-        if self.apis[-1].crashed.is_set():
+        self.runs.append(work.begun.record.run_id)
+        self.is_dead = self.apis[-1].crashed.is_set()
+        if self.is_dead:
             self._bury(work)
             return
         with open_ledger(load_settings()) as ledger:
             record = work.ended.record
             rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
-            self.runs.append(record.run_id)
             self.rows = {row.sku: RowStatus(json.loads(row.outcome or "{}")["status"]) for row in rows}
         self.notes = work.checked.notes
 
