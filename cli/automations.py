@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,38 +28,20 @@ def apply_automations(file: Path = FILE) -> Iterator[str]:
     from prefect.events.schemas.automations import AutomationCore
 
     block = notification_block()
+    if block is None:
+        yield f"No automations: neither {NOTIFY_URL} nor {NOTIFY_BLOCK} says where their messages go."
+        return
+    # It comes with Prefect, and without types.
+    yaml: Any = importlib.import_module("yaml")
+    text = file.read_text("utf-8").replace("block: notify", f"block_document_id: {block}")
     with get_client(sync_client=True) as client:
-        for wanted in automations_of(file, block):
-            core = AutomationCore.model_validate(wanted)
+        for core in map(AutomationCore.model_validate, yaml.safe_load(text)["automations"]):
             existing = client.read_automations_by_name(core.name)
             if existing:
                 client.update_automation(existing[0].id, core)
             else:
                 client.create_automation(core)
             yield f"{'replaced' if existing else 'made'}: {core.name}"
-    if block is None:
-        yield f"No messages: neither {NOTIFY_URL} nor {NOTIFY_BLOCK} is set."
-
-
-def automations_of(file: Path, block: UUID | None) -> Iterator[dict[str, Any]]:
-    """The file's automations, with `block: notify` resolved; without those that need a block where there is none."""
-    import importlib
-
-    # It comes with Prefect, and without types.
-    yaml: Any = importlib.import_module("yaml")
-    for automation in yaml.safe_load(file.read_text("utf-8"))["automations"]:
-        actions = [_resolved(action, block) for action in automation["actions"]]
-        if None not in actions:
-            yield {**automation, "actions": actions}
-
-
-def _resolved(action: dict[str, Any], block: UUID | None) -> dict[str, Any] | None:
-    if "block" not in action:
-        return action
-    if block is None:
-        return None
-    rest = {name: value for name, value in action.items() if name != "block"}
-    return {**rest, "block_document_id": str(block)}
 
 
 def notification_block() -> UUID | None:
