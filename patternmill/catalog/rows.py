@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.refinements import REFINEMENTS, Refinement
-from patternmill.text import UNSAFE, shown
+from patternmill.text import UNSAFE, plural, shown
 
 #: The columns that a run adds to the input's, in this order.
 #: The last has the run's ID, and is the one that is read again: a file that has it is a results file.
@@ -157,10 +157,9 @@ def _is_known(key: str) -> bool:
 def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> None:
     if any(map(_is_known, keys)):
         return
-    found = ", ".join(shown(cell, 30) for cell in header[:8])
     raise refusal(
         FileCode.NO_KNOWN_COLUMNS,
-        f"{name} has none of the columns that a catalog has; its first row is {found}.",
+        f"{name} has none of the columns that a catalog has; its first row has {plural(len(header), 'cell')}.",
         "The first row names them: sku, prompt, category, and option:<name> for each option, or selections.",
     )
 

@@ -99,7 +99,7 @@ def _read_picks_table(raw: bytes, name: str) -> Table:
 
     tables = read_tables(raw, name, score)
     if len(tables) > 1:
-        raise several_worksheets(name, tables, quoting=True)
+        raise several_worksheets(name, tables)
     return tables[0]
 
 

@@ -42,14 +42,11 @@ def read_input(spec: RunSpec) -> CatalogFile:
     """The input as it is now, unless it was read already. Raises InputRefused, with the command that mends it."""
     if spec.file is not None:
         return spec.file
-    quoting, refresh = not spec.by_deployment, spec.refresh
     try:
-        if refresh is not None:
-            file = read_source(
-                refresh.address, choices=spec.choices, mapping=spec.mapping, empty=True, quoting=quoting
-            )
+        if spec.refresh is not None:
+            file = read_source(spec.refresh.address, choices=spec.choices, mapping=spec.mapping, empty=True)
         else:
-            file = read_catalog(spec.source, choices=spec.choices, mapping=spec.mapping, quoting=quoting)
+            file = read_catalog(spec.source, choices=spec.choices, mapping=spec.mapping)
     except InputRefused as refused:
         if refused.code not in MAPPABLE:
             raise

@@ -60,7 +60,7 @@ class RunSpec:
     retry: Callable[[Row], bool] | None = None
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
-    #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
+    #: A deployment started it: its user may not see this machine's files.
     by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
     refresh: RefreshTerms | None = None

@@ -16,7 +16,6 @@ from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.rows import (
-    Columns,
     is_results_header,
     read_columns,
     refuse_reserved,
@@ -38,20 +37,16 @@ def parse_catalog(
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
     reading: Reading | None = None,
-    quoting: bool = True,
 ) -> CatalogFile:
     """Read CSV, or raise InputRefused with one of the codes of FileCode.
 
     `encoding` is the CatalogFile's own, or the one that the person named. `empty`: a header without rows is accepted.
-    `reading`: None for bytes that were accepted before. `quoting`: the refusal of a file that is no catalog may quote
-    its first row.
+    `reading`: None for bytes that were accepted before.
     """
-    text = CsvText(
-        raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS), quoting=quoting
-    )
+    text = CsvText(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()
     mapping.refuse_gone(header, text.name)
-    columns = text.columns(mapping.applied(header), quoting)
+    columns = read_columns(mapping.applied(header), text.name)
     records, blank = text.records(columns.is_results_file)
     if not records and not empty:
         message = f"{text.name} has a header in row {line}, but nothing below it."
@@ -80,13 +75,11 @@ class CsvText:
         encoding: str | None,
         reading: Reading,
         delimiter: str = ",",
-        *,
-        quoting: bool = False,
     ) -> None:
         self.name, self._delimiter = name, delimiter
         self.encoding = choose_encoding(raw, name, encoding)
         self._raw, self._reading = raw, reading
-        check_text(raw, name, self.encoding, quoting=quoting)
+        check_text(raw, name, self.encoding)
         self.rows = self._strict_rows()
 
     def header(self) -> NumberedRow:
@@ -96,16 +89,6 @@ class CsvText:
         row, header = found
         self._reading.check_columns(len(header))
         return row, tuple(map(restore, header)) if is_results_header(header) else header
-
-    def columns(self, header: tuple[str, ...], quoting: bool) -> Columns:
-        try:
-            return read_columns(header, self.name)
-        except InputRefused as refused:
-            if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
-                none = f"{self.name} has none of the columns that a catalog has"
-                message = f"{none}; its first row has {len(header)} cells."
-                raise refusal(FileCode.NO_KNOWN_COLUMNS, message, refused.remedy) from None
-            raise
 
     def records(self, is_results_file: bool) -> tuple[tuple[Record, ...], int]:
         """The rows below the header, and how many blank ones were skipped."""

@@ -27,13 +27,11 @@ _SAMPLE_ROWS = 40
 _SAMPLE = 200_000
 
 
-def text_tables(
-    raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading, quoting: bool
-) -> list[Table]:
-    """The only one. Raises InputRefused when it is no text. `quoting`: a refusal may quote the file."""
+def text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading) -> list[Table]:
+    """The only one. Raises InputRefused when it is no text."""
     encoding = choose_encoding(raw, name, choices.encoding)
     layout = SheetLayout("JSON lines", hashlib.sha256(raw).hexdigest())
-    text = check_text(raw, name, encoding, quoting=quoting)
+    text = check_text(raw, name, encoding)
     if _JSON_ARRAY.match(text):
         raise not_read(name, "a JSON array")
     if _JSON_OBJECT.match(text):

@@ -29,21 +29,12 @@ _BEGINNING = 100
 
 
 def read_catalog(
-    path: Path,
-    *,
-    choices: SheetChoices = NO_CHOICES,
-    mapping: ColumnMapping = NO_MAPPING,
-    quoting: bool = True,
+    path: Path, *, choices: SheetChoices = NO_CHOICES, mapping: ColumnMapping = NO_MAPPING
 ) -> CatalogFile:
-    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
-
-    `quoting`: the refusal of a file that is no catalog may quote its first row.
-    """
+    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode."""
     reading = Reading(plain(path.name, _LONGEST_NAME))
     raw = stable_bytes(path, reading)
-    return parse_sheet(
-        raw, name=path.name, choices=choices, mapping=mapping, reading=reading, quoting=quoting
-    )
+    return parse_sheet(raw, name=path.name, choices=choices, mapping=mapping, reading=reading)
 
 
 def read_source(
@@ -52,25 +43,13 @@ def read_source(
     choices: SheetChoices = NO_CHOICES,
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
-    quoting: bool = True,
     limits: ReadLimits | None = None,
 ) -> CatalogFile:
-    """Read a catalog from a path or an address. Raises InputRefused.
-
-    `empty`: a header without rows is accepted. `quoting`: the refusal of a file that is no catalog may quote its first
-    row.
-    """
+    """Read a catalog from a path or an address; `empty`: a header without rows is accepted. Raises InputRefused."""
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
-    return parse_sheet(
-        raw,
-        name=source_name(address),
-        choices=choices,
-        mapping=mapping,
-        empty=empty,
-        reading=reading,
-        quoting=quoting,
-    )
+    name = source_name(address)
+    return parse_sheet(raw, name=name, choices=choices, mapping=mapping, empty=empty, reading=reading)
 
 
 def parse_sheet(
@@ -81,17 +60,16 @@ def parse_sheet(
     choices: SheetChoices = NO_CHOICES,
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
-    quoting: bool = True,
 ) -> CatalogFile:
     """The same from the bytes alone. `empty`: a header without rows is accepted."""
-    parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading, quoting=quoting)
+    parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading)
     if _may_be_plain(raw, choices):
         try:
             return parse(raw, name=name, encoding=choices.encoding)
         except InputRefused as refused:
             if refused.code not in _READ_OTHERWISE:
                 raise
-    table = read_table(raw, name, choices, mapping=mapping, reading=reading, quoting=quoting)
+    table = read_table(raw, name, choices, mapping=mapping, reading=reading)
     canonical = table.canonical()
     reading.check_size(len(canonical))
     file = parse(canonical, name=table.name, encoding="utf-8")
@@ -105,31 +83,24 @@ def read_table(
     *,
     mapping: ColumnMapping = NO_MAPPING,
     reading: Reading | None = None,
-    quoting: bool = True,
 ) -> Table:
     """The rows of a file of any format, below the header of the contract's names or the mapping's.
 
     Where no row has them the likeliest is the header. Raises InputRefused when several worksheets could be meant.
     """
-    tables = read_tables(raw, name, contract_score(mapping), choices, reading=reading, quoting=quoting)
+    tables = read_tables(raw, name, contract_score(mapping), choices, reading)
     if len(tables) > 1:
-        raise several_worksheets(plain(name, _LONGEST_NAME), tables, quoting)
+        raise several_worksheets(plain(name, _LONGEST_NAME), tables)
     return tables[0]
 
 
 def read_tables(
-    raw: bytes,
-    name: str,
-    score: Score,
-    choices: SheetChoices = NO_CHOICES,
-    *,
-    reading: Reading | None = None,
-    quoting: bool = True,
+    raw: bytes, name: str, score: Score, choices: SheetChoices = NO_CHOICES, reading: Reading | None = None
 ) -> list[Table]:
     """The tables that could be meant as well as one another. Raises InputRefused when there is none."""
     name = plain(name, _LONGEST_NAME)
     read = workbook_tables if raw.startswith(_ZIP) else text_tables
-    return read(raw, name, choices, score, reading or Reading(name), quoting)
+    return read(raw, name, choices, score, reading or Reading(name))
 
 
 #: What these refuse may make sense in another reading: with another delimiter, or under title lines.

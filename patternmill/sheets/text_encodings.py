@@ -60,15 +60,12 @@ def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
         return named
 
 
-def check_text(raw: bytes, name: str, encoding: str, *, quoting: bool = False) -> str:
-    """The text; bytes that are none in this encoding, or hold NUL characters, raise InputRefused.
-
-    `quoting`: the refusal may quote the file, and proposes how it may have been saved.
-    """
+def check_text(raw: bytes, name: str, encoding: str) -> str:
+    """The text; bytes that are none in this encoding, or hold NUL characters, raise InputRefused."""
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise _undecodable(raw, name, encoding, error, quoting) from None
+        raise _undecodable(raw, name, encoding, error) from None
     except UnicodeError as error:
         raise refusal(
             FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
@@ -105,9 +102,7 @@ def _known_codec(requested: str, name: str) -> str:
         ) from None
 
 
-def _undecodable(
-    raw: bytes, name: str, encoding: str, error: UnicodeDecodeError, quoting: bool
-) -> InputRefused:
+def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError) -> InputRefused:
     line = raw.count(b"\n", 0, error.start) + 1
     message = (
         f"{name} is not {encoding.removesuffix('-sig').upper()}: byte 0x{raw[error.start]:02X} at offset {error.start},"

@@ -28,7 +28,7 @@ _MOST_NAMED = 8
 
 
 def workbook_tables(
-    raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading, quoting: bool
+    raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading
 ) -> list[Table]:
     """The worksheet that was chosen, or those that can be meant as well as one another. Raises InputRefused."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as parsed:
@@ -125,16 +125,13 @@ def _sheet(rows: Iterable[tuple[int, list[Any]]], reading: Reading) -> Sheet:
     return Sheet(rectangular(texts, reading), unfit, numbers)
 
 
-def several_worksheets(name: str, tables: Sequence[Table], quoting: bool) -> InputRefused:
-    found = "; ".join(_described(table, quoting) for table in tables[:_MOST_NAMED])
+def several_worksheets(name: str, tables: Sequence[Table]) -> InputRefused:
+    found = ", ".join(
+        f"“{plain(table.layout.worksheet or '')}” ({plural(len(table.records), 'row')})"
+        for table in tables[:_MOST_NAMED]
+    )
     return refusal(
         FileCode.SEVERAL_WORKSHEETS,
         f"{name} has {plural(len(tables), 'worksheet')} that could be meant: {found}.",
         "Name one in its mapping: `worksheet` under [reading].",
     )
-
-
-def _described(table: Table, quoting: bool) -> str:
-    header = ", ".join(plain(cell, 20) for cell in table.header[:6] if cell)
-    columns = f": {header}" if quoting else ""
-    return f"“{plain(table.layout.worksheet or '')}” ({plural(len(table.records), 'row')}{columns})"
