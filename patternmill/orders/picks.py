@@ -18,9 +18,8 @@ from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.parameters import MOST_OF_A_PRODUCT
 from patternmill.runs.request import OrderRequest
-from patternmill.sheets.sheet_reader import read_tables
-from patternmill.sheets.tables import WRITE_AS_TEXT, Table
-from patternmill.sheets.workbooks import several_worksheets
+from patternmill.sheets.sheet_reader import read_table
+from patternmill.sheets.tables import WRITE_AS_TEXT
 from patternmill.states import AttemptState
 from patternmill.text import moment, more, plain, readable, shown
 
@@ -72,7 +71,7 @@ def picks_of(request: OrderRequest) -> Picks:
 def read_picks(path: Path, quantity: int) -> Picks:
     """`quantity`: of rows that name none. Raises InputRefused."""
     name = plain(path.name, 200)
-    table = _read_picks_table(stable_bytes(path), name)
+    table = read_table(stable_bytes(path), name, score=_score)
     columns = _columns(table.header, name)
     picks: list[Pick] = []
     problems: list[str] = []
@@ -90,17 +89,9 @@ def read_picks(path: Path, quantity: int) -> Picks:
     return Picks(tuple(picks), tuple(problems))
 
 
-def _read_picks_table(raw: bytes, name: str) -> Table:
-    """Below the header that names what is needed, if there is one."""
-
-    def score(cells: Sequence[str]) -> tuple[bool, int]:
-        keys = set(map(header_key, cells))
-        return keys >= set(_NEEDED), len(keys & set(_READ))
-
-    tables = read_tables(raw, name, score)
-    if len(tables) > 1:
-        raise several_worksheets(name, tables)
-    return tables[0]
+def _score(header: Sequence[str]) -> tuple[bool, int]:
+    keys = set(map(header_key, header))
+    return keys >= set(_NEEDED), len(keys & set(_READ))
 
 
 def _columns(header: Sequence[str], name: str) -> Mapping[str, int]:

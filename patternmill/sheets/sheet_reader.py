@@ -83,12 +83,13 @@ def read_table(
     *,
     mapping: ColumnMapping = NO_MAPPING,
     reading: Reading | None = None,
+    score: Score | None = None,
 ) -> Table:
-    """The rows of a file of any format, below the header of the contract's names or the mapping's.
+    """The rows of a file of any format, below the header of the contract's names or the mapping's, or as `score` says.
 
     Where no row has them the likeliest is the header. Raises InputRefused when several worksheets could be meant.
     """
-    tables = read_tables(raw, name, contract_score(mapping), choices, reading)
+    tables = read_tables(raw, name, score or contract_score(mapping), choices, reading)
     if len(tables) > 1:
         raise several_worksheets(plain(name, _LONGEST_NAME), tables)
     return tables[0]
