@@ -22,6 +22,8 @@ from prefect_host import client_settings
 if TYPE_CHECKING:
     from prefect_host.own_server import OwnServer
 
+logger = logging.getLogger(__name__)
+
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: For a server's first answer.
 ANSWER_SECONDS = 5.0
@@ -68,11 +70,8 @@ class PrefectConnection:
 
         try:
             self._own = OwnServer(self._home).for_this_process()
-        except PatternmillError as error:
-            self._go_without(str(error))
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            self._go_without(f"The Prefect server of {self._home} cannot be started: {reason}.")
+        except (PatternmillError, OSError) as error:
+            self._go_without(f"The Prefect server of {self._home} cannot be started: {error}")
 
     def what_starts(self) -> str:
         """What `start` and `wait` take their time for, for people."""
@@ -83,21 +82,20 @@ class PrefectConnection:
     def wait(self) -> bool:
         """Wait until the server answers; whether it does."""
         self.start()
-        if self.configured:
-            refusal = asyncio.run(_refusal())
-            if refusal:
-                self._go_without(f"The Prefect server at {mask_passwords(self.configured)} {refusal}")
-            self.is_available = not refusal
-        elif self._own is not None:
-            try:
+        try:
+            if self._own is not None:
                 self._own.wait_ready()
-                self.is_available = True
-            except PatternmillError as error:
-                self._go_without(str(error))
-        if self.is_available:
-            # Else Prefect's handlers print what they cannot send.
-            logging.raiseExceptions = False
-        return self.is_available
+            elif self.configured:
+                asyncio.run(_ask(mask_passwords(self.configured)))
+            else:
+                return False
+        except PatternmillError as error:
+            self._go_without(str(error))
+            return False
+        # Else Prefect's handlers print what they cannot send.
+        logging.raiseExceptions = False
+        self.is_available = True
+        return True
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
         """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
@@ -125,10 +123,9 @@ class PrefectConnection:
 
     def run_line(self, flow_run_id: str) -> str:
         """Where a recorded run is shown."""
-        if self._own is None:
-            return f"In the Prefect UI: {(self.configured or '').removesuffix('/api')}/runs/flow-run/{flow_run_id}"
-        address = f"{self._own.ui_url}/runs/flow-run/{flow_run_id}"
-        return f"In the Prefect UI: {address}  (open it with `patternmill status --open`)"
+        base = self._own.ui_url if self._own is not None else mask_passwords(self.configured or "")
+        hint = "" if self._own is None else "  (open it with `patternmill status --open`)"
+        return f"In the Prefect UI: {base.removesuffix('/api')}/runs/flow-run/{flow_run_id}{hint}"
 
     def _go_without(self, why: str) -> None:
         self._print(
@@ -137,17 +134,19 @@ class PrefectConnection:
         )
 
 
-async def _refusal() -> str | None:
-    """Why the configured server cannot be used."""
+async def _ask(address: str) -> None:
+    """Raise PatternmillError when the configured server cannot be used."""
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
 
+    why = "does not answer."
     try:
         async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
             await client.api_version()
+            return
     except PrefectHTTPStatusError as refused:
-        status = refused.response.status_code
-        return f"asks for a password: {HOW_TO_LOG_IN}" if status in {401, 403} else f"answers {status}."
-    except Exception:
-        return "does not answer."
-    return None
+        if refused.response.status_code in {401, 403}:
+            why = f"asks for a password: {HOW_TO_LOG_IN}"
+    except Exception as error:
+        logger.info("The Prefect server does not answer: %s", error)
+    raise PatternmillError(f"The Prefect server at {address} {why}")

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from prefect_host.own_server import own_password
-from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import eventually
-from tests.acceptance.test_import import clean_environment
+from tests.acceptance.test_import import ONE_ROW, clean_environment
 from tests.acceptance.test_worker import WINDOW, Prefect, begin_import
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
@@ -92,15 +91,16 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 def test_runs_from_the_api_and_from_the_command_line(up: Up, tmp_path: Path) -> None:
-    """The sample catalog by its deployment, then by `import`: both in the one history. Ctrl-C leaves no process."""
+    """The sample catalog by its deployment, then a file by `import`: both in the one history. Ctrl-C ends all."""
     run = up.prefect.begin(
         "bulk-import", file="inputs/spring_catalog.csv", out=str(tmp_path / "out"), environment="staging"
     )
     assert up.prefect.ended(run, within=150)["name"] == "Completed"
     assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25
 
+    (tmp_path / "tea.csv").write_text(ONE_ROW)
     imported = subprocess.run(
-        [str(PATTERNMILL), "import", str(CHECKOUT / "inputs" / "spring_catalog.csv")],
+        [str(PATTERNMILL), "import", "tea.csv"],
         cwd=tmp_path,
         env=clean_environment() | {"PATTERNMILL_HOME": str(tmp_path / "home")},
         capture_output=True,

@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
 
+from cli import launcher
 from cli.commands.up import _end
 from cli.launcher import _WatchedRun
-from prefect_host.stop_signals import Interruption
+from patternmill.errors import PatternmillError
+from prefect_host.stop_signals import Interruption, run_in_thread
 
 
 class Exited(Exception):
@@ -57,3 +60,29 @@ def test_second_signal_ends_the_worker_of_up_at_once(signals: int) -> None:
     worker = subprocess.Popen([sys.executable, "-c", drains], stdin=subprocess.PIPE)
     _end(worker, stop)
     assert worker.returncode == (-signal.SIGTERM if signals == 2 else 0)
+
+
+def test_server_that_keeps_an_ended_run_waiting_is_left() -> None:
+    """The thread of the flow is left alone as soon as it is overdue; else its end, or its error, is waited for."""
+    done = asyncio.Event()
+
+    async def frozen() -> None:
+        await done.wait()
+
+    async def ends() -> None:
+        raise PatternmillError("refused")
+
+    began = time.monotonic()
+    assert not run_in_thread(frozen, print, lambda: time.monotonic() > began + 0.3)
+    assert time.monotonic() < began + 5
+    with pytest.raises(PatternmillError, match="refused"):
+        run_in_thread(ends, print)
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_only_the_server_is_not_waited_for(is_finished: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is not finished is never overdue, however long it takes."""
+    watched = _WatchedRun(cast(Any, None))
+    watched._work = cast(Any, SimpleNamespace(is_finished=is_finished))
+    monkeypatch.setattr(launcher, "END_SECONDS", -1.0)
+    assert watched.is_overdue() is is_finished
