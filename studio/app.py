@@ -67,7 +67,6 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
 
     async def answer(request: Request) -> Response:
         account = keys.account(request.headers.get("authorization", ""))
-        service.limits.admit_request(operation.name, account, service.now())
         body = wire.read_body(operation.body, await _read(request, operation.body_limit))
         found: Any = perform(body, Caller(account, origin(request)))
         return _json(200, await found if takes_long else found)

@@ -55,9 +55,3 @@ def request_id_conflict(request_id: str) -> Refusal:
         f"The requestId {request_id!r} was already used for another request. "
         "Send the first body again to get its job, or take a new requestId.",
     )
-
-
-def too_many(code: str, message: str, retry_after: int | None) -> Refusal:
-    """`retry_after`: whole seconds, or None when the caller is left to guess."""
-    headers = None if retry_after is None else {"Retry-After": str(retry_after)}
-    return Refusal(429, code, message, headers=headers)

@@ -26,11 +26,10 @@ class Holder:
     """Who has a valid key. Keys that are not stored have no ID."""
 
     account: Account
-    key_name: str
     key_id: str | None = None
 
 
-CONFIGURED = Holder(DEFAULT_ACCOUNT, "configured")
+CONFIGURED = Holder(DEFAULT_ACCOUNT)
 
 
 class Keys:
@@ -80,7 +79,7 @@ class Keys:
         now = datetime.now(UTC)
         if key.used_at is None or now - key.used_at > USE_PRECISION:
             self._table.mark_used(key.key_id, now)
-        return Holder(key.account, key.name, key.key_id)
+        return Holder(key.account, key.key_id)
 
 
 def sha256(key: str) -> str:

@@ -25,17 +25,17 @@ MODELS = (
     Model(
         "linocut",
         "Linocut",
-        "Two inks from two carved blocks: faceted edges, gouged light, a slight misregistration.",
+        "Two inks from two carved blocks, with gouged lines of light.",
     ),
     Model(
         "watercolour",
         "Watercolour",
-        "Soft washes laid over one another, running edges, pigment gathered at them, stained paper.",
+        "Translucent shapes with darker edges, on washed paper.",
     ),
     Model(
         "embroidery",
         "Embroidery",
-        "Satin stitch: every shape filled with threads in a direction of its own.",
+        "Every shape stitched around and filled with threads, on linen.",
     ),
 )
 

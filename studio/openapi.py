@@ -13,8 +13,8 @@ from studio.operations.table import OPERATIONS, Operation
 VERSION = "/v1"
 Mode = Literal["validation", "serialization"]
 Schema = dict[str, Any]
-#: Every operation may be answered so: a body, a key, a size, a type or a limit that does not fit.
-COMMON_REFUSALS = (400, 401, 413, 415, 429)
+#: Every operation may be answered so: a body, a key, a size or a type that does not fit.
+COMMON_REFUSALS = (400, 401, 413, 415)
 REASONS = {
     400: "The body is no JSON object, or fields are missing or invalid.",
     401: "The API key is missing or invalid.",
@@ -23,7 +23,6 @@ REASONS = {
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     422: "The request is understood and cannot be carried out.",
-    429: "A limit is reached. Retry-After says in how many seconds to come again, when the limit is declared.",
     503: "The operation is switched off.",
 }
 #: Where a value that an operation answers is used next: field of the next body by place in the answer.
@@ -105,12 +104,7 @@ def _operation(one: Operation, references: dict[tuple[str, Mode], Schema]) -> Sc
 
 
 def _refusal(status: int, schema: Schema) -> Schema:
-    headers = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}}}
-    return {
-        "description": REASONS[status],
-        "content": _json(schema),
-        **({"headers": headers} if status == 429 else {}),
-    }
+    return {"description": REASONS[status], "content": _json(schema)}
 
 
 def _links(targets: dict[str, dict[str, str]]) -> Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import json
 import os
 import sys
@@ -14,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from studio.design import Design
+from studio.plain_tile import write_tile
 
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
-DRAWING = 3
+DRAWING = 4
+#: Without the package every picture is a plain tile.
+ART_IS_INSTALLED = importlib.util.find_spec("studio.art") is not None
 #: Each takes a core, and some hundred megabytes.
 MOST_DRAWERS = 8
 #: A drawing that takes longer is given up, its process ended, in seconds.
@@ -137,7 +141,10 @@ class Pictures:
     async def path(self, order: PictureOrder, width: int) -> Path:
         """The PNG of this picture, drawn if need be. Raises PictureFault."""
         path = self._directory / f"{name(order)}-{width}.png"
-        if not path.exists():
+        if not path.exists() and not ART_IS_INSTALLED:
+            on_product = order.category is not None
+            await asyncio.to_thread(write_tile, order.design, on_product=on_product, width=width, path=path)
+        elif not path.exists():
             asked = {**self._body(order), "width": width, "path": str(path)}
             tile = self._directory / f"{name(PictureOrder(order.design))}-{WIDTHS[-1]}.png"
             await self._drawers.draw({**asked, "tile": str(tile)}, path)

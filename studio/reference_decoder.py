@@ -14,7 +14,7 @@ import sys
 import warnings
 from contextlib import suppress
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageOps
 
 #: By their contents; a name or a stated type counts for nothing.
 FORMATS = ("PNG", "JPEG", "WEBP")
@@ -30,7 +30,7 @@ class NotUsable(Exception):
 
 
 def decode(raw: bytes) -> Image.Image:
-    """The picture upright, in sRGB, on white where it is transparent. Raises NotUsable."""
+    """The picture upright, on white where it is transparent. Raises NotUsable."""
     try:
         with Image.open(io.BytesIO(raw), formats=FORMATS) as image:
             if image.width * image.height > PIXELS_LIMIT:
@@ -48,17 +48,7 @@ def _plain(image: Image.Image) -> Image.Image:
     seen = upright.convert("RGBA")
     plain = Image.new("RGB", seen.size, "white")
     plain.paste(seen, mask=seen.getchannel("A"))
-    return _in_srgb(plain, image.info.get("icc_profile"))
-
-
-def _in_srgb(image: Image.Image, profile: object) -> Image.Image:
-    """A profile that cannot be applied, such as one for CMYK, is passed over."""
-    if isinstance(profile, bytes):
-        with suppress(ImageCms.PyCMSError, OSError):
-            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-            converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"))
-            return image if converted is None else converted
-    return image
+    return plain
 
 
 def limit_resources() -> None:

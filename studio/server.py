@@ -169,7 +169,6 @@ def _rig(options: Options, store: Store, listener: socket.socket) -> tuple[Rig, 
         environment=options.environment,
         pace=options.pace,
         clock=instruments.clock,
-        limits=instruments.limits,
         fate_of=instruments.faults.fate_of,
     )
     control = None

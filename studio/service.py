@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from studio.instruments.fates import FateOf, usual_fate
-from studio.limits import Limit, Limits
 from studio.operations.checkouts import Checkouts
 from studio.operations.context import Clock, Context
 from studio.operations.feedback import FeedbackOperations
@@ -35,10 +33,6 @@ class Picture:
     width: int
 
 
-def _limits(limits: Sequence[Limit], store: Store, now: datetime) -> Limits:
-    return Limits(limits, store.jobs.ends_after(now) if limits else ())
-
-
 class Service:
     """All operations. `home` is where uploaded pictures are kept."""
 
@@ -50,13 +44,11 @@ class Service:
         environment: str = "staging",
         pace: Pace = Pace.QUICK,
         clock: Clock = utc_now,
-        limits: Sequence[Limit] | Limits = (),
         fate_of: FateOf = usual_fate,
     ) -> None:
         self._clock = clock
         self.store = store
-        self.limits = limits if isinstance(limits, Limits) else _limits(limits, store, clock())
-        context = Context(store, home, environment, pace, clock, self.limits, fate_of)
+        context = Context(store, home, environment, pace, clock, fate_of)
         self.range = Range(context)
         self.jobs = Jobs(context)
         self.references = References(context)

@@ -55,9 +55,9 @@ class FaultHandle:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    def use(self, *faults: Plan, seed: int = 1) -> None:
+    def use(self, *faults: Plan) -> None:
         """Take these faults in place of all before; counting begins anew. Raises ControlFailed."""
-        self._studio.control("faults/set", faults=list(faults), seed=seed)
+        self._studio.control("faults/set", faults=list(faults))
 
     def clear(self) -> None:
         self.use()
@@ -79,7 +79,7 @@ class MeterHandle:
         self._studio = studio
 
     def read(self) -> Json:
-        """All of it: see `studio.instruments.meter.MeterReading`."""
+        """All of it: see `studio.instruments.meter.read_meter`."""
         return self._studio.control("meter")
 
     @property
@@ -153,7 +153,7 @@ class Studio:
         return self._control.ask(command, body)
 
     def reset(self) -> None:
-        """Remove all objects; keys stay, and clock, faults and limits are as at the start."""
+        """Remove all objects; keys stay, and clock and faults are as at the start."""
         self.control("reset")
 
     def pay(self, checkout_id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from studio.art.colour import mix
 from studio.art.inks import Inks, blade, ellipse
 
 
@@ -70,68 +69,9 @@ def flamingo(inks: Inks) -> str:
     return _wader(inks, legs, "M-22,-38C-30,-38 -33,-32 -31,-25C-29,-30 -26,-32 -22,-31Z", "")
 
 
-def swan(inks: Inks) -> str:
-    body = "M-26,14C-20,-4 4,-8 18,-4C30,0 40,-4 46,-12C48,10 36,32 8,33C-12,34 -26,28 -26,14Z"
-    neck = (
-        "M-26,16C-38,2 -30,-12 -20,-22C-14,-29 -18,-36 -25,-36C-30,-36 -32,-32 -31,-28C-34,-42 -12,-48 -9,-32"
-    )
-    neck += "C-7,-18 -22,-8 -14,10Z"
-    parts = [
-        inks.paint(neck, inks.main),
-        inks.paint(body, inks.main),
-        inks.paint("M-31,-33L-43,-25L-30,-26Z", inks.accent),
-    ]
-    parts.append(
-        inks.stroke("M-4,8C8,0 24,8 38,2M0,16C12,10 24,16 35,10M6,23C14,19 22,22 29,18", inks.second, 2)
-    )
-    parts.append(inks.disc(-23, -31, 1.5, inks.second))
-    parts.append(inks.stroke("M-44,40C-30,35 -18,44 -4,39C10,35 24,44 44,38", inks.leaf, 2.2))
-    return "".join(parts)
-
-
-def owl(inks: Inks) -> str:
-    body = "M-30,-38C-24,-34 -12,-34 0,-34C12,-34 24,-34 30,-38C36,-14 34,44 0,44C-34,44 -36,-14 -30,-38Z"
-    parts = [inks.paint(body, inks.main)]
-    parts.append(inks.paint("M-18,8C-18,34 -6,40 0,40C6,40 18,34 18,8C8,2 -8,2 -18,8Z", inks.second))
-    for row in range(3):
-        for x in range(-12 + row % 2 * 4, 14, 8):
-            y = 13 + row * 8
-            parts.append(inks.stroke(f"M{x - 3},{y}Q{x},{y + 4} {x + 3},{y}", inks.line, 1.4))
-    parts.append(inks.paint("M-31,-6C-38,14 -32,32 -22,38C-24,22 -24,8 -31,-6Z", inks.second))
-    parts.append(inks.paint("M31,-6C38,14 32,32 22,38C24,22 24,8 31,-6Z", inks.second))
-    for x in (-12, 12):
-        parts.append(inks.disc(x, -14, 11.5, inks.line) + inks.disc(x, -14, 7.5, inks.accent))
-        parts.append(inks.disc(x, -14, 3.6, mix(inks.main, "#101014", 0.7)))
-    parts.append(
-        inks.paint("M-4,-8L4,-8L0,2Z", inks.accent)
-        + inks.stroke("M-8,46V49M-4,46V49M4,46V49M8,46V49", inks.accent, 2)
-    )
-    return "".join(parts)
-
-
-def feather(inks: Inks) -> str:
-    parts = []
-    for step in range(15):
-        y = 30 - step * 5.3
-        size = 26 * (1 - (step / 15) ** 2.4) ** 0.8 * min(1, 0.55 + step * 0.12) + 4
-        for side in (-1, 1):
-            colour = inks.main if step % 4 else inks.second
-            parts.append(inks.paint(blade(0, y, side * 36, size, 6.4), colour, edge=0.9))
-    parts.append(
-        inks.paint(ellipse(0, -28, 12, 15), inks.second) + inks.paint(ellipse(0, -27, 8, 10), inks.accent)
-    )
-    parts.append(
-        inks.paint(ellipse(0, -25, 4.4, 5.6), inks.main) + inks.stroke("M0,50C2,30 0,0 0,-20", inks.line, 1.6)
-    )
-    return "".join(parts)
-
-
 DRAWINGS = {
     "bird": bird,
     "swallow": swallow,
     "heron": heron,
     "flamingo": flamingo,
-    "swan": swan,
-    "owl": owl,
-    "feather": feather,
 }

@@ -203,20 +203,6 @@ def wildflower(inks: Inks) -> str:
     return "".join(parts)
 
 
-def dandelion(inks: Inks) -> str:
-    parts = [inks.stroke("M0,-12Q5,22 -4,49", inks.leaf, 2.2)]
-    for step in range(18):
-        reach = 32 if step % 2 else 26
-        x, y = around(step * 20, reach, 0, -14)
-        parts.append(inks.stroke(f"M0,-14L{x:.1f},{y:.1f}", inks.main, 1.1))
-        for turn in (-38, 0, 38):
-            end = around(step * 20 + turn, 6.5, x, y)
-            parts.append(inks.stroke(f"M{x:.1f},{y:.1f}L{end[0]:.1f},{end[1]:.1f}", inks.main, 1.1))
-        parts.append(inks.disc(x, y, 1.4, inks.second))
-    parts.append(inks.disc(0, -14, 4.5, inks.accent))
-    return "".join(parts)
-
-
 DRAWINGS = {
     "daisy": daisy,
     "peony": peony,
@@ -228,5 +214,4 @@ DRAWINGS = {
     "lavender": lavender,
     "lotus": lotus,
     "wildflower": wildflower,
-    "dandelion": dandelion,
 }

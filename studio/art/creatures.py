@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studio.art.colour import mix
-from studio.art.inks import Inks, around, blade, circle, ellipse, moved
+from studio.art.inks import Inks, blade, circle, ellipse, moved
 
 
 def butterfly(inks: Inks) -> str:
@@ -45,46 +45,6 @@ def bee(inks: Inks) -> str:
             )
         )
     parts.append(inks.disc(0, -9, 13.5, mix(inks.main, dark, 0.22)) + inks.disc(0, -25, 8, dark))
-    return "".join(parts)
-
-
-def dragonfly(inks: Inks) -> str:
-    parts = []
-    for turn, length in ((68, 50), (98, 46)):
-        wing = inks.paint(blade(2, -18, turn, length, 16, belly=0.6), inks.main)
-        tip = around(turn, length * 0.9, 2, -18)
-        wing += inks.stroke(f"M2,-18L{tip[0]:.1f},{tip[1]:.1f}", inks.line, 1.1) + inks.disc(
-            *around(turn, length * 0.84, 2, -18), 2, inks.accent
-        )
-        parts += [wing, moved(wing, flip=True)]
-    parts.append(
-        inks.paint("M-5,-26C-5,-12 -2.6,-8 -2.4,40C-1,48 1,48 2.4,40C2.6,-8 5,-12 5,-26Z", inks.second)
-    )
-    parts.append(
-        inks.disc(0, -31, 7, inks.second)
-        + inks.disc(-4, -34, 3.2, inks.accent)
-        + inks.disc(4, -34, 3.2, inks.accent)
-    )
-    parts.append(inks.stroke("M-2.4,4H2.4M-2.4,14H2.4M-2.4,24H2.4M-2.4,34H2.4", inks.line, 1.3))
-    return "".join(parts)
-
-
-def ladybird(inks: Inks) -> str:
-    dark = mix(inks.second, "#151316", 0.8)
-    parts = [
-        inks.disc(0, -26, 14, dark),
-        inks.stroke("M-6,-37C-10,-46 -16,-46 -18,-44M6,-37C10,-46 16,-46 18,-44", dark, 2),
-    ]
-    parts.append(inks.disc(0, 8, 34, inks.main) + inks.stroke("M0,-24V41", dark, 2.2))
-    for x, y, radius in (
-        (-16, -6, 6.4),
-        (16, -6, 6.4),
-        (-20, 14, 5.4),
-        (20, 14, 5.4),
-        (-10, 28, 4.6),
-        (10, 28, 4.6),
-    ):
-        parts.append(inks.disc(x, y, radius, dark))
     return "".join(parts)
 
 
@@ -137,16 +97,6 @@ def fox(inks: Inks) -> str:
     return half + moved(half, flip=True) + inks.disc(0, 38, 5, dark)
 
 
-def dog(inks: Inks) -> str:
-    ear = inks.paint("M20,-28C36,-32 46,-8 42,14C34,20 27,10 25,-4Z", inks.second)
-    return (
-        _face(inks, "", ellipse(0, 4, 33, 36))
-        + ear
-        + moved(ear, flip=True)
-        + inks.paint("M-4,27C-4,38 4,38 4,27Z", inks.accent)
-    )
-
-
 def paw(inks: Inks) -> str:
     return "".join(
         inks.paint(circle(x, y, r), inks.main)
@@ -157,12 +107,9 @@ def paw(inks: Inks) -> str:
 DRAWINGS = {
     "butterfly": butterfly,
     "bee": bee,
-    "dragonfly": dragonfly,
-    "ladybird": ladybird,
     "cat": cat,
     "bear": bear,
     "rabbit": rabbit,
     "fox": fox,
-    "dog": dog,
     "paw": paw,
 }

@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Inks:
-    """Colours by their part in a drawing, and the style: flat, print, ink or watercolour."""
+    """Colours by their part in a drawing, and the style: flat, print, ink, watercolour, linocut or embroidery."""
 
     ground: Colour
     main: Colour
@@ -36,7 +36,17 @@ class Inks:
                 f'<path d="{path}" fill="{colour}" fill-opacity=".62"/>'
                 f'<path d="{path}" fill="none" stroke="{colour}" stroke-opacity=".45" stroke-width="1.5"/>'
             )
+        if self.style in ("linocut", "embroidery"):
+            return self._hatched(path, colour)
         return f'<path d="{path}" fill="{colour}"/>'
+
+    def _hatched(self, path: str, colour: Colour) -> str:
+        """With the sheet's gouges or threads in it; a thread's edge is a darker stitch."""
+        plain = f'<path d="{path}" fill="{colour}"/>'
+        filled = f'{plain}<path d="{path}" fill="url(#hatching)"'
+        if self.style == "linocut":
+            return plain if colour == self.ground else f"{filled}/>"
+        return f'{filled} stroke="{mix(colour, "#14110f", 0.18)}" stroke-width="1.6" stroke-dasharray="5 2"/>'
 
     def stroke(self, path: str, colour: Colour, width: float = 2.0) -> str:
         """A line with round ends."""

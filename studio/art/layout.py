@@ -47,48 +47,32 @@ GROUPS: MappingProxyType[str, tuple[Motion, ...]] = MappingProxyType(
         "half_drop": _group(CENTRED),
         "brick": _group(CENTRED),
         "p2": _group(f"{STAY}; -1 0 0 -1 0 0"),
-        "pm": _group(f"{STAY}; -1 0 0 1 0 0"),
         "pg": _group(f"{STAY}; -1 0 0 1 0 .5"),
         "cm": _group(f"{CENTRED}; -1 0 0 1 0 0; -1 0 0 1 .5 .5"),
         "pgg": _group(f"{STAY}; -1 0 0 -1 0 0; 1 0 0 -1 .5 .5; -1 0 0 1 .5 .5"),
         "pmm": _group(CORNERED),
-        "pmg": _group(f"{STAY}; -1 0 0 -1 0 0; -1 0 0 1 .5 0; 1 0 0 -1 .5 0"),
-        "cmm": _group(
-            f"{CORNERED}; 1 0 0 1 .5 .5; -1 0 0 1 .5 .5; 1 0 0 -1 .5 .5; -1 0 0 -1 .5 .5",
-        ),
         "p4": _group(TURNS),
         "p4m": _group(f"{TURNS}; -1 0 0 1 0 0; 1 0 0 -1 0 0; 0 1 1 0 0 0; 0 -1 -1 0 0 0"),
-        "p4g": _group(f"{TURNS}; -1 0 0 1 .5 .5; 1 0 0 -1 .5 .5; 0 1 1 0 .5 .5; 0 -1 -1 0 .5 .5"),
         # Three- and sixfold turns; their cell is a rectangle of two rhombs, as high as it is wide times sqrt 3.
         "p3": (),
-        "p3m1": (),
-        "p31m": (),
         "p6": (),
-        "p6m": (),
     }
 )
 NAMES = frozenset(GROUPS)
 #: Nothing is turned in these, so that a drawing with a right way up keeps it.
-UPRIGHT = frozenset({"toss", "grid", "half_drop", "brick", "pm", "pg", "cm"})
+UPRIGHT = frozenset({"toss", "grid", "half_drop", "brick", "pg", "cm"})
 USUAL = ("toss", "toss", "half_drop", "p2", "pgg", "p4", "p4m", "p6", "p3", "cm", "pmm")
-#: What the dice choose from when a seed or another model already makes it another drawing: all seventeen groups.
-WIDER = tuple(sorted(NAMES - {"grid", "brick"}))
 USUAL_UPRIGHT = ("half_drop", "half_drop", "pg", "brick", "toss", "cm")
 #: Columns and rows of cells for drawings of regular size.
 CELLS = MappingProxyType(
     {
-        "toss": (1, 1), "grid": (3, 3), "half_drop": (2, 2), "brick": (2, 2.6), "p2": (2, 2), "pm": (1.6, 3),
-        "pg": (2, 2), "cm": (1.4, 2), "pgg": (2, 2), "pmm": (1.6, 1.6), "p4": (2, 2), "p4m": (1.5, 1.5),
-        "p3": (2, 1.2), "p6": (2, 1.2), "pmg": (1.6, 2), "cmm": (1.4, 1.4), "p4g": (1.5, 1.5), "p3m1": (2, 1.2),
-        "p31m": (2, 1.2), "p6m": (2, 1.2),
+        "toss": (1, 1), "grid": (3, 3), "half_drop": (2, 2), "brick": (2, 2.6), "p2": (2, 2), "pg": (2, 2),
+        "cm": (1.4, 2), "pgg": (2, 2), "pmm": (1.6, 1.6), "p4": (2, 2), "p4m": (1.5, 1.5), "p3": (2, 1.2),
+        "p6": (2, 1.2),
     }
 )  # fmt: skip
-#: The order of the turns, and the mirror, if any: across the lattice's rows, or along them.
-HEXAGONAL: MappingProxyType[str, tuple[int, tuple[float, float] | None]] = MappingProxyType(
-    {"p3": (3, None), "p3m1": (3, (-1, 1)), "p31m": (3, (1, -1)), "p6": (6, None), "p6m": (6, (1, -1))}
-)
-#: All of whose places are common ones: a drawing on a mirror would have to be its own mirror image.
-MIRRORED = frozenset({"pmg", "cmm", "p4g", "p3m1", "p31m", "p6m"})
+#: How often a turn comes round in these.
+HEXAGONAL = MappingProxyType({"p3": 3, "p6": 6})
 
 
 @dataclass(frozen=True)
@@ -243,7 +227,7 @@ def cells(name: str, scale: float) -> tuple[int, int]:
 def motions(name: str, width: float, height: float) -> tuple[Motion, ...]:
     """The motions of a group in a cell of this size."""
     if name in HEXAGONAL:
-        return _turning(*HEXAGONAL[name], width, height)
+        return _turning(HEXAGONAL[name], width, height)
     stretch = width / height
     return tuple(
         (a, b / stretch if b else 0.0, c * stretch if c else 0.0, d, e * width, f * height)
@@ -251,16 +235,13 @@ def motions(name: str, width: float, height: float) -> tuple[Motion, ...]:
     )
 
 
-def _turning(
-    order: int, mirror: tuple[float, float] | None, width: float, height: float
-) -> tuple[Motion, ...]:
+def _turning(order: int, width: float, height: float) -> tuple[Motion, ...]:
     turns = [math.radians(360 / order * step) for step in range(order)]
-    spins: list[Motion] = [
-        (math.cos(turn), math.sin(turn), -math.sin(turn), math.cos(turn), 0.0, 0.0) for turn in turns
-    ]
-    if mirror is not None:
-        spins += [compose(spin, (mirror[0], 0.0, 0.0, mirror[1], 0.0, 0.0)) for spin in spins]
-    return tuple((*spin[:4], x, y) for spin in spins for x, y in ((0.0, 0.0), (width / 2, height / 2)))
+    return tuple(
+        (math.cos(turn), math.sin(turn), -math.sin(turn), math.cos(turn), x, y)
+        for turn in turns
+        for x, y in ((0.0, 0.0), (width / 2, height / 2))
+    )
 
 
 def arrange(name: str, scale: float, wishes: Sequence[Wish], dice: Choices) -> list[Placement]:

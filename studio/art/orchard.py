@@ -86,32 +86,6 @@ def apple(inks: Inks) -> str:
     return "".join(parts)
 
 
-def pear(inks: Inks) -> str:
-    shape = [
-        (0.0, -30.0),
-        (9, -26),
-        (13, -12),
-        (24, 6),
-        (29, 24),
-        (18, 41),
-        (0, 45),
-        (-18, 41),
-        (-29, 24),
-        (-24, 6),
-        (-13, -12),
-        (-9, -26),
-    ]
-    parts = [
-        inks.stroke("M0,-28Q-1,-40 5,-48", inks.second, 2.8),
-        inks.paint(blade(1, -36, 72, 32, 15), inks.leaf),
-    ]
-    parts.append(
-        inks.paint(smooth(shape), inks.main) + inks.stroke("M-18,26C-20,14 -14,4 -9,-4", inks.line, 2.2)
-    )
-    parts += [inks.disc(x, y, 1.1, inks.line) for x, y in ((8, 12), (14, 24), (4, 30), (-4, 18), (10, 36))]
-    return "".join(parts)
-
-
 def berries(inks: Inks) -> str:
     parts = [
         inks.stroke("M-6,48C2,24 4,4 0,-20M1,10C10,2 18,0 22,-6M0,24C-10,14 -18,14 -22,10", inks.leaf, 2)
@@ -122,75 +96,6 @@ def berries(inks: Inks) -> str:
     ]
     for x, y in ((0, -30), (-12, -24), (11, -22), (24, -12), (-25, 5), (-14, 8), (31, -3), (0, -42)):
         parts.append(inks.disc(x, y, 8, inks.main) + inks.disc(x - 2.4, y - 2.6, 1.7, inks.line))
-    return "".join(parts)
-
-
-def fig(inks: Inks) -> str:
-    """A fruit cut in half: skin, flesh, seeds."""
-    skin = [
-        (0.0, -44.0),
-        (6, -36),
-        (10, -22),
-        (26, -4),
-        (32, 18),
-        (20, 38),
-        (0, 44),
-        (-20, 38),
-        (-32, 18),
-        (-26, -4),
-        (-10, -22),
-        (-6, -36),
-    ]
-    inner = [(x * 0.8, 6 + (y - 6) * 0.78) for x, y in skin[1:]]
-    core = [(x * 0.6, 12 + (y - 12) * 0.58) for x, y in skin[2:-1]]
-    parts = [
-        inks.paint(smooth(skin), inks.main),
-        inks.paint(smooth(inner), mix(inks.ground, "#fff6ea", 0.5)),
-        inks.paint(smooth(core), inks.accent),
-    ]
-    for ring, count in ((4, 4), (9, 8), (14, 11)):
-        parts += [
-            inks.disc(*around(step * 360 / count + ring * 9, ring, 0, 15), 1.4, inks.second)
-            for step in range(count)
-        ]
-    return "".join(parts)
-
-
-def pineapple(inks: Inks) -> str:
-    parts = [
-        inks.paint(blade(0, -12, turn, 38 - abs(turn) * 0.18, 11), inks.leaf)
-        for turn in (-70, 70, -46, 46, -22, 22, 0)
-    ]
-    parts.append(inks.paint(ellipse(0, 17, 23, 31), inks.main))
-    for x in (-24, -12, 0, 12):
-        parts.append(
-            inks.stroke(f"M{x - 4},{-6 if abs(x) < 16 else 4}L{x + 18},{40 if x < 4 else 33}", inks.line, 1.5)
-        )
-        parts.append(
-            inks.stroke(
-                f"M{-x + 4},{-6 if abs(x) < 16 else 4}L{-x - 18},{40 if x < 4 else 33}", inks.line, 1.5
-            )
-        )
-    return "".join(parts)
-
-
-def watermelon(inks: Inks) -> str:
-    parts = [
-        inks.paint("M-46,-16A46,46 0 0 0 46,-16Z", inks.leaf),
-        inks.paint("M-41,-16A41,41 0 0 0 41,-16Z", mix(inks.ground, "#ffffff", 0.4)),
-    ]
-    parts.append(inks.paint("M-37,-16A37,37 0 0 0 37,-16Z", inks.main))
-    seed = mix(inks.second, "#17141a", 0.8)
-    for x, y, turn in (
-        (-22, -8, 20),
-        (-8, -8, 8),
-        (8, -8, -8),
-        (22, -8, -20),
-        (-14, 4, 14),
-        (0, 6, 0),
-        (14, 4, -14),
-    ):
-        parts.append(inks.paint(blade(x, y + 4, turn, 7, 4.6, belly=0.6), seed, edge=0.8))
     return "".join(parts)
 
 
@@ -217,10 +122,6 @@ DRAWINGS = {
     "strawberry": strawberry,
     "cherries": cherries,
     "apple": apple,
-    "pear": pear,
     "berries": berries,
-    "fig": fig,
-    "pineapple": pineapple,
-    "watermelon": watermelon,
     "pumpkin": pumpkin,
 }

@@ -11,13 +11,12 @@ from types import MappingProxyType
 import numpy as np
 from PIL import Image
 
-from studio.art.changes import sheet_of
+from studio.art.changes import cut, recipe_of
 from studio.art.colour import Colour, mix, rgb, shift
 from studio.art.inks import ellipse
-from studio.art.layout import TILE
+from studio.art.recipe import Recipe
 from studio.art.references import Traits
 from studio.art.room import ellipse_svg, lamp, plant, sideboard, skirting_and_floor
-from studio.art.sheet import Sheet
 from studio.art.surface import (
     CANVAS,
     Grid,
@@ -31,8 +30,8 @@ from studio.art.surface import (
     shade,
     shadow,
 )
-from studio.art.tile import SIDE, render, save
-from studio.design import Design
+from studio.art.tile import SIDE, drawn_tile, save
+from studio.design import Crop, Design, Extend
 
 Selections = Mapping[str, str]
 
@@ -56,8 +55,8 @@ def product_image(
 
     `kept_tile` is the file of the pattern's own picture: read, or written if it is not there yet.
     """
-    sheet, tile = _rendered(design, references, kept_tile)
-    wall = _wall_colour(sheet.recipe.palette.ground)
+    recipe, tile = _rendered(design, references, kept_tile)
+    wall = _wall_colour(recipe.palette.ground)
     # Not twice as large: four times the work, for edges that the drawing has smooth already.
     before = CANVAS.set(max(width, SIDE))
     try:
@@ -69,20 +68,22 @@ def product_image(
 @lru_cache(32)
 def _rendered(
     design: Design, references: tuple[Traits, ...], kept_tile: Path | None
-) -> tuple[Sheet, Printed]:
+) -> tuple[Recipe, Printed]:
     """The products of a catalog come in groups that share a pattern."""
-    sheet = sheet_of(design, references)
-    return sheet, Printed(_tile(sheet, design, kept_tile), sheet.width / TILE, sheet.height / TILE)
+    recipe = recipe_of(design, references)
+    cuts = [change for change in design.changes if isinstance(change, Crop | Extend)]
+    if not cuts:
+        return recipe, Printed(_tile(recipe, kept_tile))
+    whole = cut(drawn_tile(recipe), cuts)
+    return recipe, Printed(whole, whole.width / SIDE, whole.height / SIDE)
 
 
-def _tile(sheet: Sheet, design: Design, kept: Path | None) -> Image.Image:
+def _tile(recipe: Recipe, kept: Path | None) -> Image.Image:
     if kept is not None and kept.exists():
         with Image.open(kept) as image:
-            found = image.convert("RGB")
-        if max(found.size) == SIDE:
-            return found
-    drawn = render(sheet, design.model)
-    if kept is not None and drawn.width == SIDE:
+            return image.convert("RGB")
+    drawn = drawn_tile(recipe)
+    if kept is not None:
         save(drawn, kept)
     return drawn
 

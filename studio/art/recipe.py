@@ -25,7 +25,6 @@ USUAL_COLOURS = {
     "houndstooth": "#f4f1ea #26262a #8f8a84 #5a5650",
     "herringbone": "#efe9de #6f6a63 #8a7f72 #a89b8a",
     "tile": "#fbf9f2 #1f4fa8 #3c6ea8 #e0a32e",
-    "bauhaus": "#f3ecdc #c9302c #1f4e9c #efb827 #1f1f21",
 }
 COOL_FRIENDS = ("#e3a256", "#e88f7e", "#d9b75f", "#8fb09a", "#f0cdb8", "#c9655a")
 
@@ -112,7 +111,7 @@ def recipe_for(
         palette=palette,
         field=None if ground_field is None else ground_field.subject,
         subjects=tuple(subject(one, palette, chosen, place, plain) for place, one in enumerate(drawn)),
-        layout=_layout(reading, dice, drawn, wider=seed is not None or style is not None),
+        layout=_layout(reading, dice, drawn),
         scale=min(2.0, max(0.45, reading.scale)),
         style=chosen,
         texture=reading.texture or _texture(chosen, dice),
@@ -297,21 +296,22 @@ def line_colour(palette: Palette, main: Colour) -> Colour:
     return colours.from_oklch(level - 0.25 if level > 0.5 else level + 0.3, chroma * 0.9, hue)
 
 
-def _layout(reading: Reading, dice: Dice, drawn: list[Mention], *, wider: bool) -> str:
+def _layout(reading: Reading, dice: Dice, drawn: list[Mention]) -> str:
     upright = bool(drawn) and drawn[0].subject in motifs.UPRIGHT
     if upright and reading.layout is not None:
         upright = drawn[0].subject not in motifs.TURNABLE
     allowed = layout.UPRIGHT if upright else layout.NAMES
     if reading.layout in allowed:
         return str(reading.layout)
-    common = layout.WIDER if wider else layout.USUAL
-    return dice.pick(layout.USUAL_UPRIGHT if upright else common)
+    return dice.pick(layout.USUAL_UPRIGHT if upright else layout.USUAL)
 
 
 def _texture(style: str, dice: Dice) -> str:
     if style == "watercolour":
         return "wash"
-    return "paper" if style in ("ink", "print") else dice.pick(("paper", "none", "linen", "paper"))
+    if style == "embroidery":
+        return "linen"
+    return "paper" if style in ("ink", "print", "linocut") else dice.pick(("paper", "none", "linen", "paper"))
 
 
 def _turn(one: float, other: float) -> float:

@@ -29,6 +29,18 @@ def recolored(recipe: Recipe, palette: Sequence[Colour]) -> Recipe:
     return replace(recipe, palette=new, subjects=subjects)
 
 
+def in_two_inks(recipe: Recipe) -> Recipe:
+    """The recipe as two blocks print it: in an ink that is plain to see, and the one most different from it."""
+    ground, *inks = recipe.palette.ground, *recipe.palette.inks[:4]
+    plain = [ink for ink in inks if colours.distance(ink, ground) > 0.25]
+    key = plain[0] if plain else max(inks, key=lambda ink: colours.distance(ink, ground))
+    second = max(
+        (ink for ink in inks if ink != key),
+        key=lambda ink: min(colours.distance(ink, key), colours.distance(ink, ground)),
+    )
+    return recolored(recipe, (ground, key, second, key, second))
+
+
 def _spread(inks: list[Colour], ground: Colour, count: int) -> list[Colour]:
     spread = list(inks)
     while len(spread) < count:

@@ -93,55 +93,6 @@ def snowflake(inks: Inks) -> str:
     )
 
 
-def planet(inks: Inks) -> str:
-    ring = (
-        "M-44,14C-52,2 -30,-2 0,-4" if inks.style == "ink" else "M-27,8C-60,26 -40,30 0,14C40,-2 62,-22 27,-8"
-    )
-    parts = [inks.disc(0, 0, 28, inks.main)]
-    parts.append(
-        inks.paint(
-            "M-27,-8C-12,-2 10,-6 24,-15C27,-11 28,-6 28,-2C10,6 -12,8 -28,2C-28,-2 -28,-5 -27,-8Z",
-            inks.second,
-        )
-    )
-    parts.append(inks.disc(8, 15, 4.4, inks.second) + inks.disc(-8, 18, 2.8, inks.second))
-    parts.append(inks.stroke(ring, inks.accent, 4))
-    return "".join(parts)
-
-
-def rocket(inks: Inks) -> str:
-    parts = [inks.paint("M-7,28C-10,38 -4,44 0,50C4,44 10,38 7,28Z", inks.accent)]
-    parts += [
-        inks.paint(path, inks.second)
-        for path in ("M-12,8C-24,14 -28,26 -26,36L-10,26Z", "M12,8C24,14 28,26 26,36L10,26Z")
-    ]
-    parts.append(inks.paint("M0,-48C16,-34 20,-8 11,29H-11C-20,-8 -16,-34 0,-48Z", inks.main))
-    parts.append(inks.paint("M0,-48C8,-41 13,-32 14.6,-22H-14.6C-13,-32 -8,-41 0,-48Z", inks.second))
-    return "".join(parts) + inks.disc(0, -6, 8.5, inks.line) + inks.disc(0, -6, 5.4, inks.accent)
-
-
-def balloon(inks: Inks) -> str:
-    parts = [
-        inks.stroke("M-12,20L-7,36M12,20L7,36", inks.second, 1.5),
-        inks.paint("M-8,36H8L6,48H-6Z", inks.second),
-    ]
-    parts.append(
-        inks.paint(
-            "M0,-48C24,-48 36,-30 34,-12C32,4 18,14 12,22H-12C-18,14 -32,4 -34,-12C-36,-30 -24,-48 0,-48Z",
-            inks.main,
-        )
-    )
-    parts.append(
-        inks.paint(
-            "M0,-48C9,-46 12,-30 11,-12C10,4 6,14 4,22H-4C-6,14 -10,4 -11,-12C-12,-30 -9,-46 0,-48Z",
-            inks.accent,
-        )
-    )
-    return "".join(parts) + inks.stroke(
-        "M-22,-39C-26,-20 -20,4 -9,21M22,-39C26,-20 20,4 9,21", inks.line, 1.8
-    )
-
-
 DRAWINGS = {
     "star": star,
     "sparkle": sparkle,
@@ -152,7 +103,4 @@ DRAWINGS = {
     "drop": drop,
     "rainbow": rainbow,
     "snowflake": snowflake,
-    "planet": planet,
-    "rocket": rocket,
-    "balloon": balloon,
 }

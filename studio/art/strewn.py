@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -44,10 +43,11 @@ def _scattered(cloth: Cloth, count: int, spread: float, taken: Sequence[Point] =
     return kept
 
 
-def wrapped(piece: Piece, width: float = TILE, height: float = TILE) -> str:
-    """A shape, drawn again wherever it crosses an edge of a tile of this size."""
-    across = [step for step in (-width, 0, width) if -piece.reach < piece.x + step < width + piece.reach]
-    down = [step for step in (-height, 0, height) if -piece.reach < piece.y + step < height + piece.reach]
+def wrapped(piece: Piece) -> str:
+    """A shape, drawn again wherever it crosses an edge of the tile."""
+    steps, reach = (-TILE, 0, TILE), piece.reach
+    across = [step for step in steps if -reach < piece.x + step < TILE + reach]
+    down = [step for step in steps if -reach < piece.y + step < TILE + reach]
     return "".join(
         f'<g transform="translate({number(piece.x + right)} {number(piece.y + low)})">{piece.shape}</g>'
         for right in across
@@ -187,13 +187,8 @@ def leopard(cloth: Cloth) -> list[Piece]:
     return drawn
 
 
-PIECES: MappingProxyType[str, Callable[[Cloth], list[Piece]]] = MappingProxyType(
-    {"terrazzo": terrazzo, "confetti": confetti, "memphis": memphis, "cutout": cutout, "leopard": leopard}
-)
-
-
 def _field(pieces: Callable[[Cloth], list[Piece]]) -> Callable[[Cloth], str]:
     return lambda cloth: "".join(wrapped(piece) for piece in pieces(cloth))
 
 
-FIELDS = {name: _field(pieces) for name, pieces in PIECES.items()}
+FIELDS = {piece.__name__: _field(piece) for piece in (terrazzo, confetti, memphis, cutout, leopard)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studio.art.colour import mix
-from studio.art.inks import Inks, around, blade, ellipse, moved, polygon, smooth
+from studio.art.inks import Inks, around, blade, ellipse, polygon, smooth
 
 
 def fish(inks: Inks) -> str:
@@ -47,23 +47,6 @@ def whale(inks: Inks) -> str:
     return "".join(parts)
 
 
-def jellyfish(inks: Inks) -> str:
-    parts = []
-    for x, sway in ((-22, 5), (-8, -6), (8, 6), (22, -5)):
-        path = f"M{x},-6C{x + sway},8 {x - sway},18 {x},28C{x + sway},36 {x - sway * 0.5},42 {x},48"
-        parts.append(inks.stroke(path, inks.second if abs(x) > 10 else inks.accent, 3))
-    parts.append(
-        inks.paint(
-            "M-36,-4C-38,-34 -18,-48 0,-48C18,-48 38,-34 36,-4Q28,4 22,-4Q15,4 7,-4Q0,4 -7,-4"
-            "Q-15,4 -22,-4Q-28,4 -36,-4Z",
-            inks.main,
-        )
-    )
-    parts.append(inks.stroke("M-24,-16C-22,-30 -12,-37 -2,-38", inks.line, 2.2))
-    parts += [inks.disc(x, y, 2.4, inks.line) for x, y in ((-12, -15), (2, -20), (16, -14))]
-    return "".join(parts)
-
-
 def turtle(inks: Inks) -> str:
     parts = [
         inks.paint(blade(0, 0, turn, length, 19, belly=0.7), inks.second)
@@ -81,25 +64,6 @@ def turtle(inks: Inks) -> str:
     return "".join(parts)
 
 
-def crab(inks: Inks) -> str:
-    half = inks.stroke("M20,14L38,22L42,34M16,20L30,32L30,42M24,6L42,8L48,18", inks.main, 4)
-    half += inks.stroke("M22,-4C34,-8 34,-18 32,-22", inks.main, 5)
-    half += inks.paint(
-        "M32,-18C20,-24 20,-42 30,-47C30,-40 33,-36 35,-34C36,-40 40,-44 44,-44C48,-32 44,-20 32,-18Z",
-        inks.main,
-    )
-    half += (
-        inks.stroke("M7,-10V-20", inks.main, 2.6)
-        + inks.disc(7, -22, 4, inks.line)
-        + inks.disc(7, -22, 2, inks.second)
-    )
-    shell = inks.paint("M-30,4C-28,-16 28,-16 30,4C28,26 -28,26 -30,4Z", inks.main)
-    shell += inks.stroke("M-10,12Q0,18 10,12", inks.line, 2) + "".join(
-        inks.disc(x, y, 2, inks.line) for x, y in ((-14, 0), (0, -4), (14, 0))
-    )
-    return half + moved(half, flip=True) + shell
-
-
 def starfish(inks: Inks) -> str:
     corners = [around(step * 36, 48 if step % 2 == 0 else 18) for step in range(10)]
     parts = [inks.paint(smooth(corners, tension=0.8), inks.main)]
@@ -115,8 +79,6 @@ def starfish(inks: Inks) -> str:
 DRAWINGS = {
     "fish": fish,
     "whale": whale,
-    "jellyfish": jellyfish,
     "turtle": turtle,
-    "crab": crab,
     "starfish": starfish,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.art.inks import Inks, Point, around, circle, ellipse, moved, petal, polygon, smooth
+from studio.art.inks import Inks, Point, around, circle, moved, petal, smooth
 
 
 def shell(inks: Inks) -> str:
@@ -41,57 +41,9 @@ def anchor(inks: Inks) -> str:
     return "".join(parts)
 
 
-def boat(inks: Inks) -> str:
-    parts = [
-        inks.stroke("M0,-46V22", inks.second, 2.6),
-        inks.paint("M3,-44C22,-28 30,-6 32,14H3Z", inks.main),
-    ]
-    parts.append(
-        inks.paint("M-3,-36C-16,-22 -24,-4 -26,14H-3Z", inks.accent)
-        + inks.paint("M-36,20H38C34,32 28,37 20,38H-20C-28,37 -33,30 -36,20Z", inks.second)
-    )
-    parts.append(
-        inks.stroke(
-            "M-48,42C-40,37 -34,47 -26,42C-18,37 -12,47 -4,42C4,37 10,47 18,42C26,37 32,47 44,41",
-            inks.leaf,
-            2.4,
-        )
-    )
-    return "".join(parts) + inks.stroke("M8,-14H22M8,-4H27M8,6H29", inks.line, 1.3)
-
-
 def heart(inks: Inks) -> str:
     path = "M0,42C-18,26 -46,8 -44,-16C-42,-38 -12,-42 0,-18C12,-42 42,-38 44,-16C46,8 18,26 0,42Z"
     return inks.paint(path, inks.main) + inks.stroke("M-32,-14C-31,-22 -26,-27 -19,-27", inks.line, 3)
-
-
-def house(inks: Inks) -> str:
-    parts = [
-        inks.paint("M18,-34H27V-14H18Z", inks.second),
-        inks.paint(polygon([(-30, -8), (30, -8), (30, 44), (-30, 44)]), inks.main),
-    ]
-    parts.append(
-        inks.paint(polygon([(-39, -6), (0, -44), (39, -6)]), inks.second) + inks.disc(0, -19, 5.4, inks.line)
-    )
-    parts.append(inks.paint("M-8,44V22C-8,12 8,12 8,22V44Z", inks.accent))
-    for x in (-20, 20):
-        parts.append(
-            inks.paint(polygon([(x - 6, 4), (x + 6, 4), (x + 6, 18), (x - 6, 18)]), inks.line)
-            + inks.stroke(f"M{x},4V18M{x - 6},11H{x + 6}", inks.main, 1.4)
-        )
-    return "".join(parts) + inks.stroke("M-42,45H42", inks.leaf, 3)
-
-
-def cup(inks: Inks) -> str:
-    parts = [
-        inks.stroke("M28,-4C48,-8 46,22 22,22", inks.main, 5),
-        inks.paint("M-32,-12H32C32,18 20,34 0,34C-20,34 -32,18 -32,-12Z", inks.main),
-    ]
-    parts.append(
-        inks.paint(ellipse(0, -12, 32, 6), inks.second) + inks.paint(ellipse(0, 40, 38, 5.4), inks.second)
-    )
-    parts.append(inks.stroke("M-10,-22C-16,-30 -4,-36 -10,-45M8,-22C2,-30 14,-36 8,-45", inks.accent, 2.2))
-    return "".join(parts) + moved(_small_flower(inks), 0, 10, 0, 0.24)
 
 
 def _small_flower(inks: Inks) -> str:
@@ -134,9 +86,6 @@ DRAWINGS = {
     "shell": shell,
     "coral_reef": coral_reef,
     "anchor": anchor,
-    "boat": boat,
     "heart": heart,
-    "house": house,
-    "cup": cup,
     "paisley": paisley,
 }

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from studio.art import models
-from studio.art.changes import sheet_of
+from studio.art.changes import cut, recipe_of
 from studio.art.raster import rasterise
 from studio.art.recipe import Recipe
 from studio.art.references import Traits
-from studio.art.sheet import Sheet, to_svg
-from studio.design import DEFAULT_MODEL, Design
+from studio.art.sheet import sheet_for, to_svg
+from studio.design import Design
 
 #: The longer side of the finished tile in pixels, and how much larger it is drawn before it is averaged down.
 SIDE = 512
@@ -25,26 +24,28 @@ OVERSAMPLING = 2
 
 def tile_image(design: Design, references: Sequence[Traits] = (), side: int = SIDE) -> Image.Image:
     """The tile of a design. `references` are the traits of its reference pictures; `side` the longer side's pixels."""
-    return render(sheet_of(design, references), design.model, side=side)
+    return fitted(cut(drawn_tile(recipe_of(design, references), side), design.changes), side)
 
 
-def render(
-    sheet: Sheet, model: str = DEFAULT_MODEL, *, side: int = SIDE, shift: tuple[int, int] = (0, 0)
-) -> Image.Image:
-    """The tile of a sheet. `shift` moves the drawing by whole pixels of the finished tile, around the edges."""
-    longer = max(sheet.width, sheet.height)
-    size = tuple(max(1, round(side * one / longer)) for one in (sheet.width, sheet.height))
-    moved = (shift[0] * sheet.width / size[0], shift[1] * sheet.height / size[1])
-    svg = models.MANNERS[model].draw(to_svg(sheet, moved), sheet)
-    drawn = rasterise(svg, size[0] * OVERSAMPLING, size[1] * OVERSAMPLING)
-    return _textured(drawn.convert("RGB").reduce(OVERSAMPLING), sheet.recipe, shift)
+def drawn_tile(recipe: Recipe, side: int = SIDE) -> Image.Image:
+    """The square tile of a recipe."""
+    drawn = rasterise(to_svg(sheet_for(recipe)), side * OVERSAMPLING)
+    return _textured(drawn.convert("RGB").reduce(OVERSAMPLING), recipe)
 
 
-def _textured(image: Image.Image, recipe: Recipe, shift: tuple[int, int]) -> Image.Image:
+def fitted(tile: Image.Image, side: int) -> Image.Image:
+    """The tile with so many pixels on its longer side."""
+    longer = max(tile.size)
+    if longer == side:
+        return tile
+    width, height = (max(1, round(side * length / longer)) for length in tile.size)
+    return tile.resize((width, height), Image.Resampling.LANCZOS)
+
+
+def _textured(image: Image.Image, recipe: Recipe) -> Image.Image:
     if recipe.texture == "none":
         return image
-    whole = texture(recipe.texture, recipe.seed, image.width, image.height)
-    grain = np.roll(whole, (shift[1], shift[0]), axis=(0, 1))
+    grain = texture(recipe.texture, recipe.seed, image.width)
     pixels = np.asarray(image, dtype=np.float32) * (1 + grain[:, :, None])
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8), "RGB")
 
@@ -57,10 +58,10 @@ def save(image: Image.Image, path: Path) -> None:
     part.replace(path)
 
 
-def texture(name: str, seed: int, side: int = SIDE, height: int | None = None) -> NDArray[np.float32]:
+def texture(name: str, seed: int, side: int = SIDE) -> NDArray[np.float32]:
     """How much lighter or darker each pixel is, as a part; periodic, since it is made from whole waves."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    size = (side if height is None else height, side)
+    size = (side, side)
     if name == "linen":
         rows, columns = _noise(generator, size, 1.2, (1.0, 14.0)), _noise(generator, size, 1.2, (14.0, 1.0))
         return (0.026 * rows + 0.026 * columns).astype(np.float32)

@@ -40,33 +40,6 @@ def _piece(kind: int, turn: int, x: float, y: float, step: float, colour: Colour
     return f'<g transform="translate({middle})">{fill(shapes[kind], colour)}</g>'
 
 
-def bauhaus(cloth: Cloth) -> str:
-    """Circles, halves and bars in primary colours."""
-    count = cloth.count(4)
-    step = TILE / count
-    drawn = []
-    for row, column in product(range(count), range(count)):
-        x, y, kind = column * step, row * step, int(cloth.dice.between(0, 5))
-        first, second = (cloth.ink(int(cloth.dice.between(0, 4))) for _ in range(2))
-        turn = int(cloth.dice.between(0, 4))
-        drawn.append(
-            fill(
-                box(x, y, step, step),
-                cloth.ground if (row + column) % 2 else mix(cloth.ground, second, 0.2),
-            )
-        )
-        if kind < 3:
-            drawn.append(_piece(kind, turn, x, y, step, first))
-            drawn.append(fill(circle(x + step / 2, y + step / 2, step * 0.14), second))
-        elif kind == 3:
-            rings = ((0.46, first), (0.3, cloth.ground), (0.15, second))
-            drawn += [fill(circle(x + step / 2, y + step / 2, step * size), colour) for size, colour in rings]
-        else:
-            bars = [box(x, y + step * part, step, step * 0.125) for part in (0.06, 0.31, 0.56, 0.81)]
-            drawn += [fill(bar, first) for bar in bars]
-    return "".join(drawn)
-
-
 def triangle(cloth: Cloth) -> str:
     count = cloth.count(8, multiple=2)
     step = TILE / count
@@ -108,24 +81,6 @@ def hexagon(cloth: Cloth) -> str:
 
 def _six(size: float) -> list[Point]:
     return [around(turn, size) for turn in range(0, 360, 60)]
-
-
-def cube(cloth: Cloth) -> str:
-    """Tumbling blocks."""
-    across = cloth.count(6)
-    down = max(2, round(across * 2 / 3**0.5 / 2) * 2)
-    width, height = TILE / across, TILE / down
-    drawn = []
-    for row, column in product(range(-1, down + 1), range(-1, across + 1)):
-        x, y = (column + row % 2 * 0.5) * width, row * height
-        corner = [(x + px * width / 3**0.5, y + py * height / 1.5) for px, py in _six(1.0)]
-        for first, ink in (
-            (5, mix(cloth.ink(0), cloth.ground, 0.45)),
-            (1, cloth.ink(0)),
-            (3, cloth.ink(1)),
-        ):
-            drawn.append(fill(polygon([(x, y), *(corner[(first + step) % 6] for step in range(3))]), ink))
-    return "".join(drawn)
 
 
 def tile(cloth: Cloth) -> str:
@@ -190,63 +145,6 @@ def quatrefoil(cloth: Cloth) -> str:
                 for turn in range(45, 405, 90)
             ]
             drawn.append(fill(circle(x, y, step * 0.035), cloth.ink(2)))
-    return "".join(drawn)
-
-
-def ogee(cloth: Cloth) -> str:
-    """Damask: pointed ovals in half-drop, each with a flower."""
-    across = cloth.count(3)
-    down = max(1, round(across * 0.67))
-    width, height = TILE / across, TILE / down
-    drawn = []
-    for double in range(-2, 2 * down + 2):
-        for column in range(-1, across + 1):
-            x, y = (column + double % 2 * 0.5) * width, double * height / 2
-            ink = double % 2
-            for size, colour in (
-                (0.97, cloth.ink(ink)),
-                (0.86, cloth.ground),
-                (0.80, mix(cloth.ground, cloth.ink(ink), 0.16)),
-            ):
-                drawn.append(fill(_ogee(x, y, width / 2 * size, height / 2 * size), colour))
-            drawn.append(_damask_flower(x, y, height * 0.44, cloth.ink(ink), cloth.ink(2), cloth.ground))
-    return "".join(drawn)
-
-
-def _ogee(x: float, y: float, a: float, b: float) -> str:
-    right = (
-        f"C{number(x + a * 0.1)},{number(y - b * 0.72)} {number(x + a)},{number(y - b * 0.5)} "
-        f"{number(x + a)},{number(y)}"
-    )
-    right += (
-        f"C{number(x + a)},{number(y + b * 0.5)} {number(x + a * 0.1)},{number(y + b * 0.72)} "
-        f"{number(x)},{number(y + b)}"
-    )
-    left = (
-        f"C{number(x - a * 0.1)},{number(y + b * 0.72)} {number(x - a)},{number(y + b * 0.5)} "
-        f"{number(x - a)},{number(y)}"
-    )
-    left += (
-        f"C{number(x - a)},{number(y - b * 0.5)} {number(x - a * 0.1)},{number(y - b * 0.72)} "
-        f"{number(x)},{number(y - b)}"
-    )
-    return f"M{number(x)},{number(y - b)}{right}{left}Z"
-
-
-def _damask_flower(x: float, y: float, size: float, main: Colour, second: Colour, ground: Colour) -> str:
-    foot = (x, y + size * 0.28)
-    drawn = [
-        fill(blade(*foot, turn, size * length, size * 0.2), main)
-        for turn, length in ((-64, 0.5), (64, 0.5), (-32, 0.62), (32, 0.62))
-    ]
-    drawn += [
-        fill(blade(x, y + size * 0.24, turn, size * 0.34, size * 0.12), main) for turn in (-150, 150, 180)
-    ]
-    drawn.append(
-        fill(blade(*foot, 0, size * 0.86, size * 0.24), second)
-        + fill(blade(x, y + size * 0.16, 0, size * 0.5, size * 0.09), ground)
-    )
-    drawn.append(fill(circle(*foot, size * 0.05), second))
     return "".join(drawn)
 
 
@@ -358,13 +256,10 @@ def circles(cloth: Cloth) -> str:
 
 FIELDS = {
     "geometric": geometric,
-    "bauhaus": bauhaus,
     "triangle": triangle,
     "hexagon": hexagon,
-    "cube": cube,
     "tile": tile,
     "quatrefoil": quatrefoil,
-    "ogee": ogee,
     "wave": wave,
     "scallop": scallop,
     "deco_fan": deco_fan,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from studio.art.cloth import Cloth, box, fill, line
-from studio.art.colour import mix
+from studio.art.cloth import Cloth, box, fill
 from studio.art.inks import Point, circle, polygon
 from studio.art.layout import TILE
 
@@ -133,45 +132,6 @@ def herringbone(cloth: Cloth) -> str:
     return "".join(drawn)
 
 
-def argyle(cloth: Cloth) -> str:
-    across = cloth.count(4)
-    down = max(1, round(across * 0.75))
-    width, height = TILE / across, TILE / down
-    drawn, lines = [], []
-    for double in range(-2, 2 * down + 2):
-        for column in range(-1, across + 1):
-            x, y = (column + double % 2 * 0.5) * width, double * height / 2
-            corners = [(x, y - height / 2), (x + width / 2, y), (x, y + height / 2), (x - width / 2, y)]
-            drawn.append(fill(polygon(corners), cloth.ink(0) if double % 2 else cloth.ground))
-            drawn.append(
-                fill(
-                    polygon([(x + (px - x) * 0.5, y + (py - y) * 0.5) for px, py in corners]),
-                    mix(cloth.ink(1), cloth.ground, 0.0 if double % 2 else 0.5),
-                )
-            )
-            lines.append(
-                line(polygon([(px + width / 2, py) for px, py in corners]), cloth.ink(2), width * 0.012)
-            )
-    return "".join(drawn + lines)
-
-
-def basketweave(cloth: Cloth) -> str:
-    count = cloth.count(8, multiple=2)
-    step = TILE / count
-    drawn = []
-    for row, column in product(range(count), range(count)):
-        for bar in range(3):
-            at = (bar + 0.12) * step / 3
-            flat = (row + column) % 2 == 0
-            x, y = (
-                column * step + (0.03 * step if flat else at),
-                row * step + (at if flat else 0.03 * step),
-            )
-            size = (step * 0.94, step * 0.25) if flat else (step * 0.25, step * 0.94)
-            drawn.append(fill(box(x, y, *size), cloth.ink(0 if flat else 1)))
-    return "".join(drawn)
-
-
 FIELDS = {
     "stripe": stripe,
     "dot": dot,
@@ -181,6 +141,4 @@ FIELDS = {
     "houndstooth": houndstooth,
     "chevron": chevron,
     "herringbone": herringbone,
-    "argyle": argyle,
-    "basketweave": basketweave,
 }

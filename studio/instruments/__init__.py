@@ -1,1 +1,1 @@
-"""What makes the studio a test double: clock, faults, answer shapes, limits, meter, snapshots, and their control."""
+"""What makes the studio a test double: clock, faults, meter, and their control."""

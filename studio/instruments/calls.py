@@ -1,25 +1,12 @@
-"""One call of an operation, as faults and answer shapes look at it: what it is about, and whether it came before."""
+"""One call of an operation, as faults look at it: what it is about, and whether it came before."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from studio.store import Account, Job, Store
-
-#: Fields that name what a call is about.
-IDENTIFIERS = (
-    "jobId",
-    "patternId",
-    "productId",
-    "checkoutId",
-    "referenceId",
-    "categoryId",
-    "modelId",
-    "cursor",
-)
 
 
 @dataclass(frozen=True)
@@ -28,31 +15,24 @@ class Call:
 
     operation: str
     account: Account
-    #: What it is about: the requestId, or another ID of the body.
-    subject: str = ""
     request_id: str = ""
     prompt: str = ""
     #: Its requestId was accepted before, by the same operation.
     repeated: bool = False
-    #: How long ago its job was accepted; None: it is about no job.
-    age: timedelta | None = None
 
 
-def read_call(
-    store: Store, now: datetime, operation: str, account: Account, body: Mapping[str, object]
-) -> Call:
+def read_call(store: Store, operation: str, account: Account, body: Mapping[str, object]) -> Call:
     """The call with this body; what cannot be read of it is left empty."""
     request_id = _text(body, "requestId")
-    subject = request_id or next(filter(None, (_text(body, name) for name in IDENTIFIERS)), "")
     if operation == "jobs/get":
-        job = store.jobs.get(account, subject)
+        job = store.jobs.get(account, _text(body, "jobId"))
         if job is not None:
-            return Call(operation, account, subject, job.request_id, _prompt(job), age=now - job.started_at)
+            return Call(operation, account, job.request_id, _prompt(job))
     pattern = store.jobs.of_result(account, "pattern", _text(body, "patternId"))
     prompts = (_text(body, "prompt"), "" if pattern is None else _prompt(pattern))
     known = store.requests.find(account, request_id) if request_id else None
     repeated = known is not None and known.operation == operation
-    return Call(operation, account, subject, request_id, "\n".join(filter(None, prompts)), repeated)
+    return Call(operation, account, request_id, "\n".join(filter(None, prompts)), repeated)
 
 
 def read_object(raw: bytes) -> dict[str, object]:

@@ -141,8 +141,7 @@ class Control:
 
     async def _meter(self, body: NoFields) -> Answer:
         """Read from the file by a thread: a long record keeps nobody waiting."""
-        found = await asyncio.to_thread(read_meter, self._home / DATABASE, self._instruments.now())
-        return {**found}
+        return await asyncio.to_thread(read_meter, self._home / DATABASE, self._instruments.now())
 
     def _pay(self, body: CheckoutChoice) -> Answer:
         checkouts = self._service.checkouts

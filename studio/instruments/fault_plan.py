@@ -38,8 +38,6 @@ class RefuseCall(_Value):
     message: str = "The call was refused by a fault plan."
     #: Whole seconds; None: the answer has no Retry-After.
     retryAfter: Annotated[int, Field(ge=0)] | None = None
-    #: Retry-After as a date.
-    asDate: bool = False
 
 
 class CloseConnection(_Value):
@@ -108,15 +106,8 @@ class Fault(_Value):
     prompt: str | None = None
     #: Only of a requestId that was accepted before, or only of a new one.
     repeated: bool | None = None
-    #: Only polls of jobs that were accepted less than so many seconds ago.
-    younger: Seconds | None = None
     nth: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
-    every: Count | None = None
     first: Count | None = None
-    #: This part of the calls, drawn from the plan's seed; the same in each run, in whatever order calls come.
-    rate: Annotated[float, Field(gt=0, le=1)] | None = None
-    #: Whether calls are counted together, or by what each is about: its job, its requestId.
-    per: Literal["operation", "object"] = "operation"
 
     @property
     def on_job(self) -> bool:
@@ -134,15 +125,12 @@ class Fault(_Value):
             and self.requestId in (None, call.request_id)
             and (self.prompt is None or self.prompt.casefold() in call.prompt.casefold())
             and self.repeated in (None, call.repeated)
-            and (self.younger is None or (call.age is not None and call.age.total_seconds() < self.younger))
         )
 
     def falls_on(self, ordinal: int) -> bool:
-        """Whether it is the turn of this call, apart from `rate`."""
+        """Whether it is the turn of this call."""
         if self.nth is not None:
             return ordinal in self.nth
-        if self.every is not None:
-            return ordinal % self.every == 0
         return self.first is None or ordinal <= self.first
 
     @model_validator(mode="after")
@@ -150,23 +138,20 @@ class Fault(_Value):
         operations = operations_of(self.on)
         if not operations:
             raise ValueError(f"'on' names no operation: {self.on!r}; creates, polls and all name several")
-        if sum(one is not None for one in (self.nth, self.every, self.first, self.rate)) > 1:
-            raise ValueError("of nth, every, first and rate, only one can be there")
+        if self.nth is not None and self.first is not None:
+            raise ValueError("of nth and first, only one can be there")
         if self.on_job and not operations & STARTS_JOB:
             raise ValueError(f"{self.on!r} starts no job")
         if self.repeated is not None and not operations & REPEATABLE:
             raise ValueError(f"{self.on!r} takes no requestId that could be repeated")
         if self.on_job and self.repeated:
             raise ValueError("a repeated request starts no job")
-        if self.younger is not None and "jobs/get" not in operations:
-            raise ValueError(f"'younger' is for polls, not for {self.on!r}")
         return self
 
 
 class FaultPlan(_Value):
     """Faults in the order in which they are considered: on one call, the first of them fires."""
 
-    seed: int = 1
     faults: tuple[Fault, ...] = ()
 
     @model_validator(mode="after")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from typing_extensions import TypedDict
 
@@ -31,9 +29,8 @@ class FaultRecord(TypedDict):
 class Faults:
     """A plan, its counts, and what it makes of calls. Both are stored: a killed studio goes on counting."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], start: FaultPlan) -> None:
+    def __init__(self, store: Store, start: FaultPlan) -> None:
         self._store = store
-        self._clock = clock
         self._start = start
         self.reload()
 
@@ -61,7 +58,7 @@ class Faults:
         faults = [fault for fault in self._faults if fault.on_job]
         if not faults:
             return USUAL
-        fault = self._first(faults, read_call(self._store, self._clock(), operation, account, as_sent(body)))
+        fault = self._first(faults, read_call(self._store, operation, account, as_sent(body)))
         return USUAL if fault is None else _fate(fault)
 
     def report(self) -> list[FaultRecord]:
@@ -78,19 +75,11 @@ class Faults:
         return [one["name"] for one in self.report() if one["fired"] < one["expected"]]
 
     def _first(self, faults: list[Fault], call: Call) -> Fault | None:
-        due = [(fault, subject) for fault in faults if fault.fits(call) for subject in self._due(fault, call)]
-        for fault, subject in due[:1]:
-            self._store.faults.add_firing(fault.name, subject)
-            return fault
-        return None
-
-    def _due(self, fault: Fault, call: Call) -> list[str]:
-        """Count the call; under which subject, if it is its turn."""
-        apart = fault.per == "object" or fault.rate is not None
-        subject = call.subject if apart else ""
-        ordinal = self._store.faults.add_call(fault.name, subject)
-        drawn = fault.rate is None or _share(self.plan.seed, fault, subject, ordinal) < fault.rate
-        return [subject] if drawn and fault.falls_on(ordinal) else []
+        counted = [(fault, self._store.faults.add_call(fault.name)) for fault in faults if fault.fits(call)]
+        due = next((fault for fault, ordinal in counted if fault.falls_on(ordinal)), None)
+        if due is not None:
+            self._store.faults.add_firing(due.name)
+        return due
 
 
 def _fate(fault: Fault) -> Fate:
@@ -99,9 +88,3 @@ def _fate(fault: Fault) -> Fate:
     if isinstance(effect, FailJob):
         return Fate(failure=effect.message)
     return Fate(takes=NEVER if isinstance(effect, NeverEndJob) else timedelta(seconds=effect.seconds))
-
-
-def _share(seed: int, fault: Fault, subject: str, ordinal: int) -> float:
-    """A number from 0 up to 1 that looks random and depends on nothing else."""
-    digest = hashlib.sha256(f"{seed}\n{fault.name}\n{subject}\n{ordinal}".encode()).digest()
-    return float(int.from_bytes(digest[:6]) / 2**48)

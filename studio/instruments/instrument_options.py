@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from studio.instruments.clock import read_clock
 from studio.instruments.fault_plan import NO_FAULTS, FaultPlan, load_plan
 from studio.instruments.instrument_set import Start
-from studio.limits import Limit, read_limit
-from studio.operations.table import operations_of
 
 Value = TypeVar("Value")
 
@@ -27,14 +25,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="manual: time stands still until it is moved; an instant: so, beginning there",
     )
     group.add_argument("--faults", type=_reading(_plan), metavar="FILE", help="a fault plan, JSON or TOML")
-    group.add_argument(
-        "--limit",
-        type=_reading(_known_limit),
-        action="append",
-        default=[],
-        metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
-        help="answer 429 beyond it; NAME is an operation, creates, polls or all; without a period: jobs at once",
-    )
 
 
 def take_start(options: dict[str, Any]) -> Start:
@@ -42,7 +32,6 @@ def take_start(options: dict[str, Any]) -> Start:
     return Start(
         clock=options.pop("clock"),
         plan=options.pop("faults") or NO_FAULTS,
-        limits=options.pop("limit"),
         control=options.pop("control"),
     )
 
@@ -52,13 +41,6 @@ def _plan(path: str) -> FaultPlan:
         return load_plan(Path(path))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _known_limit(text: str) -> Limit:
-    limit = read_limit(text)
-    if not operations_of(limit.name):
-        raise ValueError(f"there is no operation {limit.name!r}")
-    return limit
 
 
 def _reading(read: Callable[[str], Value]) -> Callable[[str], Value]:

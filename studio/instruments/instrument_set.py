@@ -1,4 +1,4 @@
-"""What makes the studio a test double: its clock, its faults and its limits.
+"""What makes the studio a test double: its clock and its faults.
 
 What is changed while it runs is stored in the studio's file, next to the objects: it survives a `kill -9`.
 """
@@ -6,14 +6,12 @@ What is changed while it runs is stored in the studio's file, next to the object
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from studio.instruments.clock import ClockChoice, make_clock
 from studio.instruments.fault_plan import NO_FAULTS, FaultPlan
 from studio.instruments.faults import Faults
-from studio.limits import Limit, Limits
 from studio.store import Store
 
 START = "start"
@@ -25,27 +23,24 @@ class Start:
 
     clock: ClockChoice = "real"
     plan: FaultPlan = NO_FAULTS
-    limits: Sequence[Limit] = ()
     #: They may be changed while it runs.
     control: bool = False
 
     def text(self) -> str:
         """Equal texts are equal starts."""
         plan = self.plan.model_dump_json() if self.plan.faults else ""
-        return json.dumps([str(self.clock), plan, [vars(limit) for limit in self.limits], self.control])
+        return json.dumps([str(self.clock), plan, self.control])
 
 
 class Instruments:
-    """The instruments of one studio. `limits` is what its service goes by."""
+    """The instruments of one studio."""
 
     def __init__(self, store: Store, start: Start) -> None:
         self._store = store
         self._start = start
         self._forget_other_start()
         self.clock = make_clock(start.clock, store.settings)
-        self.faults = Faults(store, self.clock, start.plan)
-        self.limits = Limits()
-        self._begin_limits()
+        self.faults = Faults(store, start.plan)
 
     @property
     def idle(self) -> bool:
@@ -61,14 +56,9 @@ class Instruments:
         self._store.settings.set(START, self._start.text())
         self.clock.reload()
         self.faults.reload()
-        self._begin_limits()
 
     def now(self) -> datetime:
         return self.clock()
-
-    def _begin_limits(self) -> None:
-        limits = self._start.limits
-        self.limits.change(limits, self._store.jobs.ends_after(self.clock()) if limits else ())
 
     def _forget_other_start(self) -> None:
         """A studio that is started in another way than before is what its options say."""

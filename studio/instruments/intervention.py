@@ -6,8 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -127,7 +125,7 @@ class Intervention:
             account = self._keys.account(_header(scope, b"authorization"))
         except Refusal:
             return None
-        return read_call(self._store, self._instruments.now(), _operation(scope), account, body)
+        return read_call(self._store, _operation(scope), account, body)
 
     def _effect(self, call: Call | None) -> Effect | None:
         fault = None if call is None else self._instruments.faults.on_exchange(call)
@@ -202,10 +200,7 @@ def _refused(effect: RefuseCall, operation: str) -> Reply:
 
 
 def _retry_after(effect: RefuseCall) -> dict[str, str]:
-    if effect.retryAfter is None:
-        return {}
-    at = datetime.now(UTC) + timedelta(seconds=effect.retryAfter)
-    return {"Retry-After": format_datetime(at, usegmt=True) if effect.asDate else str(effect.retryAfter)}
+    return {} if effect.retryAfter is None else {"Retry-After": str(effect.retryAfter)}
 
 
 def _refusal(refusal: Refusal) -> Reply:

@@ -13,8 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
-from typing_extensions import TypedDict
+from typing import Any
 
 from studio.offer import CURRENCY
 
@@ -33,38 +32,6 @@ ORDER BY coalesce(job.started_at, orders.paid_at), record.seq
 """
 
 
-class PurchaseRecord(TypedDict):
-    """`what`: pattern, product or order; `amount` in minor units, 0 for a job that has failed."""
-
-    account: str
-    operation: str
-    requestId: str
-    objectId: str
-    what: str
-    amount: int
-
-
-class DoublePurchase(TypedDict):
-    """The same content was bought under another requestId while nothing was wrong with the first purchase."""
-
-    account: str
-    operation: str
-    requestIds: tuple[str, str]
-    objectIds: tuple[str, str]
-    #: Of the second one, in minor units.
-    amount: int
-
-
-class MeterReading(TypedDict):
-    """Amounts are minor units; `accounts` has the amount by account and by what was bought."""
-
-    currency: str
-    total: int
-    accounts: dict[str, dict[str, int]]
-    purchases: list[PurchaseRecord]
-    suspectedDoublePurchases: list[DoublePurchase]
-
-
 @dataclass(frozen=True)
 class Purchase:
     """Something that was paid for, from `at` on; `lost_at`: when it was known to have failed or was cancelled."""
@@ -80,63 +47,54 @@ class Purchase:
     lost_at: float | None
 
 
-def read_meter(path: Path, now: datetime) -> MeterReading:
-    """Read the meter of a studio's file, also of one that runs. `now` is by the studio's clock."""
+def read_meter(path: Path, now: datetime) -> dict[str, Any]:
+    """Read the meter of a studio's file, also of one that runs. `now`: by its clock; amounts are minor units."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         purchases = [_purchase(row) for row in connection.execute(ACCEPTED)]
-    return reading(purchases, now.timestamp())
+    records = [_record(purchase, now.timestamp()) for purchase in purchases]
+    return {
+        "currency": CURRENCY,
+        "total": sum(record["amount"] for record in records),
+        "purchases": records,
+        "suspectedDoublePurchases": double_purchases(purchases),
+    }
 
 
-def reading(purchases: list[Purchase], now: float) -> MeterReading:
-    """`purchases` in the order in which they were made."""
-    records = [_record(one, now) for one in purchases]
-    accounts: dict[str, dict[str, int]] = {}
-    for one in records:
-        amounts = accounts.setdefault(one["account"], {"pattern": 0, "product": 0, "order": 0})
-        amounts[one["what"]] += one["amount"]
-    return MeterReading(
-        currency=CURRENCY,
-        total=sum(one["amount"] for one in records),
-        accounts=accounts,
-        purchases=records,
-        suspectedDoublePurchases=double_purchases(purchases),
-    )
-
-
-def double_purchases(purchases: Iterable[Purchase]) -> list[DoublePurchase]:
+def double_purchases(purchases: Iterable[Purchase]) -> list[dict[str, Any]]:
     """Each purchase whose content was bought before by one that was not lost by then."""
     held: dict[tuple[str, str, str], Purchase] = {}
-    found = []
-    for one in purchases:
-        key = (one.account, one.operation, one.content)
+    doubles = []
+    for purchase in purchases:
+        key = (purchase.account, purchase.operation, purchase.content)
         first = held.get(key)
-        if first is None or (first.lost_at is not None and first.lost_at <= one.at):
-            held[key] = one
-            continue
-        found.append(_double(first, one))
-    return found
+        if first is None or (first.lost_at is not None and first.lost_at <= purchase.at):
+            held[key] = purchase
+        else:
+            doubles.append(_double(first, purchase))
+    return doubles
 
 
-def _double(first: Purchase, second: Purchase) -> DoublePurchase:
-    return DoublePurchase(
-        account=second.account,
-        operation=second.operation,
-        requestIds=(first.request_id, second.request_id),
-        objectIds=(first.object_id, second.object_id),
-        amount=second.amount,
-    )
+def _double(first: Purchase, second: Purchase) -> dict[str, Any]:
+    return {
+        "account": second.account,
+        "operation": second.operation,
+        "requestIds": (first.request_id, second.request_id),
+        "objectIds": (first.object_id, second.object_id),
+        "amount": second.amount,
+    }
 
 
-def _record(one: Purchase, now: float) -> PurchaseRecord:
-    lost = one.lost_at is not None and one.lost_at <= now
-    return PurchaseRecord(
-        account=one.account,
-        operation=one.operation,
-        requestId=one.request_id,
-        objectId=one.object_id,
-        what=one.what,
-        amount=0 if lost else one.amount,
-    )
+def _record(purchase: Purchase, now: float) -> dict[str, Any]:
+    """A purchase as it is shown; what has failed by now costs nothing."""
+    lost = purchase.lost_at is not None and purchase.lost_at <= now
+    return {
+        "account": purchase.account,
+        "operation": purchase.operation,
+        "requestId": purchase.request_id,
+        "objectId": purchase.object_id,
+        "what": purchase.what,
+        "amount": 0 if lost else purchase.amount,
+    }
 
 
 def _purchase(row: tuple[object, ...]) -> Purchase:

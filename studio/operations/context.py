@@ -1,4 +1,4 @@
-"""What every operation works with: the store, the clock, the pace, the limits, and who calls."""
+"""What every operation works with: the store, the clock, the pace, and who calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from studio.errors import request_id_conflict, unknown
 from studio.instruments.fates import FateOf, usual_fate
-from studio.limits import Limits
 from studio.pace import Pace
 from studio.requests import CreateBody, Page
 from studio.store import Account, CreateRequest, RecordLine, RequestId, Store, Verdict
@@ -41,7 +40,6 @@ class Context:
     environment: str
     pace: Pace
     clock: Clock
-    limits: Limits
     fate_of: FateOf = usual_fate
 
 

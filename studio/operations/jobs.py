@@ -78,14 +78,12 @@ class Jobs:
             return self._answer(self.find(earlier, caller), caller)
         work = plan()
         context = self._context
-        context.limits.admit_job(operation, caller.account, context.clock())
         fate = context.fate_of(operation, body, caller.account)
         job = self._job(operation, body.requestId, caller, work, fate)
         with context.store.transaction():
             context.store.jobs.add(job)
             context.store.references.mark_used(work.references)
             creation.accept(job.job_id)
-        context.limits.job_started(caller.account, job.ends_at)
         return _running(job)
 
     def _job(self, operation: str, request_id: str, caller: Caller, work: Work, fate: Fate) -> Job:

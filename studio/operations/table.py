@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +10,6 @@ from operator import attrgetter
 from typing import cast
 
 from studio import answers, requests
-from studio.limits import stands_for
 from studio.operations.context import Answer, Caller
 from studio.service import Service
 from studio.wire import Body
@@ -100,7 +100,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "categories/get",
-        "A category, its options, prices and print sizes.",
+        "A category, its options and prices.",
         requests.GetCategory,
         answers.CategoryAnswer,
         (404,),
@@ -143,7 +143,16 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
+#: Operations that have a name together.
+GROUPS = {
+    "creates": re.compile(r"(patterns|products|checkouts|references)/create|refine/.*"),
+    "polls": re.compile(r"jobs/get"),
+    "all": re.compile(r".*"),
+}
+
+
 @cache
 def operations_of(name: str) -> frozenset[str]:
     """What an operation's own name, `creates`, `polls` or `all` stands for; empty for any other name."""
-    return frozenset(one.name for one in OPERATIONS if stands_for(name, one.name))
+    group = GROUPS.get(name, re.compile(re.escape(name)))
+    return frozenset(one.name for one in OPERATIONS if group.fullmatch(one.name))

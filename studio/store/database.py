@@ -20,6 +20,8 @@ Account = NewType("Account", str)
 DEFAULT_ACCOUNT = Account("default")
 Row = tuple[Any, ...]
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
+#: A file's `user_version`: a digest of the schema, of 31 bits.
+VERSION = int.from_bytes(hashlib.sha256(SCHEMA.encode()).digest()[:4]) >> 1
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000")
 
 
@@ -27,26 +29,20 @@ class OtherSchema(sqlite3.DatabaseError):
     """The file is of another studio: its tables are other ones."""
 
 
-def version_of(schema: str) -> int:
-    """A file's `user_version`: a digest of 31 bits."""
-    return int.from_bytes(hashlib.sha256(schema.encode()).digest()[:4]) >> 1
-
-
 class Database:
     """The open file."""
 
-    def __init__(self, path: Path, schema: str = SCHEMA) -> None:
+    def __init__(self, path: Path) -> None:
         """Raises OtherSchema, and leaves the file as it is."""
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        version = version_of(schema)
-        if self._version() not in (0, version):
+        if self._version() not in (0, VERSION):
             self._connection.close()
             raise OtherSchema(f"{path} was made by another version of the studio, which it needs.")
         for pragma in PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
-        if self._version() != version:
+        if self._version() != VERSION:
             with self.transaction():
-                self._make(schema, version)
+                self._make()
 
     def close(self) -> None:
         self._connection.close()
@@ -86,17 +82,17 @@ class Database:
             raise
         self._connection.execute("COMMIT")
 
-    def _make(self, schema: str, version: int) -> None:
+    def _make(self) -> None:
         """Within a transaction: of two processes that open a new file at once, one finds something to do."""
-        if self._version() == version:
+        if self._version() == VERSION:
             return
         statement = ""
-        for line in schema.splitlines(keepends=True):
+        for line in SCHEMA.splitlines(keepends=True):
             statement += line
             if sqlite3.complete_statement(statement):
                 self._connection.execute(statement)
                 statement = ""
-        self._connection.execute(f"PRAGMA user_version = {version}")
+        self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])

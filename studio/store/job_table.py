@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NewType
@@ -72,11 +71,6 @@ class JobTable:
         """The newest jobs of a kind that have succeeded, older than `before`, each with its place."""
         condition = "account = ? AND kind = ? AND failure IS NULL AND ends_at <= ?"
         return self._page(condition, (account, kind, now.timestamp()), before, limit)
-
-    def ends_after(self, now: datetime) -> Iterator[tuple[Account, datetime]]:
-        """Whose jobs are running, and when each ends."""
-        rows = self._database.all("SELECT account, ends_at FROM job WHERE ends_at > ?", (now.timestamp(),))
-        return ((account, instant(ends_at)) for account, ends_at in rows)
 
     def next_end(self, now: datetime, latest: datetime) -> datetime | None:
         """The first end of a running job that is not later than `latest`."""

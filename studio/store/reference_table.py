@@ -55,11 +55,6 @@ class ReferenceTable:
         for digest in digests:
             self._database.execute("UPDATE reference SET used = 1 WHERE sha256 = ?", (digest,))
 
-    def digests(self) -> list[str]:
-        """Of all pictures whose files are needed."""
-        query = "SELECT DISTINCT sha256 FROM reference WHERE deleted_at IS NULL OR used = 1 ORDER BY sha256"
-        return [sha256 for (sha256,) in self._database.all(query)]
-
     def delete(self, reference: Reference, at: datetime) -> bool:
         """Whether nothing needs the file any more."""
         with self._database.transaction():

@@ -110,9 +110,7 @@ CREATE TABLE session (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE fault_count (
-    fault       TEXT NOT NULL,            -- the name that it has in its plan
-    subject     TEXT NOT NULL,            -- what the calls were about; empty: all calls
+    fault       TEXT PRIMARY KEY,         -- the name that it has in its plan
     calls       INTEGER NOT NULL DEFAULT 0,
-    fired       INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (fault, subject)
+    fired       INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;

@@ -172,7 +172,7 @@ def test_killed_at_random_moments(shop: Shop) -> None:
 def test_two_commands_at_once_open_each_checkout_once(shop: Shop) -> None:
     """On one order name: the second waits for the lease, or says that somebody orders just now."""
     shop.studio.faults.use(
-        {"on": "checkouts/create", "effect": {"kind": "delay", "before": 0.4, "after": 0.2}, "rate": 1}
+        {"on": "checkouts/create", "effect": {"kind": "delay", "before": 0.4, "after": 0.2}}
     )
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda _: command(shop, *ORDER), range(2)))

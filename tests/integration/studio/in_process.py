@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from PIL import Image
 
 from studio.app import build_app
-from studio.limits import Limit
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
@@ -37,11 +36,9 @@ class InProcess:
 
     @classmethod
     @contextmanager
-    def open(
-        cls, home: Path, limits: tuple[Limit, ...] = (), pace: Pace = Pace.INSTANT
-    ) -> Iterator[InProcess]:
+    def open(cls, home: Path, pace: Pace = Pace.INSTANT) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
-        service = Service(store, home=home, pace=pace, limits=limits)
+        service = Service(store, home=home, pace=pace)
         yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
         store.close()
 

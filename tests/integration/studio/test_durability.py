@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from studio.server import read_options
 from studio.service import Service
 from studio.store import Store
 
@@ -75,11 +72,3 @@ def test_everything_survives_a_kill(new_studio: StudioProcess) -> None:
 def _without_address(checkout: dict[str, object]) -> dict[str, object]:
     """Each start takes another port."""
     return {**checkout, "checkoutUrl": str(checkout["checkoutUrl"]).rsplit("/", 1)[-1]}
-
-
-@pytest.mark.parametrize("text", ["categories/lists=1/h", "creates=many"])
-def test_limit_that_would_limit_nothing_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        read_options(["--limit", text])
-
-    assert text.partition("=")[0] in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The manual clock, and that jobs, orders and limits follow it."""
+"""The manual clock, and what the instruments keep of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from studio.instruments.clock import ManualClock, read_clock
 from studio.instruments.fault_plan import FaultPlan
 from studio.instruments.instrument_set import Instruments, Start
-from studio.limits import read_limit
 from studio.store import Store
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -55,5 +54,5 @@ def test_instruments_go_on_after_a_restart_with_the_same_options(store: Store) -
     same = Instruments(store, start)
     assert (same.now(), same.idle) == (NOON + timedelta(seconds=5), False)
 
-    other = Instruments(store, Start(clock=NOON, limits=[read_limit("all=1/h")]))
+    other = Instruments(store, Start(clock=NOON, control=True))
     assert (other.now(), other.idle) == (NOON, True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from studio.instruments.calls import Call, read_call
-from studio.instruments.clock import RealClock
 from studio.instruments.fault_plan import FaultPlan
 from studio.instruments.faults import Faults
 from studio.operations.context import Caller
@@ -30,10 +29,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def faults(store: Store, *plan: dict[str, Any], seed: int = 1) -> Faults:
+def faults(store: Store, *plan: dict[str, Any]) -> Faults:
     """Counting from the beginning."""
-    made = Faults(store, RealClock(), FaultPlan())
-    made.use(FaultPlan.model_validate({"seed": seed, "faults": [{"effect": CLOSE, **one} for one in plan]}))
+    made = Faults(store, FaultPlan())
+    made.use(FaultPlan.model_validate({"faults": [{"effect": CLOSE, **one} for one in plan]}))
     return made
 
 
@@ -41,34 +40,13 @@ def fired(faults: Faults, *calls: Call) -> list[str]:
     return [fault.name if fault is not None else "" for fault in map(faults.on_exchange, calls)]
 
 
-def call(operation: str, subject: str = "") -> Call:
-    return Call(operation, DEFAULT_ACCOUNT, subject)
-
-
-def test_rates_depend_on_the_seed_alone(store: Store) -> None:
-    """Not on the order in which calls come; another seed draws others."""
-    rate = {"name": "some", "on": "creates", "rate": 0.3}
-    calls = [call("patterns/create", f"r{number}") for number in range(200)]
-
-    drawn = {one.subject for one, name in zip(calls, fired(faults(store, rate), *calls), strict=True) if name}
-    turned = calls[::-1]
-    again = {
-        one.subject for one, name in zip(turned, fired(faults(store, rate), *turned), strict=True) if name
-    }
-    others = {
-        one.subject
-        for one, name in zip(calls, fired(faults(store, rate, seed=2), *calls), strict=True)
-        if name
-    }
-
-    assert drawn == again
-    assert drawn != others
-    assert 30 < len(drawn) < 90
+def call(operation: str) -> Call:
+    return Call(operation, DEFAULT_ACCOUNT)
 
 
 def test_counting_goes_on_after_a_restart(store: Store) -> None:
     faults(store, {"name": "third", "on": "creates", "nth": [3]}).on_exchange(call("patterns/create"))
-    restarted = Faults(store, RealClock(), FaultPlan())
+    restarted = Faults(store, FaultPlan())
 
     assert fired(restarted, *[call("patterns/create")] * 2) == ["", "third"]
     restarted.use(restarted.plan)
@@ -82,15 +60,12 @@ def test_calls_are_about_jobs_and_prompts(store: Store, tmp_path: Path) -> None:
     job = service.patterns.create(CreatePattern(requestId="r1", prompt="Ferns"), CALLER)
     pattern = store.jobs.page(DEFAULT_ACCOUNT, None, 1)[0][1].result_id
 
-    poll = read_call(store, NOW, "jobs/get", DEFAULT_ACCOUNT, {"jobId": job["jobId"]})
-    assert (poll.subject, poll.request_id, poll.prompt) == (job["jobId"], "r1", "Ferns")
-    assert poll.age is not None
-    product = read_call(
-        store, NOW, "products/create", DEFAULT_ACCOUNT, {"requestId": "r2", "patternId": pattern}
-    )
-    assert (product.subject, product.prompt, product.repeated) == ("r2", "Ferns", False)
-    again = read_call(store, NOW, "patterns/create", DEFAULT_ACCOUNT, {"requestId": "r1", "prompt": 7})
+    poll = read_call(store, "jobs/get", DEFAULT_ACCOUNT, {"jobId": job["jobId"]})
+    assert (poll.request_id, poll.prompt) == ("r1", "Ferns")
+    product = read_call(store, "products/create", DEFAULT_ACCOUNT, {"requestId": "r2", "patternId": pattern})
+    assert (product.request_id, product.prompt, product.repeated) == ("r2", "Ferns", False)
+    again = read_call(store, "patterns/create", DEFAULT_ACCOUNT, {"requestId": "r1", "prompt": 7})
     assert (again.prompt, again.repeated) == ("", True)
-    report = read_call(store, NOW, "feedback/create", DEFAULT_ACCOUNT, {"requestId": "r1", "text": "x"})
+    report = read_call(store, "feedback/create", DEFAULT_ACCOUNT, {"requestId": "r1", "text": "x"})
     assert not report.repeated
-    assert read_call(store, NOW, "jobs/get", DEFAULT_ACCOUNT, {"jobId": []}).subject == ""
+    assert read_call(store, "jobs/get", DEFAULT_ACCOUNT, {"jobId": []}).request_id == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image
 
 from studio.art import words
-from studio.art.changes import sheet_of
+from studio.art.changes import recipe_of
 from studio.art.colour import distance
 from studio.art.references import measure
 from studio.design import Design
@@ -36,8 +36,7 @@ def test_reference_guides_what_the_prompt_leaves_open() -> None:
     """Its commonest colour is the ground; what the prompt names stays."""
     traits = (measure(striped(upright=True)),)
     open_, named = (
-        sheet_of(Design(prompt=prompt), traits).recipe
-        for prompt in ("swallows", "green swallows on white, tossed")
+        recipe_of(Design(prompt=prompt), traits) for prompt in ("swallows", "green swallows on white, tossed")
     )
 
     assert distance(open_.palette.ground, "#f5ecd7") < 0.03

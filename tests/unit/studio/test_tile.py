@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from studio.art import motifs
 from studio.art.inks import Inks
 from studio.art.recipe import recipe_for
-from studio.art.sheet import sheet_for
-from studio.art.tile import render
+from studio.art.tile import drawn_tile
 
 #: One with drawings on a plain ground, one turned and mirrored, one on a field. More in the integration tier.
 PROMPTS = ("blue herons on cream", "cherry blossom mandala", "bees on honeycomb")
@@ -22,7 +21,7 @@ SMALL = 160
 
 
 def pixels(prompt: str, side: int = SMALL) -> Pixels:
-    return np.asarray(render(sheet_for(recipe_for(prompt)), side=side), dtype=np.float64)
+    return np.asarray(drawn_tile(recipe_for(prompt), side), dtype=np.float64)
 
 
 def seam_and_inside(image: Pixels, axis: int) -> tuple[float, float]:
@@ -47,19 +46,6 @@ def test_seam_measure_finds_a_seam() -> None:
     cut = pixels("blue herons on cream")[: SMALL - 28, : SMALL - 22]
 
     assert any(seam > inside * 1.05 for seam, inside in (seam_and_inside(cut, axis) for axis in (0, 1)))
-
-
-@pytest.mark.parametrize("prompt", PROMPTS)
-def test_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
-    """The drawing lives on a torus: moving it by whole pixels only moves its pixels around the edges."""
-    recipe = recipe_for(prompt)
-    shift = (50, 33)
-    moved = np.asarray(render(sheet_for(recipe), side=SMALL, shift=shift), dtype=np.float64)
-    rolled = np.roll(pixels(prompt), (shift[1], shift[0]), axis=(0, 1))
-
-    difference = np.abs(moved - rolled).max(axis=2)
-    # Contours that touch the very border of the canvas are rounded a little differently there.
-    assert (difference > 12).mean() < 0.005
 
 
 def test_every_drawing_shows_its_main_colour() -> None:
