@@ -89,5 +89,5 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
             await picture_gallery(work, stopping)
-            state = state_of(work.ended.outcome, ending_message(work.ended))
+            state = state_of(work.ended.outcome, ending_message(work.ended, work.published.causes))
             return await final_state(state)

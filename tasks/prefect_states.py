@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect import State
 from prefect.client.schemas.objects import StateType
 
+from patternmill.catalog.problems import OF_A_WORD
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
+from patternmill.results.summary import Cause
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import RunEnding
 from patternmill.states import Outcome, RowStatus
-from patternmill.text import counted, plural
+from patternmill.text import counted, plain, plural
 from tasks.markup import line
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
@@ -29,6 +31,10 @@ _TYPES = {
     Outcome.CANCELLED: StateType.CANCELLED,
     Outcome.SKIPPED_OVERLAP: StateType.CANCELLED,
 }
+
+
+#: Named in the message.
+_WORDS = 2
 
 
 def state_of(outcome: Outcome, message: str) -> State[Any]:
@@ -65,13 +71,18 @@ def failure_message(failed: RowFailed) -> str:
     return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
 
 
-def ending_message(ending: RunEnding) -> str:
-    """What a refresh found, counts that add up to the rows, and the reason where there is one."""
+def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
+    """What a refresh found, counts that add up to the rows, the reason where there is one, and unknown words.
+
+    Notifications have it: an unattended run has nobody to ask what a word means.
+    """
     changes = counts_of(ending.record)
     parts = [counts_line(changes)] if changes is not None else []
     parts.append(counts_message(ending.rows))
     if ending.record.reason:
         parts.append(ending.record.reason)
+    words = [cause for cause in causes if cause.code in OF_A_WORD]
+    parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in words[:_WORDS]]
     return ". ".join(parts)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import RowFailed
-from patternmill.states import Outcome
-from tasks.prefect_states import group_state
+from patternmill.results.summary import Cause
+from patternmill.states import Outcome, RowStatus
+from tasks.prefect_states import ending_message, group_state
 
 FAILED = RowFailed("It was refused.", code="content_policy")
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
@@ -43,3 +44,15 @@ def test_group_ends_by_its_rows(
     engine: Any = SimpleNamespace(made=lambda group: made, failures=lambda group: failed, halt=halt)
     found = group_state(engine, cast(Any, SimpleNamespace(rows=(1, 2, 3))))
     assert (found.type.value, found.name, found.message) == state
+
+
+def test_run_that_ends_names_the_words_that_nobody_knows() -> None:
+    """Its message is the notification's; other causes are on its page."""
+    ending = cast(
+        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows={RowStatus.REFUSED: 3})
+    )
+    word = Cause("unknown_value", "x", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
+    other = Cause("empty_prompt", "x", 1, ("C",), "the prompt is empty", "")
+    assert ending_message(ending, [word, other]) == (
+        "3 rows: 3 refused. 2 × unknown value `Samt` for option `fabric`"
+    )
