@@ -103,13 +103,17 @@ class GroupTables(Tables):
         """
         if self._room is None:
             self.database.lock(f"spending {run.environment}")
-            ((occupied,),) = self.database.rows(
-                "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
-                {"run_id": run.run_id},
-            )
-            self._room = window - int(occupied)
+            self._room = window - self.in_flight(run.run_id)
         self._room -= 1
         return self._room >= 0
+
+    def in_flight(self, run_id: RunId) -> int:
+        """Attempts without an end that count in the window of a run."""
+        ((occupied,),) = self.database.rows(
+            "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
+            {"run_id": run_id},
+        )
+        return int(occupied)
 
     def free_slot(self, request_id: RequestId) -> None:
         """Of an attempt without an end, which this run follows no longer."""

@@ -202,7 +202,6 @@ class Execution:
                 "ended": progress.ended,
                 "failed": progress.failed,
                 "left_out": progress.left_out,
-                "in_flight": progress.in_flight - self._slots.waiting,
                 "tried_again": progress.tried_again,
                 "items_failed": progress.items_failed,
                 "made": progress.made,
@@ -303,7 +302,10 @@ class Followed:
     async def look(self) -> list[RunGroup]:
         """The groups as they are now. Adds up how far they are, and lets all know why one begins nothing more."""
         run_id = self.run.record.run_id
-        groups = await self.run.writer.run_patiently(lambda ledger: ledger.groups(run_id))
+        groups, in_flight = await self.run.writer.run_patiently(
+            lambda ledger: (ledger.groups(run_id), ledger.in_flight(run_id))
+        )
+        self.run.progress.in_flight = in_flight
         reports = [json.loads(group.report) for group in groups if group.report]
         self._add_up(reports)
         for report in reports:
@@ -321,7 +323,7 @@ class Followed:
 
     def _add_up(self, reports: list[dict[str, Any]]) -> None:
         progress = self.run.progress
-        for name in ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed"):
+        for name in ("ended", "failed", "left_out", "tried_again", "items_failed"):
             setattr(progress, name, sum(report[name] for report in reports))
         progress.made = Counter()
         for report in reports:
