@@ -40,6 +40,21 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
         )
 
 
+async def confirmed(spec: RunSpec) -> bool:
+    """Show on a terminal what would be made and what it costs, and ask, unless that was approved or is nothing."""
+    async with Pipeline(spec) as work:
+        await work.read()
+        await work.check()
+        preview = await work.preview()
+        proposal = work.proposal(preview.plan)
+        is_approved_already = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
+        if not proposal.to_buy or is_approved_already:
+            return True
+        echo_lines(plan_lines(preview, work.checked, proposal.digest))
+    with _interruptible():
+        return click.confirm(f"Make {proposal} in {spec.settings.environment}?", default=False)
+
+
 async def is_approved(
     requester: Requester, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:

@@ -70,31 +70,37 @@ def _change_lines(changes: Changes) -> Iterator[str]:
     yield from change_lines(changes, _MOST_CHANGES)
 
 
-def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) -> int:
+def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, *, asks: bool = False) -> int:
     """Run a request to its end and print the summary; returns the exit code.
 
-    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. Raises InputRefused for an
-    unusable input, before any server is started.
+    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before a real
+    service is paid for anything. Raises InputRefused for an unusable input, before any server is started.
     """
     spec = replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         keep_private(spec.settings.home)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
+    if asks and approve is None and _is_paid_on_a_terminal(spec):
+        from cli.approval_prompt import confirmed
+
+        if not asyncio.run(confirmed(spec)):
+            return EXIT_REFUSED
+        spec = replace(spec, settings=spec.settings.confirming(spec.settings.environment))
     watched = _WatchedRun(request)
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
         if connection.configured or not _had_run(spec):
             connection.start()
         with available_service(spec.settings) as settings:
             recorded = _run_watched(watched, replace(spec, settings=settings), connection)
+            screen = None
+            if watched.is_unshown:
+                screen = _UNSHOWN
+            elif recorded and watched.flow_run_id:
+                screen = connection.run_line(watched.flow_run_id)
+            watched.print_ending(screen)
             # They are being drawn meanwhile.
             watched.keep_pictures()
-        screen = None
-        if watched.is_unshown:
-            screen = _UNSHOWN
-        elif recorded and watched.flow_run_id:
-            screen = connection.run_line(watched.flow_run_id)
-        watched.print_ending(screen)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
         sys.stdout.flush()
@@ -130,6 +136,11 @@ def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnect
         connection.delivered = False
         watched.display.print(UNRECORDED)
     return recorded
+
+
+def _is_paid_on_a_terminal(spec: RunSpec) -> bool:
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return is_terminal and spec.settings.service is not None and not spec.settings.embedded
 
 
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:

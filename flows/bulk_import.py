@@ -47,6 +47,7 @@ async def bulk_import(
     confirm: Confirmation | None = None,
     edition: EditionName | None = None,
     mapping: Path | None = None,
+    whole: bool = False,
     out: Path | None = None,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
@@ -61,6 +62,7 @@ async def bulk_import(
         confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
         edition: Buy everything again, on purpose, under this edition's name.
         mapping: What its columns and words mean. Default: NAME.mapping.toml beside the file, or in the home.
+        whole: The file is the whole catalog: rows that it has no longer are retired, as by a refresh.
         out: Where the results go. Default: results/CATALOG/RUN.
     """
     return await import_rows(requested(ImportRequest(**locals())))

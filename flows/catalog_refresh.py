@@ -16,13 +16,13 @@ from patternmill.parameters import (
     SourceName,
 )
 from patternmill.runs.request import RefreshRequest
-from tasks.run_steps import requested
+from tasks.run_steps import refresh_name, requested
 
 
-@flow(name="catalog-refresh", flow_run_name="refresh {catalog}", persist_result=False)
+@flow(name="catalog-refresh", flow_run_name=refresh_name, persist_result=False)
 async def catalog_refresh(
     source: SourceName,
-    catalog: CatalogName,
+    catalog: CatalogName | None = None,
     environment: EnvironmentName | None = None,
     retire_at_most: str | None = None,
     retire: Count | None = None,
@@ -38,7 +38,7 @@ async def catalog_refresh(
 
     Args:
         source: The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.
-        catalog: The catalog to update.
+        catalog: The catalog to update. Default: the one that an import of the source has made.
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
         retire_at_most: Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).
         retire: This once, retire up to this many rows despite the limit above.

@@ -121,6 +121,10 @@ class Settings(BaseModel):
     def confirms(self, purchase: str) -> bool:
         return self.confirm is not None and purchase in self.confirm.split(",")
 
+    def confirming(self, purchase: str) -> Settings:
+        """The settings with this confirmed too."""
+        return self.model_copy(update={"confirm": ",".join(filter(None, (self.confirm, purchase)))})
+
     def secrets(self) -> frozenset[str]:
         """Everything that is to be in no text: keys, codes, addresses with a password, and the passwords."""
         keys = (profile.key for profile in self.profiles.values())

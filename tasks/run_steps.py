@@ -19,7 +19,7 @@ from patternmill.settings import in_environment, read_settings
 from patternmill.text import goods
 from prefect_host.stop_signals import Stopping
 from tasks.cancellation import end_killed_runs
-from tasks.markup import logged
+from tasks.markup import line, logged
 
 
 def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
@@ -33,6 +33,12 @@ def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
     for address in (request.source, request.out or ""):
         refuse_password(address)
     return refresh_spec(request, by_deployment=by_deployment)
+
+
+def refresh_name() -> str:
+    """The name of a refresh's flow run."""
+    parameters = flow_run.parameters
+    return line(f"refresh {parameters['catalog'] or parameters['source']}")
 
 
 @task(name="read", task_run_name="read the file", cache_policy=NO_CACHE, persist_result=False)
@@ -101,5 +107,5 @@ async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
     keeper = PictureKeeper(picture_cache(settings.home), settings.studio_url)
-    for line in await asyncio.to_thread(keeper.finish, out, is_stopped=lambda: stopping.is_requested):
-        logged(line)
+    for text in await asyncio.to_thread(keeper.finish, out, is_stopped=lambda: stopping.is_requested):
+        logged(text)

@@ -18,9 +18,13 @@ from patternmill.runs.request import ImportRequest
 @click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."
 )
-def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int:
+@click.option(
+    "--yes", "-y", is_flag=True, help="Do not ask on a terminal; a large purchase then needs --confirm."
+)
+def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: bool) -> int:
     """Turn the rows of FILE into patterns and products, and write results with their product IDs.
 
+    On a terminal it shows what it would make and cost, and asks, except of the embedded studio.
     Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
     failures.csv, to be corrected and imported.
 
@@ -38,4 +42,4 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int
     from patternmill.runs.spec import import_spec
 
     spec = import_spec(request)
-    return show_plan(spec) if plan_only else run_request(request, spec, approve)
+    return show_plan(spec) if plan_only else run_request(request, spec, approve, asks=not yes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.orders.order_plan import OrderSpec
     from patternmill.orders.ordering import OrderEnding, Ordering
+
+#: On a terminal: the page to pay at ends with the command.
+_EMBEDDED_WAIT = "1h"
 
 
 @click.command("order", cls=request_command(OrderRequest))
@@ -88,10 +92,11 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
             await _echo_address(work, record)
         await work.close()
         ending = await work.ending(plan)
-        if request.wait is not None:
-            ending = await _waited(work, ending, request)
+        wait = request.wait or (_EMBEDDED_WAIT if spec.settings.embedded and sys.stdout.isatty() else None)
+        if wait is not None:
+            ending = await _waited(work, ending, wait)
     echo(ending.sentence.removesuffix(".") + ".")
-    if spec.settings.embedded and request.wait is None and ending.pending:
+    if spec.settings.embedded and wait is None and ending.pending:
         echo("The embedded studio ends with this command: add --wait to open its page.")
     return EXIT_CODES[ending.outcome]
 
@@ -112,12 +117,12 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
         watch.cancel()
 
 
-async def _waited(work: Ordering, ending: OrderEnding, request: OrderRequest) -> OrderEnding:
-    assert request.wait is not None, "it is waited for"
+async def _waited(work: Ordering, ending: OrderEnding, wait: str) -> OrderEnding:
     if ending.pending:
-        echo(f"Waiting for {request.wait} at most; stopped, the same command goes on.")
-    limit = wait_time(request.wait)
-    return await work.wait(ending, limit, on_change=lambda record: echo_lines(checkout_lines(record)))
+        echo(f"Waiting for {wait} at most; stopped, the same command goes on.")
+    return await work.wait(
+        ending, wait_time(wait), on_change=lambda record: echo_lines(checkout_lines(record))
+    )
 
 
 async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:

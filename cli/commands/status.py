@@ -196,7 +196,8 @@ def _run_block(
     yield f"  {_scope(record)}, {moment(record.started_at)}, took {took}"
     yield f"  rows: {counted({status.value: count for status, count in rows_by_status(ledger, record).items()})}"
     price = f", for {money(spent.amount, currency)}" if spent.amount else ""
-    yield f"  bought: {goods(spent.items)}{price}"
+    failed = ledger.failed_attempts(record.run_id)
+    yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:

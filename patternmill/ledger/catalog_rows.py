@@ -103,6 +103,14 @@ class CatalogRowTables(Tables):
         ):
             yield CurrentRow(sku, _content(row), *rest)
 
+    def catalogs_with(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
+        """The catalogs that have a product for this sku now, as (environment, catalog); None: in any environment."""
+        found = self.database.rows(
+            "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND retired_at IS NULL",
+            {"sku": sku},
+        )
+        return {(its, catalog) for its, catalog in found if environment in (None, its)}
+
     def other_catalogs_rows(
         self, environment: str, catalog: str, sku_keys: Collection[str]
     ) -> Iterator[tuple[str, str, Content]]:

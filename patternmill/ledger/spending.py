@@ -126,6 +126,11 @@ class SpendingTable(ApprovalTables):
         )
         return sum((spent_of(*row) for row in rows), Spent())
 
+    def failed_attempts(self, run_id: RunId) -> int:
+        """How many of a run's requests the service refused, or ended as failed."""
+        query = "SELECT count(*) FROM attempts WHERE run_id = :run_id AND state IN ('failed', 'rejected')"
+        return int(self.database.rows(query, {"run_id": run_id})[0][0])
+
     def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:

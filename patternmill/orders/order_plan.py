@@ -55,7 +55,9 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
     picks = picks_of(request)
     wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
     with open_ledger(wanted, must_exist=True) as ledger:
-        record = _run_of(ledger, request)
+        record = _run_of(
+            ledger, request if request.results or request.catalog else _with_catalog(ledger, request)
+        )
     its = in_environment(settings, record.environment, unknown_too=by_deployment)
     return OrderSpec(
         settings=its,
@@ -79,6 +81,16 @@ def _run_of(ledger: Ledger, request: OrderRequest) -> RunRecord:
     if path is not None:
         name = read_manifest(path).run_id if path.is_dir() else _run_named_in(path)
     return find_run(ledger, name, catalog=request.catalog, environment=request.environment)
+
+
+def _with_catalog(ledger: Ledger, request: OrderRequest) -> OrderRequest:
+    """The request with the only catalog that has all of its skus, if there is one."""
+    having = [ledger.catalogs_with(sku, request.environment) for sku in request.sku]
+    common = set.intersection(*having) if having else set()
+    if len(common) != 1:
+        return request
+    ((environment, catalog),) = common
+    return request.model_copy(update={"environment": environment, "catalog": catalog})
 
 
 def _run_named_in(path: Path) -> str:

@@ -74,6 +74,10 @@ class ImportRequest(SheetRequest):
     catalog: str | None = Field(
         None, description="The catalog that the rows belong to. Default: named after the file."
     )
+    whole: bool = Field(
+        False,
+        description="The file is the whole catalog: rows that it has no longer are retired, as by a refresh.",
+    )
     out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
@@ -84,7 +88,9 @@ class RefreshRequest(SheetRequest):
         repr=False,
         description="The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.",
     )
-    catalog: CatalogName = Field(description="The catalog to update.")
+    catalog: CatalogName | None = Field(
+        None, description="The catalog to update. Default: the one that an import of the source has made."
+    )
     retire_at_most: str | None = Field(
         None,
         description="Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).",

@@ -26,6 +26,7 @@ from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
@@ -126,7 +127,16 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
             # The embedded studio has a ledger of its own.
             if ledger is None or ledger.run(origin.run_id) is None:
                 raise unknown_run(request.file.name, origin.run_id)
-    return replace(spec, out=request.out, by_deployment=by_deployment)
+    whole = None
+    if request.whole:
+        if origin is not None:
+            raise InputRefused(
+                f"{origin_note(request.file.name, origin)} --whole is named.",
+                code="not_whole",
+                remedy="Leave --whole out: a results file is never the whole catalog.",
+            )
+        whole = RefreshTerms(str(request.file), RetireLimit.parse(settings.retire_at_most))
+    return replace(spec, out=request.out, by_deployment=by_deployment, refresh=whole)
 
 
 def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> RunSpec:
@@ -145,6 +155,8 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
         require_allowed_path(request.mapping, settings)
         require_allowed_path(None if named or is_remote(address) else file_path(address), settings)
         require_allowed_path(out, settings)
+    if request.catalog is None:
+        request = request.model_copy(update={"catalog": _catalog_of(request, address, settings)})
     found = _mapping_of(request, Path(address), settings, address=address)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
     return replace(
@@ -154,6 +166,19 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
         refresh=RefreshTerms(address, limit, request.retire, place),
         by_deployment=by_deployment,
     )
+
+
+def _catalog_of(request: RefreshRequest, address: str, settings: Settings) -> str:
+    """The catalog that is named after the source; it has to exist. Raises ConfigurationError."""
+    name = catalog_name(Path(request.source if request.source in settings.sources else source_name(address)))
+    environment = request.environment or settings.environment
+    with ledger_if_any(in_environment(settings, environment, unknown_too=True)) as ledger:
+        if ledger is None or not any(runs_with_lease(ledger, name, environment)):
+            raise ConfigurationError(
+                f"There is no catalog {name!r} in {environment} yet.",
+                remedy="Name the catalog with --catalog: a new one is made.",
+            )
+    return name
 
 
 def retry_spec(

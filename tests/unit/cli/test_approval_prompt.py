@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.approval_prompt import approved
+from cli.approval_prompt import approved, confirmed
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
@@ -168,3 +168,27 @@ def test_ctrl_c_ends_the_question_at_once(
     assert not answered
     assert not home.exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_question_of_an_import_shows_what_it_costs(
+    service: Service,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: bool,
+) -> None:
+    """And asks nothing where nothing is to be bought."""
+    for limit in ("ITEMS", "COST"):
+        monkeypatch.delenv(f"PATTERNMILL_APPROVE_ABOVE_{limit}", raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda text, default: asked.append(text) or answer)
+    spec = asked_for(tmp_path, 4)
+    assert asyncio.run(confirmed(spec)) is answer
+    assert len(asked) == 1 and asked[0].startswith("Make 8 items") and asked[0].endswith("in staging?")
+    assert "To buy: 4 patterns and 4 products." in capsys.readouterr().out
+    assert not home.exists()
+    carry_out(spec)
+    assert asyncio.run(confirmed(spec))
+    assert len(asked) == 1

@@ -19,7 +19,9 @@ ROWS = "sku,prompt,category,status,error_code\nH-1,blue herons,Mug,failed,produc
 def requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would be run."""
     found: list[Any] = []
-    monkeypatch.setattr(launcher, "run_request", lambda request, spec, approve: found.append(request) or 0)
+    monkeypatch.setattr(
+        launcher, "run_request", lambda request, spec, approve, **more: found.append(request) or 0
+    )
     return found
 
 
@@ -109,3 +111,30 @@ def test_malformed_catalog_is_refused_in_plain_words(capsys: pytest.CaptureFixtu
     assert main.run(["refresh", "spring.csv", "--catalog", "../spring"]) == 2
     message = capsys.readouterr().err
     assert "--catalog must have letters" in message and "^" not in message
+
+
+def test_refresh_takes_the_catalog_of_its_file(
+    past: Past, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where an import has made it; else it is named."""
+    specs: list[Any] = []
+    monkeypatch.setattr(launcher, "run_request", lambda request, spec, approve: specs.append(spec) or 0)
+    past.begin(HERON).end()
+    Path("Spring.csv").write_text("sku,prompt,category\nH-1,herons,Mug\n")
+    Path("autumn.csv").write_text("sku,prompt,category\nH-1,herons,Mug\n")
+    assert main.run(["refresh", "Spring.csv"]) == 0
+    assert [spec.catalog for spec in specs] == ["spring"]
+    assert main.run(["refresh", "autumn.csv"]) == 2
+    assert "There is no catalog 'autumn' in staging yet." in capsys.readouterr().err
+
+
+def test_whole_import_retires(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs: list[Any] = []
+    monkeypatch.setattr(
+        launcher, "run_request", lambda request, spec, approve, **more: specs.append(spec) or 0
+    )
+    Path("spring.csv").write_text("sku,prompt,category\nH-1,herons,Mug\n")
+    assert main.run(["import", "spring.csv"]) == main.run(["import", "spring.csv", "--whole"]) == 0
+    first, whole = specs
+    assert first.refresh is None
+    assert (whole.refresh.address, whole.refresh.limit.count) == ("spring.csv", 20)
