@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,8 +41,17 @@ class PrefectApi:
             headers={"Content-Type": "application/json", **self.headers},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:
-            return json.loads(answer.read() or b"null")
+        until = time.monotonic() + REQUEST_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as error:
+                # SQLite's writers refuse one another; Prefect's own client asks again, too.
+                if error.code != 503 or time.monotonic() > until:
+                    raise
+                error.close()
+                time.sleep(0.5)
 
 
 def api_with_password(url: str, password: str) -> PrefectApi:
