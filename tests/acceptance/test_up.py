@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -173,9 +172,7 @@ def test_schedule_starts_a_refresh(up: Up, tmp_path: Path) -> None:
         return found
 
     eventually(lambda: bool(ended()), 240, lambda: prefect.api.post("flow_runs/filter", of_it))
-    path = f"{prefect.api.url}/deployments/{deployment['id']}/schedules/{made[0]['id']}"
-    request = urllib.request.Request(path, method="DELETE", headers=dict(prefect.api.headers))
-    urllib.request.urlopen(request, timeout=20).close()
+    prefect.api.delete(f"deployments/{deployment['id']}/schedules/{made[0]['id']}")
     first = ended()[-1]
     assert first["auto_scheduled"] is True
     assert first["state"]["name"] == "Completed", first["state"]
