@@ -102,7 +102,7 @@ class RunOptions:
     @property
     def prices(self) -> Mapping[Stage, int]:
         """Of one item, in minor units."""
-        return {stage: getattr(self, name) for stage, name in _PRICES.items()}
+        return {stage: getattr(self, _PRICES[stage]) if stage in _PRICES else 0 for stage in ROW_STAGES}
 
     def too_many(self, failed: int, ended: int) -> bool:
         """Whether so many failed items, of so many that have ended, stop the run."""
