@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patternmill.catalog.offer import Offer
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import LeaseHolder
@@ -62,6 +63,12 @@ class Shop:
                 raise Crash
 
         self.service.at_create = at_create
+
+    def offer(self, now: Offer) -> None:
+        """What can be read from now on; nothing is remembered of what was read before."""
+        self.service.offer = now
+        with open_ledger(load_settings()) as ledger, ledger.transaction():
+            ledger.database.execute("DELETE FROM offers")
 
     def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
         file = self.folder / name

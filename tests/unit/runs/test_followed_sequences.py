@@ -26,8 +26,8 @@ SKUS, PROMPTS = ("a", "b", "c", "d"), ("herons", "owls", "geese", "cranes")
 BLIND = Offer(None, "no categories", False)
 STEPS = 20
 COMMANDS = ("refresh", "refresh", "import", "edition", "results", "results", "retry", "settle")
-#: By what was bought: the stage, the sku of a product, the prompt, and the edition.
-Bought = tuple[str, str | None, str, str | None]
+#: What was bought: the sku of a product, the prompt, the category of a product, and the edition.
+Bought = tuple[str | None, str, str | None, str | None]
 
 
 @dataclass
@@ -40,8 +40,8 @@ class Model:
     #: Of each run, what it shows of its rows, and its edition.
     shown: dict[str, dict[str, Cells]] = field(default_factory=dict)
     run_edition: dict[str, str | None] = field(default_factory=dict)
-    #: Whatever was asked for: sku, prompt, edition.
-    ever: set[tuple[str, str, str | None]] = field(default_factory=set)
+    #: Whatever was asked for.
+    ever: set[Bought] = field(default_factory=set)
     in_source: set[str] = field(default_factory=set)
     is_blind: bool = False
 
@@ -61,8 +61,8 @@ class Model:
         for sku, now in rows.items():
             changes = _changes(self.shown[of][sku], now)
             shown[sku] = self.answered[sku] | changes
-            if changes and self.accepts(shown[sku]) and sku in self.in_source:
-                self._answer(sku, shown[sku], self.run_edition[of], is_changed=True)
+            if self.accepts(shown[sku]) and sku in self.in_source:
+                self._answer(sku, shown[sku], self.run_edition[of] if changes else None, bool(changes))
         self._show(run, rows, self.run_edition[of])
         self.shown[run] |= shown
 
@@ -76,7 +76,8 @@ class Model:
         elif edition is not None and self.accepts(row):
             self.edition[sku] = edition
         if self.accepts(row):
-            self.ever.add((sku, row["prompt"], self.edition[sku]))
+            self.ever |= {(sku, row["prompt"], row["category"], self.edition[sku])}
+            self.ever |= {(None, row["prompt"], None, self.edition[sku])}
 
     def _show(self, run: str, rows: dict[str, Cells], edition: str | None) -> None:
         self.shown[run] = {sku: dict(self.answered[sku]) for sku in rows}
@@ -114,7 +115,9 @@ class Sequence:
             if self.chance.random() < 0.2 and step != "settle":
                 self.shop.die_after(self.chance.randint(1, 4))
                 self.log.append("dies")
-            self.log.append(f"{step} {self.rows}")
+            self.log.append(
+                f"{step} {self.rows}{' blind' * self.model.is_blind}, limit {self.shop.most_items}"
+            )
             self._step(step)
             self.shop.service.at_create = lambda create: None
             self.judge()
@@ -147,7 +150,7 @@ class Sequence:
         service, chance = self.shop.service, self.chance
         self.shop.most_items = chance.choice([None, None, None, 1, 2])
         self.model.is_blind = chance.random() < 0.2
-        service.offer = BLIND if self.model.is_blind else OFFER
+        self.shop.offer(BLIND if self.model.is_blind else OFFER)
         for name in (*SKUS, *PROMPTS):
             service.on_create[name].clear()
             service.on_follow[name].clear()
@@ -195,16 +198,13 @@ class Sequence:
         model, told = self.model, "\n".join(self.log)
         has = self.shop.has()
         for sku, prompt in has.items():
-            assert any(prompt == asked for own, asked, _ in model.ever if own == sku), f"{sku} undone\n{told}"
+            assert any((sku, prompt) == asked[:2] for asked in model.ever), f"{sku} undone\n{told}"
         if not self.shop.is_dead:
             made = [sku for sku, status in self.shop.rows.items() if status is RowStatus.SUCCEEDED]
             for sku in made:
                 assert has.get(sku) == model.answered[sku]["prompt"], f"{sku} undone\n{told}"
-        asked = {("product", *one) for one in model.ever} | {
-            ("pattern", None, p, e) for _, p, e in model.ever
-        }
         for what, requests in bought(self.shop.service).items():
-            assert what in asked, f"{what} was not asked for\n{told}"
+            assert what in model.ever, f"{what} was not asked for\n{told}"
             assert len(requests) == 1, f"{what} was bought twice\n{told}"
 
     def _calm(self) -> None:
@@ -240,7 +240,8 @@ def bought(service: Service) -> dict[Bought, list[str]]:
         state, stage, sku, content, pattern = known[request]
         if state != "failed":
             own, prompt = json.loads(content), json.loads(pattern or content)["prompt"]
-            found[stage, sku, prompt, own.get("edition")].append(request)
+            category = own["category"].replace("cat_tote", "Tote") if stage == "product" else None
+            found[sku, prompt, category, own.get("edition")].append(request)
     return found
 
 

@@ -280,7 +280,7 @@ SCRIPTS: dict[str, Callable[..., object]] = {
     "retry": lambda shop: shop.retry(),
     "write": lambda shop, _: shop.settle(Decision.WRITE_OFF),
     "budget": lambda shop, most=None: setattr(shop, "most_items", None if most is None else int(most)),
-    "offer": lambda shop, name: setattr(shop.service, "offer", OFFERS[name]),
+    "offer": lambda shop, name: shop.offer(OFFERS[name]),
     "fail": lambda shop, name: shop.service.on_follow[name].append(failed()),
     "lose": lambda shop, name: shop.service.on_create[name].append(ANSWER_LOST),
     "reject": lambda shop, name: shop.service.on_create[name].append(Refused("invalid_request", "no")),
