@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from studio.design import Design
-from studio.plain_tile import write_tile
 
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
@@ -142,6 +141,8 @@ class Pictures:
         """The PNG of this picture, drawn if need be. Raises PictureFault."""
         path = self._directory / f"{name(order)}-{width}.png"
         if not path.exists() and not ART_IS_INSTALLED:
+            from studio.plain_tile import write_tile  # a studio that has its art starts without Pillow
+
             on_product = order.category is not None
             await asyncio.to_thread(write_tile, order.design, on_product=on_product, width=width, path=path)
         elif not path.exists():
