@@ -67,7 +67,6 @@ class ReadExtras:
     """What one row names besides the offer, and its faults."""
 
     model: str | None = None
-    written_model: str | None = None
     reference: str | None = None
     refinements: tuple[Refinement, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -90,25 +89,25 @@ class ExtraColumns:
         if self._has_none:
             return _NONE
         findings: list[Finding] = []
-        written, model = self._model(cells, findings)
+        model = self._model(cells, findings)
         reference = self._reference(cells, findings)
         read = list(self._refinements(cells))
         findings += [one for one in read if isinstance(one, Finding)]
         refinements = tuple(one for one in read if isinstance(one, Refinement))
-        return ReadExtras(model, written, reference, refinements, tuple(findings))
+        return ReadExtras(model, reference, refinements, tuple(findings))
 
-    def _model(self, cells: Sequence[str], findings: list[Finding]) -> tuple[str | None, str | None]:
+    def _model(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
         index = self._columns.model
         text = tidy(cells[index]) if index is not None else ""
         if index is None or is_blank(text):
-            return None, None
+            return None
         if unfit := unfit_finding(self._header[index], cells[index]):
             findings.append(unfit)
-            return text, None
+            return None
         model = self._extras.model_id(text)
         if model is None:
             findings.append(self._unknown_model(self._header[index], text))
-        return text, model
+        return model
 
     def _unknown_model(self, column: str, text: str) -> Finding:
         listed = self._extras.models

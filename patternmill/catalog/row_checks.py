@@ -99,8 +99,6 @@ class _Chosen:
 
     choices: tuple[WrittenSelection, ...]
     selections: dict[str, str]
-    #: As the rows spell them; the same object where that makes no difference.
-    written: dict[str, str]
     findings: tuple[Finding, ...]
 
 
@@ -152,9 +150,7 @@ class _RowChecker:
             category_id=category.id,
             selections=chosen.selections,
             cells=cells,
-            written=chosen.written,
             model=extras.model,
-            written_model=extras.written_model,
             reference=extras.reference,
             refinements=extras.refinements,
         )
@@ -200,10 +196,7 @@ class _RowChecker:
         choices, misread = read_choices(cells, self._columns, self._header, self._mapping, known)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
-        written = {tidy(one.option): tidy(one.value) for one in choices}
-        return _Chosen(
-            choices, selections, selections if written == selections else written, (*misread, *mismatched)
-        )
+        return _Chosen(choices, selections, (*misread, *mismatched))
 
     def _sku_of(self, record: Record) -> str:
         index = self._columns.sku

@@ -7,7 +7,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.refinements import REFINEMENTS, Refinement
@@ -308,12 +308,8 @@ class Row:
     selections: dict[str, str]
     #: The whole row as the file has it.
     cells: tuple[str, ...]
-    #: The same options as the row spells them.
-    written: dict[str, str] = field(default_factory=dict)
     #: As the service lists it; as written where it lists none. None: the service's own choice.
     model: str | None = None
-    #: None where the row names none: then it is the service's own choice.
-    written_model: str | None = None
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None
     #: What is done to the pattern, in this order.
