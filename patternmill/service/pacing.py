@@ -1,10 +1,12 @@
-"""Load on the service: a window of jobs, rates of requests, a circuit breaker, and the stop that ends all waits."""
+"""Load on the service: a window of jobs, the pace of each operation, a circuit breaker, and the stop of all waits."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
@@ -13,312 +15,320 @@ from patternmill.states import Stage
 
 #: Seconds of a clock that never runs backward.
 Clock = Callable[[], float]
+NEVER = float("inf")
 
 
 class Window:
-    """The most jobs in flight at once. Overload halves it, success grows it back; products go first.
+    """The most jobs in flight at once. What finishes something goes first; otherwise first come, first served.
 
-    A slot is occupied from before a create until its job ended. First come, first served within a stage.
+    A slot is occupied from before a create until its job ended.
     """
 
-    #: Overload is so many signs of it among the last so many answers to creates.
-    SIGNS, AMONG = 3, 30
-
-    def __init__(self, ceiling: int, *, clock: Clock = time.monotonic) -> None:
-        self._ceiling = ceiling
-        self._clock = clock
-        self._limit = float(ceiling)
-        #: Below this, growth is fast: that much has been carried before.
-        self._proven = float(ceiling)
-        self._shrunk_at = -float("inf")
-        self._recent: deque[bool] = deque(maxlen=self.AMONG)
-        self._occupied = 0
-        #: What finishes something goes first.
-        self._waiting: dict[Stage, deque[asyncio.Future[None]]] = {
-            stage: deque() for stage in reversed(Stage)
-        }
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self.occupied = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
 
     @property
-    def limit(self) -> int:
-        return int(self._limit)
+    def is_full(self) -> bool:
+        return self.occupied >= self._most
 
-    async def acquire(self, stage: Stage) -> None:
-        """Wait for a slot. Cancelled while waiting, it occupies none."""
-        if self._occupied < self.limit and not any(self._waiting.values()):
-            self._occupied += 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[stage].append(turn)
+    async def acquire(self, stage: Stage = Stage.PATTERN, *, again: bool = False) -> None:
+        """Wait for a slot; what is sent `again` goes first in its stage. Cancelled while waiting, it occupies none."""
+        turn = asyncio.get_running_loop().create_future()
+        place = -2 * list(Stage).index(stage) - again
+        heapq.heappush(self._waiting, (place, next(self._numbers), turn))
+        self.admit()
         try:
             await turn
         except asyncio.CancelledError:
-            self._leave(turn, stage)
+            if turn.done() and not turn.cancelled():
+                self.release()
             raise
 
     def release(self) -> None:
-        self._occupied -= 1
-        self._admit()
+        self.occupied -= 1
+        self.admit()
 
-    def accepted(self) -> None:
-        """A create was accepted: one more at once, or a fraction of one near the point that was too much."""
-        self._recent.append(False)
-        step = 1.0 if self._limit < self._proven else 1.0 / self._limit
-        self._limit = min(self._limit + step, float(self._ceiling))
-        self._admit()
+    def admit(self) -> None:
+        while self._waiting and self._may_admit():
+            turn = heapq.heappop(self._waiting)[-1]
+            if not turn.done():
+                self.occupied += 1
+                turn.set_result(None)
+                self._admitted()
 
-    def overloaded(self, sent_at: float) -> None:
-        """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
+    def _may_admit(self) -> bool:
+        return not self.is_full
 
-        One such answer among many successes is an accident and changes nothing.
-        """
-        if sent_at <= self._shrunk_at:
-            return
-        self._recent.append(True)
-        if sum(self._recent) < self.SIGNS:
-            return
-        self._recent.clear()
-        self._shrunk_at = self._clock()
-        self._proven = max(1.0, 0.85 * self._limit)
-        self._limit = max(1.0, self._limit / 2)
-
-    def _admit(self) -> None:
-        for turns in self._waiting.values():
-            while turns and self._occupied < self.limit:
-                turn = turns.popleft()
-                if not turn.done():
-                    self._occupied += 1
-                    turn.set_result(None)
-
-    def _leave(self, turn: asyncio.Future[None], stage: Stage) -> None:
-        if turn.done() and not turn.cancelled():
-            self.release()
-        elif turn in self._waiting[stage]:
-            self._waiting[stage].remove(turn)
+    def _admitted(self) -> None:
+        """One more has a slot."""
 
 
-class RateLimiter:
-    """Requests a second, first come, first served. Learns a limit that is not configured from 429 answers.
+class Pace(Window):
+    """How fast one operation is sent: AIMD, learned from what the service refuses.
 
-    The rate follows CUBIC (RFC 9438), counted in requests rather than in time: it is cut to a little below what the
-    service accepted, returns to that ever more slowly, and then leaves it ever faster. Only requests that had to wait
-    for their turn raise it: a rate that was not made use of proves nothing.
+    A refusal lowers the rate to what is accepted, and requests that had to wait for their turn raise it again. While
+    jobs at once are too many, what is refused is learned by their `JobLimit` instead.
     """
 
-    #: After a cut: this share of the rate that was accepted, which is at least half of the one that was too much;
-    #: less, when a 429 costs a pause.
-    CUT, CUT_IF_PAUSED, LEAST = 0.93, 0.89, 0.5
-    #: Soon after a pause, in which a service saves up what it accepts then: at least this share of what it accepts.
-    SOON = 0.7
-    #: Requests from a cut until the accepted rate is reached again: at least so many; those of so many seconds; those
-    #: of so many pauses, for each 429 costs one. But not more than so many for each request that measured it.
-    RETURN, SECONDS, PAUSES, BY_EACH = 60, 5.0, 10.0, 4
-    #: A rate that was not made use of measures a limit as badly as so few requests.
-    ROUGHLY = 3
-    #: How fast it is left then: by this share of it after as many requests again, eight times that after twice as many.
-    #: And how much faster than for the request before at most.
-    PROBE, FASTEST = 0.2, 1.03
-    #: A rate is too much at so many 429 among the last so many answers; at one, near a rate that was too much before.
-    SIGNS, AMONG, NEAR = 2, 40, 0.97
-    #: Seconds over which the accepted rate is measured. Cuts are as far apart as the shorter.
-    SHORTEST, LONGEST = 1.0, 10.0
-    #: Requests a second: the lowest rate.
-    SLOWEST = 0.5
+    #: After a cut: this much of what is accepted. Fewer answers since the last cut mean no other.
+    CUT, ANSWERS = 0.97, 4
+    #: A rate by which so many requests could have gone, and less than half of them were accepted, was not made use of.
+    ENOUGH = 12
+    #: From a cut until the rate grows: requests, seconds, pauses (a refusal costs one); but fewer after few answers.
+    REQUESTS, SECONDS, PAUSES, BY_EACH = 40, 2.0, 20.0, 4
+    #: How much faster it grows after as many requests again, and at most: for one request, and in one second.
+    GROWTH, MOST, MOST_A_SECOND = 0.01, 0.03, 0.7
+    #: Failures are too many at such a moving average of the last answers.
+    FAILING, MEMORY = 0.08, 0.97
+    #: Requests a second: at least, and after an outage.
+    SLOWEST, FIRST = 0.5, 1.0
     #: Seconds between two looks at who may be sent: at a high rate several go together, as a wake-up costs more.
     LOOK = 0.02
+    #: After so many seconds without a create one goes all the same: jobs may hang.
+    PATIENCE = 240.0
 
-    def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
-        self._most = rate
-        self._floor = min(self.SLOWEST, rate)
+    def __init__(
+        self,
+        rate: float,
+        *,
+        at_once: float = NEVER,
+        jobs: JobLimit | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`rate`: requests a second, at most and at first. `jobs`: the limit that it shares with other operations."""
+        super().__init__(at_once)
         self._clock = clock
-        self._rate = rate
-        #: Right after the last cut; what was accepted then; and the requests since then that had to wait.
-        self._low, self._plateau, self._sent = rate, float("inf"), 0
-        self._return: float = self.RETURN
-        self._tokens = self._burst()
-        self._filled_at = clock()
-        self._paused_until = -float("inf")
-        #: Seconds of all pauses, each to its end.
-        self._paused = 0.0
-        self._cut_at = -float("inf")
-        #: By a clock that stands still in pauses: the last cut, or the first request; and what was accepted since.
-        self._measured_from = float("inf")
-        self._accepted: deque[float] = deque(maxlen=4096)
-        #: What was counted for the last cut: requests, in so many seconds.
-        self._counted: tuple[int, float] | None = None
-        #: Seconds of the pause at the last cut.
-        self._cost = 0.0
-        #: When the rate was first cut since a request was last accepted.
-        self._refusing_since = float("inf")
-        self._recent: deque[bool] = deque(maxlen=self.AMONG)
-        self._waiting: deque[asyncio.Future[bool]] = deque()
-        self._pump_task: asyncio.Task[None] | None = None
-        self._closed = False
+        self.rate = self._fastest = rate
+        #: The last rate that went well: up to it the rate doubles each second.
+        self._good = rate
+        self.jobs = jobs or JobLimit(clock)
+        self.jobs.paces.append(self)
+        #: Jobs that were accepted and are not known to have ended.
+        self.running = 0
+        self._tokens, self._filled_at, self._admitted_at = self._burst(), clock(), clock()
+        self._paused_until = -NEVER
+        self._timer: asyncio.TimerHandle | None = None
+        self._waits_for_rate = False
+        self._failing = 0.0
+        #: Of the requests since the last cut: answers, and those that waited for their turn, up to `hold` at no growth.
+        self._cut_at = clock()
+        self._accepted = self._refused = self._waited = 0
+        self._hold: float = self.REQUESTS
 
     @property
-    def rate(self) -> float:
-        """Requests a second that may be sent now."""
-        return self._rate
+    def is_full(self) -> bool:
+        return super().is_full or self.jobs.is_full
+
+    @property
+    def place(self) -> int:
+        """Of what goes next; lower goes first."""
+        return self._waiting[0][0] if self._waiting else 1
 
     def limit(self, rate: float) -> None:
         """At most so many requests a second from now on."""
-        self._rate = rate if self._rate == self._most else min(self._rate, rate)
-        self._most, self._floor = rate, min(self.SLOWEST, rate)
+        is_learned = self.rate < self._fastest
+        self._fastest = rate
+        self.rate = min(self.rate, rate) if is_learned else rate
+        self._good = min(self._good, rate) if is_learned else rate
 
-    async def acquire(self) -> bool:
-        """Wait for the turn to send one request. False once closed: then nothing may be sent."""
-        if self._closed:
-            return False
-        if self._measured_from == float("inf"):
-            self._measured_from = self._unpaused() - self.SHORTEST
-        if not self._waiting and self._delay() <= 0:
-            self._tokens -= 1
-            return True
-        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        if self._pump_task is None or self._pump_task.done():
-            self._pump_task = asyncio.create_task(self._pump())
-        return await turn
+    def release(self) -> None:
+        self.occupied -= 1
+        self.jobs.admit()
 
-    def close(self) -> None:
-        """No request is sent any more, waiting or later."""
-        self._closed = True
-        if self._pump_task is not None:
-            self._pump_task.cancel()
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(False)
+    def began(self) -> None:
+        """A job occupies a slot until it ended."""
+        self.running += 1
+        self.occupied += 1
+
+    def ended(self) -> None:
+        self.running -= 1
+        self.release()
+
+    # -- what is answered
 
     def accepted(self, sent_at: float) -> None:
-        """A request sent at `sent_at` was accepted."""
-        self._refusing_since = float("inf")
-        if sent_at > self._cut_at:
-            self._recent.append(False)
-            self._accepted.append(self._unpaused())
-        elif self._counted:  # too late for the cut, which was too deep by this one
-            count, seconds = self._counted
-            self._counted = count + 1, seconds
-            self._cut_to((count + 1) / seconds, self.ROUGHLY)
+        self._failing *= self.MEMORY
+        self._accepted += sent_at >= self._cut_at
+        self.jobs.accepted()
 
-    def limited(self, sent_at: float, pause: float) -> bool:
-        """A request sent at `sent_at` was answered 429: no request for `pause` seconds, then slower.
+    def refused(self, sent_at: float, pause: float = 0.0) -> None:
+        """Answered 429: nothing is sent for `pause` seconds, and then less, or with fewer jobs running."""
+        cut_at, was_known = self._cut_at, self.jobs.is_known
+        self._fill()
+        self._paused_until = max(self._paused_until, self._clock() + pause)
+        if self.jobs.refused(self, sent_at, pause):
+            if not was_known:  # what was learned of the rate was not about it
+                self._good = self._fastest
+                self._cut_to(self._fastest, pause)
+        elif sent_at >= cut_at:
+            self._refused += 1
+            self._slow_down(pause)
 
-        False when a lower rate has not helped at all: then something else than the rate is too much.
-        """
-        self.pause(pause)
-        if sent_at > self._cut_at:
-            self._recent.append(True)
-            if self._is_too_much():
-                self._cut(pause)
-        return sent_at < self._refusing_since + self.SHORTEST
+    def failed(self, sent_at: float) -> None:
+        """Answered 503, or not at all. One such answer among many is an accident."""
+        self._failing = self._failing * self.MEMORY + 1 - self.MEMORY
+        if sent_at < self._cut_at:
+            return
+        self._refused += 1
+        if not self._accepted:
+            self._cut_to(min(self.rate, self.FIRST), 0.0)
+        elif self._failing >= self.FAILING:
+            self._cut_to_share(0.0)
 
-    def forget(self) -> None:
-        """What was learned of the rate was learned from answers that were not about it."""
-        self._low = self._rate = self._most
-        self._plateau, self._sent, self._return = float("inf"), 0, self.RETURN
-        self._refusing_since = float("inf")
-        self._counted = None
-        self._cut_at, self._measured_from = self._clock(), self._unpaused()
-        self._accepted.clear()
-        self._recent.clear()
+    def _slow_down(self, pause: float) -> None:
+        seconds = self._clock() - self._cut_at
+        possible = self.rate * seconds
+        if possible >= self.ENOUGH and 0 < 2 * self._accepted < possible:
+            self._good = min(self._good, self.rate / 2)
+            self._cut_to(2 * self._accepted / max(seconds, 1.0), pause)
+        elif self._accepted + self._refused >= self.ANSWERS:
+            if self._accepted:
+                self._cut_to_share(pause)
+            else:
+                self._cut_to(self.rate / 2, pause)
 
-    def pause(self, seconds: float) -> None:
-        """No request for so many seconds."""
-        now = self._clock()
-        self._fill(now)
-        until = max(self._paused_until, now + seconds)
-        self._paused += until - max(self._paused_until, now)
-        self._paused_until = until
+    def _cut_to_share(self, pause: float) -> None:
+        """The share that was accepted; few answers mean little."""
+        share = 1.0 - self._refused / (self._accepted + self._refused + self.ANSWERS)
+        self._good = self.CUT * share * self.rate
+        self._cut_to(self._good, pause)
 
-    def _unpaused(self) -> float:
-        return max(self._clock(), self._paused_until) - self._paused
-
-    def _is_too_much(self) -> bool:
-        if self._unpaused() - self._measured_from < self.SHORTEST:
-            return False
-        return self._rate >= self.NEAR * self._plateau or sum(self._recent) >= self.SIGNS
-
-    def _cut(self, pause: float) -> None:
-        self._cost = pause
-        if self._sent and not self._accepted:
-            self._halve()
-        elif self._sent:
-            served = max(self._share_accepted(), self.LEAST) * self._rate
-            self._counted = None
-            self._cut_to(served, len(self._accepted))
-        else:
-            self._counted = self._count()
-            self._cut_to(self._counted[0] / self._counted[1], self.ROUGHLY)
+    def _cut_to(self, rate: float, pause: float) -> None:
+        self.rate = max(rate, min(self.SLOWEST, self._fastest))
+        hold = max(self.REQUESTS, self.PAUSES * pause * self.rate)
+        self._hold = max(min(hold, self.BY_EACH * max(self._accepted, 3)), self.SECONDS * self.rate)
         self._tokens = min(self._tokens, 0.0)
-        self._cut_at, self._measured_from = self._clock(), self._unpaused()
-        self._accepted.clear()
-        self._recent.clear()
+        self._cut_at = max(self._clock(), self._paused_until)
+        self._accepted = self._refused = self._waited = 0
 
-    def _halve(self) -> None:
-        """Nothing was accepted since the last cut: what the service will accept again is as it was."""
-        self._refusing_since = min(self._refusing_since, max(self._clock(), self._paused_until))
-        self._low = self._rate = max(self._rate / 2, self._floor)
-        self._sent, self._return = 0, self.BY_EACH * self.ROUGHLY
-
-    def _cut_to(self, served: float, requests: int) -> None:
-        """Go below the rate that was accepted, as measured by so many requests, and begin to return to it."""
-        self._plateau = min(max(served, self._floor / self.CUT_IF_PAUSED), self._most)
-        self._low = self._rate = self._plateau * (self.CUT_IF_PAUSED if self._cost else self.CUT)
-        self._sent = 0
-        seconds = max(self.SECONDS, self.PAUSES * self._cost)
-        self._return = min(
-            max(self.RETURN, seconds * self._plateau), self.BY_EACH * max(requests, self.ROUGHLY)
-        )
-
-    def _share_accepted(self) -> float:
-        """Of the last answers. Less, soon after a pause."""
-        share = 1.0 - sum(self._recent) / len(self._recent)
-        if self._sent >= self._return / 2:
-            return share
-        seconds = self._unpaused() - self._measured_from
-        return share * max(seconds / (seconds + self._cost / 2), self.SOON)
-
-    def _count(self) -> tuple[int, float]:
-        """Requests that were accepted of late, and in how many seconds."""
-        now = self._unpaused()
-        seconds = min(now - self._measured_from, self.LONGEST)
-        return sum(at > now - seconds for at in self._accepted), seconds
-
-    def _grow(self) -> None:
-        """One more request had to wait for its turn."""
-        if self._rate < self._most:
-            self._sent += 1
-            away = (self._sent / self._return - 1.0) ** 3
-            step = self._plateau - self._low if away < 0 else self.PROBE * self._plateau
-            self._rate = min(self._plateau + away * step, self.FASTEST * self._rate, self._most)
+    # -- who goes
 
     def _burst(self) -> float:
-        return max(1.0, self._rate / 20)
+        return max(1.0, self.rate / 20)
 
-    def _fill(self, now: float) -> None:
+    def _fill(self) -> None:
         """Add tokens for the time that passed, pauses excepted."""
-        since = max(self._filled_at, min(now, self._paused_until))
-        self._filled_at = now
-        if now > since:
-            self._tokens = min(self._tokens + (now - since) * self._rate, self._burst())
-
-    def _delay(self) -> float:
         now = self._clock()
-        self._fill(now)
-        if now < self._paused_until:
-            return self._paused_until - now
-        return max(0.0, (1.0 - self._tokens) / self._rate)
+        seconds = now - max(self._filled_at, min(now, self._paused_until))
+        self._filled_at = now
+        if self._accepted and self.rate < self._good:
+            self.rate = min(self.rate * 2.0**seconds, self._good)
+        self._tokens = min(self._tokens + seconds * self.rate, self._burst())
 
-    async def _pump(self) -> None:
-        while self._waiting:
-            if self._waiting[0].done():  # cancelled while it waited
-                self._waiting.popleft()
-            elif (delay := self._delay()) > 1e-6:
-                await asyncio.sleep(max(delay, self.LOOK))
-            else:
-                self._tokens -= 1
-                self._grow()
-                self._waiting.popleft().set_result(True)
+    def _may_admit(self) -> bool:
+        self._fill()
+        now = self._clock()
+        slow = max(self._paused_until - now, (1.0 - self._tokens) / self.rate)
+        full = self._admitted_at + self.PATIENCE - now if self.is_full else 0.0
+        self._waits_for_rate = self._waits_for_rate or slow > full
+        delay = max(slow, full)
+        if delay > 1e-6:
+            self._look_after(max(delay, self.LOOK))
+        return delay <= 1e-6
+
+    def _look_after(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self.admit()
+
+    def _admitted(self) -> None:
+        self._tokens -= 1
+        self._admitted_at = self._clock()
+        if self._waits_for_rate:
+            self._waited += 1
+            if self._waited > self._hold and self.rate >= self._good:
+                growth = self.GROWTH * (self._waited / self._hold - 1.0)
+                faster = 1.0 + min(growth, self.MOST, self.MOST_A_SECOND / self.rate)
+                self.rate = self._good = min(faster * self.rate, self._fastest)
+        self._waits_for_rate = self._waits_for_rate and bool(self._waiting)
+
+
+class JobLimit:
+    """The most jobs at once of all operations that share it, once it is known that there is such a limit.
+
+    It is known when nothing is accepted for a while, at any rate. A refusal lowers it to the jobs that run. Now and
+    then one more job is tried, and more as long as they are accepted.
+    """
+
+    #: So many refusals in a row, so many seconds apart, mean the jobs, and so many tell whose they are.
+    SIGNS, APART = 3, 1.0
+    #: Once it is known, a refusal at such a share of the most is for the jobs, or at that less so many.
+    NEAR, LESS = 0.8, 2
+    #: Creates that are accepted with the most jobs running before one more is tried: so many, more where each refusal
+    #: costs a pause, and at least this share of the most.
+    TRIAL, SHARE = 20, 0.5
+    #: A trial that came so far found a limit that rose. Else it met jobs that had ended before that was known.
+    FAR = 1.2
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.paces: list[Pace] = []
+        self._most = self._before_trial = NEVER
+        self._accepted, self._trial = 0, 0.0
+        self._lowered_at = self._refused_at = -NEVER
+        self._refusals = 0
+        #: Of each operation the last refusals: when, and how many jobs ran, its own and all.
+        self._counts = defaultdict[Pace, deque[tuple[float, int, int]]](lambda: deque(maxlen=self.SIGNS))
+
+    @property
+    def is_known(self) -> bool:
+        return self._most < NEVER
+
+    @property
+    def is_full(self) -> bool:
+        return self.is_known and sum(pace.occupied for pace in self.paces) >= self._most
+
+    def admit(self) -> None:
+        for pace in sorted(self.paces, key=lambda pace: pace.place):
+            pace.admit()
+
+    def accepted(self) -> None:
+        self._refusals = 0
+        if self.is_full:
+            self._accepted += 1
+            if self._accepted > self._trial:
+                self._most += 1
+
+    def refused(self, pace: Pace, sent_at: float, pause: float) -> bool:
+        """Whether that is for the jobs that run."""
+        now, running = self._clock(), sum(each.running for each in self.paces)
+        if now >= self._refused_at + self.APART:
+            self._refusals, self._refused_at = self._refusals + 1, now
+        counts = self._counts[pace]
+        if not counts or now >= counts[-1][0] + self.APART:
+            counts.append((now, pace.running, running))
+        if not running or (self._refusals < self.SIGNS and running + self.LESS < self.NEAR * self._most):
+            return False
+        if self._is_of_one(pace):
+            self.paces.remove(pace)
+            pace.jobs = JobLimit(self._clock)
+            pace.jobs.paces.append(pace)
+            pace.jobs._lower(pace.running, pause)
+        elif sent_at > self._lowered_at:
+            self._lower(running, pause)
+        return True
+
+    def _is_of_one(self, pace: Pace) -> bool:
+        """Whether it was refused with as many jobs of its own each time, though more of all ran."""
+        _, own, every = zip(*self._counts[pace], strict=True)
+        return len(own) == self.SIGNS and max(own) - min(own) <= 1 and every[-1] > every[0] + 1
+
+    def _lower(self, running: int, pause: float) -> None:
+        rose = running > self.FAR * self._before_trial + self.LESS
+        most = running if rose else min(self._before_trial + 1, running)
+        self._most = self._before_trial = max(1.0, most)
+        self._accepted, self._trial = 0, max(self.TRIAL * (1 + pause), self.SHARE * self._most)
+        self._refusals, self._lowered_at = 0, self._clock()
 
 
 class BreakerState(StrEnum):

@@ -23,7 +23,7 @@ from patternmill.service.outcomes import (
     Unsuccessful,
     failed_exchange,
 )
-from patternmill.service.pacing import Clock, RateLimiter
+from patternmill.service.pacing import Clock, Pace
 from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import Stage
 
@@ -59,8 +59,6 @@ class PollPolicy:
     blind_until: float = 10.0
     shortest_gap: float = 0.05
     longest_gap: float = 60.0
-    #: Polls out at once.
-    at_once: int = 64
     #: A job of an earlier run is waited for at least this long.
     grace: timedelta = timedelta(minutes=2)
 
@@ -96,7 +94,7 @@ class Poller:
     def __init__(
         self,
         ask: Ask,
-        limiter: RateLimiter,
+        limiter: Pace,
         *,
         resend: ResendPolicy | None = None,
         policy: PollPolicy | None = None,
@@ -111,7 +109,6 @@ class Poller:
         #: In the order in which they were added.
         self._jobs: dict[Stage, dict[Followed, None]] = {stage: {} for stage in Stage}
         self._durations = {stage: Durations() for stage in Stage}
-        self._free = asyncio.Semaphore(self._policy.at_once)
         self._woken = asyncio.Event()
         self._scheduler: asyncio.Task[None] | None = None
         self._polls: set[asyncio.Task[None]] = set()
@@ -230,11 +227,9 @@ class Poller:
     async def _run(self) -> None:
         while True:
             job = await self._next()
-            if not await self._limiter.acquire():
-                return
-            await self._free.acquire()
+            await self._limiter.acquire()
             if job.end.done():
-                self._free.release()
+                self._limiter.release()
                 continue
             poll = asyncio.create_task(self._poll(job))
             self._polls.add(poll)
@@ -257,7 +252,7 @@ class Poller:
 
     def _poll_ended(self, poll: asyncio.Task[None]) -> None:
         self._polls.discard(poll)
-        self._free.release()
+        self._limiter.release()
 
     # -- one poll
 
@@ -280,7 +275,7 @@ class Poller:
         decision = decide_poll(answer, asked, self._resend)
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
-            self._limiter.limited(asked_at, requested)
+            self._limiter.refused(asked_at, requested)
         elif answer.usable:
             self._limiter.accepted(asked_at)
         if isinstance(decision, AskAgain):

@@ -11,7 +11,7 @@ import orjson
 
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
-from patternmill.service.pacing import RateLimiter
+from patternmill.service.pacing import Pace
 from patternmill.service.resend import (
     REDIRECTS,
     REMEDIES,
@@ -31,7 +31,7 @@ UNREACHABLE_TROUBLES = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_N
 
 
 class Questions:
-    def __init__(self, post: Post, limiter: RateLimiter, policy: ResendPolicy) -> None:
+    def __init__(self, post: Post, limiter: Pace, policy: ResendPolicy) -> None:
         self._post, self._limiter = post, limiter
         self._policy = replace(policy, longest_pause=timedelta(seconds=4))
 
@@ -40,7 +40,10 @@ class Questions:
         number = 1
         while True:
             await self._limiter.acquire()
-            answer = await self._post(operation, orjson.dumps(question))
+            try:
+                answer = await self._post(operation, orjson.dumps(question))
+            finally:
+                self._limiter.release()
             passing = answer.status != 501 and (answer.service_failed or answer.status == 429)
             if not passing or answer.trouble in UNREACHABLE_TROUBLES or number == tries:
                 return answer

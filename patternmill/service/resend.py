@@ -282,7 +282,7 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     if (requested or timedelta(0)) > policy.longest_wait or now.trying_for > policy.longest_wait:
         return _stopped("rate_limited", answer, now.may_have_made)
     return ResendAfter(
-        max(requested or timedelta(0), policy.pause(now.tries)),
+        max(requested or timedelta(0), policy.pause(1)),
         in_doubt=False,
         server_requested=bool(requested),
     )

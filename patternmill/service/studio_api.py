@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import Protocol
 
 import orjson
@@ -20,7 +19,6 @@ from patternmill.errors import ServiceStopped
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
-from patternmill.service.job_limits import Claim, JobLimits
 from patternmill.service.jobs import ON_WIRE, Job, read_job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.operation_probe import missing_operations
@@ -39,7 +37,7 @@ from patternmill.service.outcomes import (
     Unsuccessful,
     failed_exchange,
 )
-from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
+from patternmill.service.pacing import Breaker, BreakerState, Clock, Interrupt, JobLimit, Pace, Window
 from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import (
@@ -66,7 +64,7 @@ ORDER = "orders/get"
 
 
 #: Requests a second, creates and polls apart, until the service shows that it takes fewer.
-CREATE_RATE, POLL_RATE = 500.0, 300.0
+CREATE_RATE, POLL_RATE, POLLS_AT_ONCE = 500.0, 300.0, 64
 
 
 class Client(Protocol):
@@ -127,18 +125,22 @@ class StudioApi:
         self._policy = policy or ResendPolicy()
         self._clock, self._uptime = clock, uptime
         #: The engine acquires it for each item, from before a create until its job ended.
-        self.window = Window(max_in_flight, clock=clock)
-        #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
-        self._rates = create_rate, poll_rate
-        self._creates = RateLimiter(create_rate, clock=clock)
-        self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, create_rate, clock=clock))
-        self._jobs = JobLimits(clock=clock)
-        self._polls = RateLimiter(poll_rate, clock=clock)
+        self.window = Window(max_in_flight)
+        #: Requests a second at most; of the creates, by operation.
+        self._rates, self._shared_among = (create_rate, poll_rate), 1
+        jobs = JobLimit(clock)
+        self._paces = defaultdict[str, Pace](
+            lambda: Pace(create_rate / self._shared_among, jobs=jobs, clock=clock)
+        )
+        #: Jobs that run, by their IDs, each with the pace that it counts for.
+        self._running: dict[str, Pace] = {}
+        self._polls = Pace(poll_rate, at_once=POLLS_AT_ONCE, clock=clock)
         self._questions = Questions(self._post, self._polls, self._policy)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
-        self._creating = 0
+        #: Creates whose outcome is not known yet, and those of them that are out.
+        self._creating = self._out = 0
         #: Which request each job belongs to, by a hash of its body; so with checkouts, which have IDs of their own.
         self._owners: dict[tuple[Stage | None, str], int] = {}
         self._reached = self._answered_well = False
@@ -173,8 +175,10 @@ class StudioApi:
 
     def share_rates(self, among: int) -> None:
         """So many clients ask the service at once: of the configured rates this one takes its part."""
-        for limiter, rate in zip((self._creates, self._polls), self._rates, strict=True):
-            limiter.limit(rate / among)
+        self._shared_among = among
+        for pace in self._paces.values():
+            pace.limit(self._rates[0] / among)
+        self._polls.limit(self._rates[1] / among)
 
     async def create(
         self,
@@ -219,11 +223,12 @@ class StudioApi:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        self._jobs.follow(job_id, ON_WIRE[stage].create)
+        self._begin(job_id, self._paces[ON_WIRE[stage].create])
         try:
             return await self._poller.follow(job_id, stage, age=age, known=known)
         finally:
-            self._jobs.ended(job_id)
+            if pace := self._running.pop(job_id, None):
+                pace.ended()
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
@@ -247,8 +252,8 @@ class StudioApi:
 
         Raises ServiceStopped without a readable answer.
         """
-        await self._polls.acquire()
-        return read_order(await self._post(ORDER, orjson.dumps({"checkoutId": checkout_id})), checkout_id)
+        answer = await self._questions.ask(ORDER, {"checkoutId": checkout_id}, tries=1)
+        return read_order(answer, checkout_id)
 
     async def offer(self, written: Collection[str] = ()) -> Offer:
         """Read the categories and their options. The offer's note names what cannot be read.
@@ -288,7 +293,7 @@ class StudioApi:
     @property
     def queued(self) -> int:
         """Creates that wait until they may be sent: for the rate, for a job to end, or for a pause that was asked."""
-        return self._creating - self._jobs.sent
+        return self._creating - self._out
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
@@ -304,9 +309,6 @@ class StudioApi:
         """Abandon what is left and close the connections."""
         self.abandon()
         await self._poller.close()
-        for limiter in (self._creates, *self._learned.values()):
-            limiter.close()
-        self._polls.close()
         await self._client.close()
 
     def _too_old(self, sending: _Sending) -> Unresolved | None:
@@ -317,44 +319,28 @@ class StudioApi:
         return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", in_doubt=True)
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
+        pace = self._paces[sending.operation]
         while not self._is_stopping(sending):
             try:
-                claim = await self._claim(sending)
+                async with self._draining.guard():
+                    if not await self._breaker.ready():
+                        message = "The service has not answered well for too long."
+                        return Stopped("service_away", message, sending.may_have_made)
+                    await self._acquire(pace, sending)
             except TimeoutError:
                 break
             try:
-                if end := await self._await_turn(sending) or await self._permission(sending):
-                    return end
-                if self._jobs.may_send(claim):
-                    return await self._send(sending, claim)
+                if self._breaker.state is not BreakerState.OPEN:  # by what came while it waited
+                    return await self._permission(sending) or await self._send(sending, pace)
             finally:
-                self._jobs.release(claim)
+                pace.release()
         return _unsent(sending)
 
-    async def _claim(self, sending: _Sending) -> Claim:
-        """Wait until one more job may run, which is not counted as trying. Raises TimeoutError when drained."""
-        since = self._clock()
-        async with self._draining.guard():
-            again = sending.in_doubt or sending.tries > 0
-            claim = await self._jobs.claim(sending.operation, sending.stage, again=again)
-        sending.first_sent += self._clock() - since
-        return claim
-
-    async def _await_turn(self, sending: _Sending) -> CreateEnd | None:
-        """Wait until this create may be sent; None when it may, and then it is sent next."""
-        if self._is_stopping(sending):
-            return _unsent(sending)
-        try:
-            async with self._draining.guard():
-                if await self._breaker.ready():
-                    await self._learned[sending.operation].acquire()
-                    await self._creates.acquire()
-        except TimeoutError:
-            return _unsent(sending)
-        if self._breaker.hopeless:
-            message = "The service has not answered well for too long."
-            return Stopped("service_away", message, sending.may_have_made)
-        return _unsent(sending) if self._is_stopping(sending) else None
+    async def _acquire(self, pace: Pace, sending: _Sending) -> None:
+        """That other jobs have to end first is not counted as trying."""
+        since, full = self._clock(), pace.is_full
+        await pace.acquire(sending.stage, again=sending.in_doubt or sending.tries > 0)
+        sending.first_sent += self._clock() - since if full else 0.0
 
     async def _permission(self, sending: _Sending) -> CreateEnd | None:
         """None when it may be sent at once. The waits before may have been long, and so may this one."""
@@ -365,24 +351,26 @@ class StudioApi:
     def _is_stopping(self, sending: _Sending) -> bool:
         return self._draining.begun or sending.stopping()
 
-    async def _send(self, sending: _Sending, claim: Claim) -> CreateEnd | ResendAfter:
+    async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
         sending.tries += 1
-        self._jobs.send(claim)
         sent_at = self._clock()
         if sending.tries == 1:
             sending.first_sent = sent_at
+        self._out += 1
         try:
             async with self._abandoned.guard():
                 answer = await self._client.post(sending.operation, sending.body)
         except TimeoutError:
             return InDoubt("The run was stopped before the service answered.")
+        finally:
+            self._out -= 1
         sending.last = answer, self._clock() - sent_at
         self._learn(answer)
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         decision = decide_create(answer, self._situation(sending), self._policy)
         end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
-        self._pace(sending.operation, answer, end, claim, sent_at)
+        self._pace(sending.operation, answer, end, pace, sent_at)
         return end
 
     def _situation(self, sending: _Sending) -> Situation:
@@ -403,24 +391,24 @@ class StudioApi:
         )
 
     def _pace(
-        self, operation: str, answer: Answer, end: CreateEnd | ResendAfter, claim: Claim, sent_at: float
+        self, operation: str, answer: Answer, end: CreateEnd | ResendAfter, pace: Pace, sent_at: float
     ) -> None:
-        """A 429 slows its own operation down, unless it is known to be for the jobs that run."""
-        limiter = self._learned[operation]
         if isinstance(end, Accepted):
-            self.window.accepted()
-            limiter.accepted(sent_at)
-            self._jobs.accepted(claim, None if end.job.is_immediate else end.job.job_id)
+            pace.accepted(sent_at)
+            if not end.job.is_immediate:
+                self._begin(end.job.job_id, pace)
             self._working.add(operation)
             self._unclear[operation].clear()
         elif answer.status == 429 and isinstance(end, ResendAfter):
-            requested = end.delay.total_seconds() if end.server_requested else 0.0
-            if self._jobs.refused(claim):
-                limiter.pause(requested)
-            elif not limiter.limited(sent_at, requested) and self._jobs.find(claim):
-                limiter.forget()
+            pace.refused(sent_at, end.delay.total_seconds() if end.server_requested else 0.0)
         elif answer.overloaded:
-            self.window.overloaded(sent_at)
+            pace.failed(sent_at)
+
+    def _begin(self, job_id: str, pace: Pace) -> None:
+        """The job runs, whoever began it."""
+        if job_id not in self._running:
+            self._running[job_id] = pace
+            pace.began()
 
     def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
         job, request = accepted.job, hash(sending.body)

@@ -27,11 +27,11 @@ def new_id_per_try() -> None:
     """Each time that a create is sent it bears another request ID."""
     send = studio_api.StudioApi._send
 
-    async def seeded(self: studio_api.StudioApi, sending: Any, claim: Any) -> Any:
+    async def seeded(self: studio_api.StudioApi, sending: Any, pace: Any) -> Any:
         if sending.tries:
             body = orjson.loads(sending.body)
             sending.body = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(_numbers)}"})
-        return await send(self, sending, claim)
+        return await send(self, sending, pace)
 
     studio_api.StudioApi._send = seeded  # type: ignore[method-assign]
 

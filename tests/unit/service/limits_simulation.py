@@ -176,6 +176,8 @@ class Service:
 
     def _answer(self, operation: str, fields: dict[str, Any]) -> Answer:
         now, at_once = virtual.clock(), self._at_once.get(operation)
+        if operation != POLLS and self._case.away[0] <= now < self._case.away[1]:
+            return Answer(ExchangeResult.ANSWERED, status=503)
         for limit in (at_once, self._limits.get(operation)):
             if limit is not None and not limit.takes(now):
                 retry_after = self._case.retry_after(limit.wait(now))
@@ -231,6 +233,8 @@ class Case:
     pattern_time: float = 2.0
     product_time: float = 2.0
     latency: float = 0.05
+    #: From when to when creates are answered 503.
+    away: tuple[float, float] = (0.0, 0.0)
     #: None: rows without end. Else what is measured is how long they take.
     rows: int | None = None
 
@@ -279,6 +283,9 @@ def _cases() -> Iterable[Case]:
     )
     yield from _cases_of_jobs()
     yield Case("no limit, 200 in flight", rows=2000, pattern_time=1, product_time=1)
+    yield Case(
+        "two minutes of 503, 200 in flight", rows=1200, pattern_time=10, product_time=10, away=(30.0, 150.0)
+    )
     yield Case("no limit, 1000 in flight", rows=4000, window=1000, pattern_time=5, product_time=3)
 
 
@@ -331,7 +338,6 @@ class Figures:
     all_429: float
     #: The first minute.
     early_429: int
-    smallest_window: int
     #: Seconds, of so many rows.
     lasted: float | None
 
@@ -343,7 +349,7 @@ class Figures:
         lasted = f"{self.lasted:.1f} s" if self.lasted else ""
         return (
             f"{used}{lasted} | 429 {self.late_429:.1%} late, {self.all_429:.1%} of all, {self.early_429} in the first "
-            f"minute | window {self.smallest_window}"
+            "minute"
         )
 
 
@@ -360,7 +366,6 @@ class _Process:
             policy=policy,
             clock=virtual.clock,
         )
-        self.smallest_window = case.window
         self._begun = asyncio.Semaphore(case.window)
 
     async def rows(self, count: int | None) -> None:
@@ -382,7 +387,6 @@ class _Process:
                 assert isinstance(created, Accepted), created
                 await self.api.follow(created.job.job_id, stage, known=created.job)
             finally:
-                self.smallest_window = min(self.smallest_window, self.api.window.limit)
                 self.api.window.release()
 
 
@@ -395,10 +399,10 @@ async def _simulate(case: Case, seed: int) -> Figures:
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
     await asyncio.gather(*(process.api.close() for process in processes))
-    return _figures(case, service, min(process.smallest_window for process in processes), lasted)
+    return _figures(case, service, lasted)
 
 
-def _figures(case: Case, service: Service, smallest_window: int, lasted: float) -> Figures:
+def _figures(case: Case, service: Service, lasted: float) -> Figures:
     creates = [request for request in service.requests if request.operation in CREATES]
     late, used, begins = [], dict[str, tuple[float, ...]](), 0.0
     for number, phase in enumerate(case.phases):
@@ -409,7 +413,7 @@ def _figures(case: Case, service: Service, smallest_window: int, lasted: float) 
             used[name] = (*used.get(name, ()), share)
         begins += phase
     return Figures(used, _refused(late), _refused(creates), sum(one.status == 429 for one in creates if one.at < 60),
-                   smallest_window, lasted if case.rows else None)  # fmt: skip
+                   lasted if case.rows else None)  # fmt: skip
 
 
 def _served(name: str, requests: list[Request], seconds: float) -> float:
@@ -442,8 +446,7 @@ def _several(figures: list[Figures]) -> str:
         parts.append(f"{both((one.lasted or 0.0 for one in figures), max, '.1f')} s")
     late = both((one.late_429 for one in figures), max, ".1%")
     early = both((one.early_429 for one in figures), max, ".0f")
-    window = min(one.smallest_window for one in figures)
-    return f"{'; '.join(parts)} | 429 {late} late, {early} in the first minute | window {window}"
+    return f"{'; '.join(parts)} | 429 {late} late, {early} in the first minute"
 
 
 def main() -> None:

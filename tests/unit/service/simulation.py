@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from patternmill.service.outcomes import Answer, ExchangeResult, Succeeded
-from patternmill.service.pacing import RateLimiter, Window
+from patternmill.service.pacing import Pace, Window
 from patternmill.service.polling import Poller, PollPolicy
 from patternmill.states import Stage
 from tests.unit.service import virtual
@@ -81,8 +81,8 @@ async def _rows(
     count: int, window: int, draws: list[list[float]], wait: Callable[[str, Stage, float], object]
 ) -> None:
     """Each row makes a pattern and then a product inside one window."""
-    slots = Window(window, clock=virtual.clock)
-    creates = RateLimiter(CREATE_RATE, clock=virtual.clock)
+    slots = Window(window)
+    creates = Pace(CREATE_RATE, clock=virtual.clock)
 
     async def row(number: int) -> None:
         for stage, durations in zip((Stage.PATTERN, Stage.PRODUCT), draws, strict=False):
@@ -101,7 +101,7 @@ async def _simulate(
 ) -> Figures:
     shortest = await _perfect(rows, window, draws)
     service, started = Service(), virtual.clock()
-    limiter = RateLimiter(poll_rate, clock=virtual.clock)
+    limiter = Pace(poll_rate, clock=virtual.clock)
     poller = Poller(service.ask, limiter, policy=policy, clock=virtual.clock)
 
     async def wait(_: str, stage: Stage, duration: float) -> None:

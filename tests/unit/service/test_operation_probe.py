@@ -11,7 +11,7 @@ import pytest
 from patternmill.errors import ServiceStopped
 from patternmill.service.operation_probe import missing_operations
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
-from patternmill.service.pacing import RateLimiter
+from patternmill.service.pacing import Pace
 from patternmill.service.questions import Questions
 from patternmill.service.resend import ResendPolicy
 
@@ -31,7 +31,7 @@ class Answers:
         return Answer(ExchangeResult.ANSWERED, status=status, body=answer)
 
     def missing(self) -> dict[str, str]:
-        return asyncio.run(missing_operations(Questions(self, RateLimiter(1e6), ResendPolicy()), [RECOLOR]))
+        return asyncio.run(missing_operations(Questions(self, Pace(1e6), ResendPolicy()), [RECOLOR]))
 
 
 @pytest.mark.parametrize("status", [404, 405, 410, 501])
@@ -81,4 +81,4 @@ def test_no_clear_answer_stops() -> None:
         return Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
 
     with pytest.raises(ServiceStopped):
-        asyncio.run(missing_operations(Questions(unreachable, RateLimiter(1e6), ResendPolicy()), [RECOLOR]))
+        asyncio.run(missing_operations(Questions(unreachable, Pace(1e6), ResendPolicy()), [RECOLOR]))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from patternmill.service.pacing import Breaker, BreakerState, RateLimiter, Window
+from patternmill.service.pacing import Breaker, BreakerState, JobLimit, Pace, Window
 from patternmill.states import Stage
 from tests.unit.service import virtual
 
@@ -18,15 +18,11 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def _window(ceiling: int) -> Window:
-    return Window(ceiling, clock=virtual.clock)
-
-
 def test_products_go_before_patterns_and_each_in_order() -> None:
     """First what finishes a row."""
 
     async def main() -> None:
-        window, order = _window(1), []
+        window, order = Window(1), []
         await window.acquire(Stage.PATTERN)
 
         async def take(name: str, stage: Stage) -> None:
@@ -40,7 +36,7 @@ def test_products_go_before_patterns_and_each_in_order() -> None:
         window.release()
         await asyncio.gather(*tasks)
         assert order == ["x", "y", "a", "b"]
-        assert window._occupied == 0
+        assert window.occupied == 0
 
     virtual.run(main())
 
@@ -49,7 +45,7 @@ def test_cancelled_waits_leak_no_slot() -> None:
     """Also when the slot was freed in the same moment."""
 
     async def main() -> None:
-        window, chance, running, most = _window(3), random.Random(5), 0, 0
+        window, chance, running, most = Window(3), random.Random(5), 0, 0
 
         async def work(stage: Stage) -> None:
             nonlocal running, most
@@ -67,7 +63,7 @@ def test_cancelled_waits_leak_no_slot() -> None:
             await asyncio.sleep(chance.random() / 5)
             chance.choice(tasks).cancel()
         assert most == 3
-        assert window._occupied == 0
+        assert window.occupied == 0
         await asyncio.wait_for(window.acquire(Stage.PATTERN), 1)
 
     virtual.run(main())
@@ -77,7 +73,7 @@ def test_slot_granted_while_cancelling_is_passed_on() -> None:
     """The race that leaks slots in other pools."""
 
     async def main() -> None:
-        window = _window(1)
+        window = Window(1)
         await window.acquire(Stage.PATTERN)
         first = asyncio.create_task(window.acquire(Stage.PATTERN))
         second = asyncio.create_task(window.acquire(Stage.PATTERN))
@@ -87,47 +83,7 @@ def test_slot_granted_while_cancelling_is_passed_on() -> None:
         await _settle()
         assert first.cancelled()
         assert second.done()
-        assert window._occupied == 1
-
-    virtual.run(main())
-
-
-def test_window_halves_once_a_round_and_grows_back() -> None:
-    """Many refusals of one round count once; the floor is one."""
-
-    async def main() -> None:
-        window = _window(100)
-        for _ in range(50):
-            window.overloaded(virtual.clock())
-        assert window.limit == 50
-        await asyncio.sleep(1)
-        for _ in range(3):
-            window.overloaded(virtual.clock())
-        assert window.limit == 25
-        for _ in range(20):
-            await asyncio.sleep(1)
-            for _ in range(3):
-                window.overloaded(virtual.clock())
-        assert window.limit == 1
-        for _ in range(6000):
-            window.accepted()
-        assert window.limit == 100
-
-    virtual.run(main())
-
-
-def test_rare_refusals_do_not_shrink_the_window() -> None:
-    """A steady one percent of faults costs no speed."""
-
-    async def main() -> None:
-        window = _window(100)
-        for number in range(1000):
-            await asyncio.sleep(0.1)
-            if number % 50:
-                window.accepted()
-            else:
-                window.overloaded(virtual.clock())
-        assert window.limit == 100
+        assert window.occupied == 1
 
     virtual.run(main())
 
@@ -155,19 +111,20 @@ async def _ask_for_three_minutes(
     service: RateLimitedService, latency: float, pause: float
 ) -> tuple[float, float]:
     """The share of refusals, and the requests served a second, after the first half minute."""
-    limiter, end = RateLimiter(200, clock=virtual.clock), 180.0
+    pace, end = Pace(200, clock=virtual.clock), 180.0
 
     async def worker() -> None:
         while virtual.clock() < end:
-            await limiter.acquire()
+            await pace.acquire()
             sent_at = virtual.clock()
             await asyncio.sleep(latency / 2)
             served = service.serve()
             await asyncio.sleep(latency / 2)
+            pace.release()
             if served:
-                limiter.accepted(sent_at)
+                pace.accepted(sent_at)
             else:
-                limiter.limited(sent_at, pause)
+                pace.refused(sent_at, pause)
                 await asyncio.sleep(max(pause, 0.5))
 
     await asyncio.gather(*(worker() for _ in range(40)))
@@ -198,13 +155,13 @@ def test_retry_after_pauses_every_sender() -> None:
     """One 429 pauses all, and not longer than requested."""
 
     async def main() -> None:
-        limiter = RateLimiter(50, clock=virtual.clock)
-        assert await limiter.acquire()
-        limiter.limited(virtual.clock(), 7.0)
+        pace = Pace(50, clock=virtual.clock)
+        await pace.acquire()
+        pace.refused(virtual.clock(), 7.0)
         sent = []
 
         async def send() -> None:
-            await limiter.acquire()
+            await pace.acquire()
             sent.append(virtual.clock())
 
         await asyncio.gather(*(send() for _ in range(20)))
@@ -218,10 +175,10 @@ def test_rate_holds_and_turns_are_first_come_first_served() -> None:
     """A burst of a twentieth of a second's worth, then the rate."""
 
     async def main() -> None:
-        limiter, order = RateLimiter(20, clock=virtual.clock), []
+        pace, order = Pace(20, clock=virtual.clock), []
 
         async def send(number: int) -> None:
-            await limiter.acquire()
+            await pace.acquire()
             order.append(number)
 
         await asyncio.gather(*(send(number) for number in range(200)))
@@ -231,21 +188,178 @@ def test_rate_holds_and_turns_are_first_come_first_served() -> None:
     virtual.run(main())
 
 
-def test_cancelled_and_closed_waits_take_no_turn() -> None:
-    """Closing ends every wait with False."""
-
+def test_cancelled_waits_take_no_turn() -> None:
     async def main() -> None:
-        limiter = RateLimiter(1, clock=virtual.clock)
-        await limiter.acquire()
-        tasks = [asyncio.create_task(limiter.acquire()) for _ in range(4)]
+        pace = Pace(1, clock=virtual.clock)
+        await pace.acquire()
+        tasks = [asyncio.create_task(pace.acquire()) for _ in range(3)]
         await asyncio.sleep(0.1)
         tasks[0].cancel()
-        await asyncio.sleep(1.0)
-        assert [task.done() for task in tasks] == [True, True, False, False]
-        limiter.close()
-        assert await tasks[2] is False
-        assert await tasks[3] is False
-        assert await limiter.acquire() is False
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert virtual.clock() == pytest.approx(2.0, abs=0.1)
+        assert pace.occupied == 3
+
+    virtual.run(main())
+
+
+def test_rate_after_an_outage_doubles_each_second() -> None:
+    """Up to what went well before; a single failure among many changes nothing."""
+
+    async def main() -> None:
+        pace = Pace(100, clock=virtual.clock)
+        for _ in range(50):
+            pace.accepted(virtual.clock())
+        pace.failed(virtual.clock())
+        assert pace.rate == 100
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+            pace.failed(virtual.clock())
+        assert pace.rate == 1
+        sent = []
+
+        async def send() -> None:
+            await pace.acquire()
+            sent.append(virtual.clock())
+            pace.accepted(virtual.clock())
+
+        began = virtual.clock()
+        await asyncio.gather(*(send() for _ in range(200)))
+        assert sum(at < began + 4 for at in sent) < 40
+        assert virtual.clock() - began < 12
+
+    virtual.run(main())
+
+
+def test_rates_are_shared_by_clients() -> None:
+    """A part of the rate, and no more than was learned."""
+    pace = Pace(100, clock=lambda: 0.0)
+    pace.limit(25)
+    assert pace.rate == 25
+    pace.failed(0.0)
+    pace.limit(100)
+    assert pace.rate == 1
+
+
+class Jobs:
+    """Two operations that share one limit of jobs, as far as is known."""
+
+    def __init__(self) -> None:
+        limit = JobLimit(virtual.clock)
+        self.patterns, self.products = (Pace(100, jobs=limit, clock=virtual.clock) for _ in range(2))
+
+    async def accept(self, pace: Pace) -> None:
+        await pace.acquire()
+        pace.accepted(virtual.clock())
+        pace.began()
+        pace.release()
+
+    async def refuse(self, pace: Pace, times: int = 3) -> None:
+        for _ in range(times):
+            await asyncio.sleep(1.1)
+            await asyncio.wait_for(pace.acquire(), 30)
+            pace.refused(virtual.clock())
+            pace.release()
+
+    async def fill(self, patterns: int) -> None:
+        """So many patterns run, and no more is accepted."""
+        for _ in range(patterns):
+            await self.accept(self.patterns)
+        await self.refuse(self.patterns)
+
+
+def test_limit_of_jobs_is_known_when_nothing_is_accepted() -> None:
+    """Then a create waits until a job ends, and a product goes before a pattern; what is cancelled leaves no slot."""
+
+    async def main() -> None:
+        jobs = Jobs()
+        await jobs.fill(4)
+        assert jobs.patterns.jobs._most == 4
+        order = []
+
+        async def send(pace: Pace, name: str, stage: Stage, again: bool = False) -> None:
+            await pace.acquire(stage, again=again)
+            order.append(name)
+            pace.release()
+
+        tasks = [
+            asyncio.create_task(send(jobs.patterns, "new", Stage.PATTERN)),
+            asyncio.create_task(send(jobs.patterns, "never", Stage.PATTERN)),
+            asyncio.create_task(send(jobs.patterns, "again", Stage.PATTERN, True)),
+            asyncio.create_task(send(jobs.products, "product", Stage.PRODUCT)),
+        ]
+        await asyncio.sleep(20)
+        assert order == []
+        tasks[1].cancel()
+        jobs.patterns.ended()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order == ["product", "again", "new"]
+        assert jobs.patterns.occupied == 3
+
+    virtual.run(main())
+
+
+def test_refusals_among_what_is_accepted_are_of_the_rate() -> None:
+    async def main() -> None:
+        jobs = Jobs()
+        for _ in range(10):
+            await jobs.refuse(jobs.patterns, 2)
+            await jobs.accept(jobs.patterns)
+        assert not jobs.patterns.jobs.is_known
+
+    virtual.run(main())
+
+
+def test_limit_that_rose_is_found_and_a_failed_trial_costs_one_refusal() -> None:
+    async def main() -> None:
+        jobs = Jobs()
+        await jobs.fill(5)
+        for _ in range(60):
+            await asyncio.sleep(0.1)
+            jobs.patterns.ended()
+            await jobs.accept(jobs.patterns)
+            while not jobs.patterns.is_full and jobs.patterns.running < 25:
+                await jobs.accept(jobs.patterns)
+        assert jobs.patterns.running > 20
+        await jobs.refuse(jobs.patterns, 1)
+        assert jobs.patterns.jobs._most == jobs.patterns.running
+
+    virtual.run(main())
+
+
+def test_limit_of_one_operation_is_told_from_one_of_all() -> None:
+    """Products are refused whenever three of them run, however many patterns do."""
+
+    async def main() -> None:
+        jobs = Jobs()
+        await jobs.fill(10)
+        for _ in range(4):
+            jobs.patterns.ended()
+        for _ in range(3):
+            await jobs.accept(jobs.products)
+        for patterns in (1, 1, 1):
+            await jobs.refuse(jobs.products, 1)
+            for _ in range(patterns):
+                jobs.patterns.began()
+            jobs.patterns.jobs._most += patterns + 1
+        assert jobs.products.jobs is not jobs.patterns.jobs
+        assert jobs.products.jobs._most == 3
+
+    virtual.run(main())
+
+
+def test_one_create_goes_after_a_while_though_no_job_ends() -> None:
+    """Jobs may hang, and the limit may be wrong."""
+
+    async def main() -> None:
+        jobs = Jobs()
+        await jobs.fill(2)
+        waiting = [asyncio.create_task(jobs.patterns.acquire()) for _ in range(3)]
+        await asyncio.sleep(Pace.PATIENCE - 10)
+        assert not any(task.done() for task in waiting)
+        await asyncio.sleep(20)
+        assert sum(task.done() for task in waiting) == 1
+        for task in waiting:
+            task.cancel()
 
     virtual.run(main())
 

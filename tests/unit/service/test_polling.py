@@ -23,7 +23,7 @@ from patternmill.service.outcomes import (
     Trouble,
     Unresolved,
 )
-from patternmill.service.pacing import RateLimiter
+from patternmill.service.pacing import Pace
 from patternmill.service.polling import Poller
 from patternmill.service.resend import ResendPolicy
 from patternmill.states import Stage
@@ -179,7 +179,7 @@ def _ok(body: Any) -> Answer:
 def _poller(ask: Callable[[str], Any], **resend: Any) -> Poller:
     return Poller(
         ask,
-        RateLimiter(100, clock=virtual.clock),
+        Pace(100, at_once=64, clock=virtual.clock),
         resend=ResendPolicy(jitter=lambda: 0.5, **resend),
         clock=virtual.clock,
     )

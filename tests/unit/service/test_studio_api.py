@@ -223,12 +223,15 @@ def test_request_that_grew_too_old_while_it_waited_for_a_slot_is_not_resent() ->
     async def main() -> None:
         script = Script({"patterns/create": [says(200, JOB)]})
         async with _api(script, in_doubt_limit=timedelta(hours=12)) as api:
-            api._jobs.follow("job-0", "patterns/create")
-            api._jobs._shared.find(1)
+            pace = api._paces["patterns/create"]
+            pace.began()
+            for _ in range(3):
+                await asyncio.sleep(1)
+                pace.refused(virtual.clock())
             resend = api.create(Stage.PATTERN, BODY, age=timedelta(hours=12, seconds=-30))
             waiting = asyncio.create_task(resend)
             await asyncio.sleep(60)
-            api._jobs.ended("job-0")
+            pace.ended()
             end = await waiting
         assert isinstance(end, Unresolved)
         assert end.code == "in_doubt_too_long"
@@ -300,10 +303,11 @@ def test_job_of_another_item_occupies_no_slot() -> None:
         script = Script({"patterns/create": [says(200, JOB)]})
         async with _api(script) as api:
             assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
-            api._jobs.ended("job-1")
+            api._running.pop("job-1").ended()
             other = await api.create(Stage.PATTERN, BODY.replace(b"r-1", b"r-2"))
             assert isinstance(other, Conflict)
-            assert not api._jobs._jobs
+            assert not api._running
+            assert not api._paces["patterns/create"].occupied
 
     virtual.run(main())
 
