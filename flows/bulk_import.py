@@ -1,20 +1,13 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
 from prefect.runtime import deployment
 
+from flows.forms import asks_for
 from patternmill.errors import ApprovalNeeded, Overlap
-from patternmill.parameters import (
-    Confirmation,
-    Count,
-    EditionName,
-    EnvironmentName,
-    MaxFailures,
-)
 from patternmill.runs.pipeline import opened
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
@@ -37,35 +30,10 @@ from tasks.run_steps import (
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
-async def bulk_import(
-    file: Path,
-    catalog: str | None = None,
-    environment: EnvironmentName | None = None,
-    budget: Count | None = None,
-    max_items: Count | None = None,
-    max_failures: MaxFailures = None,
-    confirm: Confirmation | None = None,
-    edition: EditionName | None = None,
-    mapping: Path | None = None,
-    whole: bool = False,
-    out: Path | None = None,
-) -> State[Any]:
-    """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
-
-    Args:
-        file: The file with the rows, as the worker sees its path: from the project's folder, or absolute.
-        catalog: The catalog that the rows belong to. Default: named after the file.
-        environment: staging, production, or another configured environment; each has its own catalogs and purchases.
-        budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_items: The most items to buy: patterns, refinements and products. Default: no limit.
-        max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
-        confirm: Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.
-        edition: Buy everything again, on purpose, under this edition's name.
-        mapping: What its columns and words mean. Default: NAME.mapping.toml beside the file, or in the home.
-        whole: The file is the whole catalog: rows that it has no longer are retired, as by a refresh.
-        out: Where the results go. Default: results/CATALOG/RUN.
-    """
-    return await import_rows(requested(ImportRequest(**locals())))
+@asks_for(ImportRequest, "file", "catalog", "environment")
+async def bulk_import(**asked: Any) -> State[Any]:
+    """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome."""
+    return await import_rows(requested(ImportRequest(**asked)))
 
 
 async def import_rows(spec: RunSpec) -> State[Any]:

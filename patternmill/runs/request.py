@@ -1,6 +1,6 @@
 """What a person, a schedule or a form asks for: each option once, with its type, bounds, unit and help.
 
-The options of the command line are made of these models, and the parameters of the flows are held against them.
+The options of the command line and the forms of the flows are made of these models.
 Loads nothing but pydantic, so that `--help` is quick.
 """
 
