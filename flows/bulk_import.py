@@ -21,7 +21,7 @@ from tasks.rows import make_rows
 from tasks.run_page import show_ending
 from tasks.run_steps import (
     check_rows,
-    picture_gallery,
+    draw_pictures,
     plan_items,
     publish,
     read_file,
@@ -42,8 +42,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
         async with opened(spec) as work:
             await read_file(work)
             await check_rows(work)
-            if deployment.id is not None:
-                await await_approval(work)
+            await await_approval(work)
             try:
                 await plan_items(work)
             except Overlap as overlap:
@@ -58,6 +57,8 @@ async def import_rows(spec: RunSpec) -> State[Any]:
                 await explain_stop(work.begun)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
-            await picture_gallery(work, stopping)
+            if spec.settings.embedded and deployment.id is not None:
+                # The command line draws the pictures after its run, so that Ctrl-C can skip it.
+                await draw_pictures(work, stopping)
             state = state_of(work.ended.outcome, ending_message(work.ended, work.published.causes))
             return await final_state(state)

@@ -11,9 +11,10 @@ from patternmill.parameters import wait_time
 from patternmill.runs.approval import rejection
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
+from tasks.approval_form import await_decision
 from tasks.checkout_tasks import (
-    await_order_approval,
     open_checkout,
+    order_page,
     plan_checkouts,
     requested_order,
     show_order,
@@ -29,7 +30,7 @@ async def order_samples(**asked: Any) -> State[Any]:
     request = OrderRequest(**asked)
     async with Ordering(await requested_order(request)) as work:
         plan = await plan_checkouts(work)
-        refused = await await_order_approval(work, plan)
+        refused = await await_decision(work.spec, plan.proposal, lambda: order_page(plan))
         if refused is not None:
             return state_of(Outcome.CANCELLED, rejection(refused).message)
         try:

@@ -28,7 +28,7 @@ from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
 from prefect_host.internals import response_key
 from tasks.markup import markdown, markdown_lines
-from tasks.run_page import show_plan
+from tasks.run_page import show_text
 
 UNVERIFIED = "The name is not verified: this Prefect server has no users."
 WRONG_CODE = "The approval code of the last answer was wrong; the plan still waits."
@@ -131,10 +131,11 @@ async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
 async def _ask(requester: Requester, proposal: Proposal, page: ApprovalPage, remark: str) -> None:
     request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id)
     summary, lines = page
-    await show_plan(
-        proposal.digest[:LEAST_DIGEST],
+    await show_text(
+        f"plan-{proposal.digest[:LEAST_DIGEST]}",
         "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
         f"Meanwhile no lease is kept. The form asks for a name. {UNVERIFIED}\n\n{markdown_lines(lines)}",
+        "Waits for a person's approval.",
     )
     with_code = requester.settings.approval_code is not None
     form: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput

@@ -9,12 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 from prefect import State, task
-from prefect.artifacts import acreate_markdown_artifact
-from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment
 
 from patternmill.errors import RowFailed
-from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, order_spec
 from patternmill.orders.order_text import checkout_lines, plan_lines
@@ -24,9 +21,10 @@ from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
 from prefect_host.service_blocks import addressed_settings
-from tasks.approval_form import ApprovalPage, await_decision
+from tasks.approval_form import ApprovalPage
 from tasks.markup import logged, markdown, markdown_lines
 from tasks.prefect_states import failed_state, state_of
+from tasks.run_page import show_text
 
 
 async def requested_order(request: OrderRequest) -> OrderSpec:
@@ -35,7 +33,7 @@ async def requested_order(request: OrderRequest) -> OrderSpec:
     return replace(spec, settings=await addressed_settings(spec.settings))
 
 
-@task(name="plan-order", task_run_name="read the picks", cache_policy=NO_CACHE, persist_result=False)
+@task(name="plan-order", task_run_name="read the picks", persist_result=False)
 async def plan_checkouts(work: Ordering) -> OrderPlan:
     plan = await work.plan()
     for note in plan.notes:
@@ -43,17 +41,7 @@ async def plan_checkouts(work: Ordering) -> OrderPlan:
     return plan
 
 
-async def await_order_approval(work: Ordering, plan: OrderPlan) -> Approval | None:
-    """A person's decision against the order; None where it may be begun. Else the flow run is suspended."""
-    return await await_decision(work.spec, plan.proposal, lambda: _page(plan))
-
-
-@task(
-    name="open-checkout",
-    task_run_name="open checkout {number}",
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(name="open-checkout", task_run_name="open checkout {number}", persist_result=False)
 async def open_checkout(work: Ordering, checkout: PlannedCheckout, number: int) -> State[Any]:
     record = await work.open(checkout)
     if record.checkout_id is not None:
@@ -65,9 +53,7 @@ async def open_checkout(work: Ordering, checkout: PlannedCheckout, number: int) 
     return failed_state(RowFailed(attempt.error or "", code=code, request_id=attempt.request_id))
 
 
-@task(
-    name="wait-for-orders", task_run_name="wait for the orders", cache_policy=NO_CACHE, persist_result=False
-)
+@task(name="wait-for-orders", task_run_name="wait for the orders", persist_result=False)
 async def wait_for_orders(work: Ordering, ending: OrderEnding, limit: timedelta) -> OrderEnding:
     def log(record: CheckoutRecord) -> None:
         assert record.order is not None, "it has changed"
@@ -80,12 +66,11 @@ async def show_order(ending: OrderEnding) -> None:
     """Put what was ordered on the flow run's page."""
     name = f"{catalog_of(ending.plan.scope.catalog)} {ending.plan.name}".casefold()
     key = re.sub(r"[^a-z0-9]+", "-", f"order {name}").strip("-")
-    await acreate_markdown_artifact(
-        key=key, markdown=_ending_text(ending), description=markdown(ending.sentence)
-    )
+    await show_text(key, _ending_text(ending), markdown(ending.sentence))
 
 
-def _page(plan: OrderPlan) -> ApprovalPage:
+def order_page(plan: OrderPlan) -> ApprovalPage:
+    """What a person sees who approves an order."""
     proposal, catalog = plan.proposal, f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
     return f"Order {proposal.digest[:LEAST_DIGEST]} from catalog {catalog}: {proposal}.", plan_lines(plan)
 

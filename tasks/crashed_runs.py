@@ -51,14 +51,14 @@ async def resume_crashed_runs(settings: Settings) -> list[str]:
 
 
 async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
+    """Begin it again, and say on its page what became of it; None where there is nothing new to say."""
     try:
         found = await client.read_flow_run(UUID(crashed.flow_run_id))
     except ObjectNotFound:
         return None
+    state = found.state
     # In any other state a person, or Prefect, has ended it, or begun it again.
-    if found.deployment_id is None or found.state is None:
-        return None
-    if not (found.state.is_running() or found.state.is_crashed()):
+    if found.deployment_id is None or state is None or not (state.is_running() or state.is_crashed()):
         return None
     if (found.idempotency_key or "").startswith(_RESUMES):
         what = "It had resumed a crashed run: begin it again once you know why."
@@ -70,7 +70,12 @@ async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
             idempotency_key=f"{_RESUMES}{crashed.run_id}",
         )
         what = f"Begun again: flow run {again.id}."
-    return await _mark(client, found, f"The process that drove run {crashed.run_id} is gone. {what}")
+    message = f"The process that drove run {crashed.run_id} is gone. {what}"
+    marked: State[Any] = Crashed(message=line(message))
+    if state.message == marked.message:
+        return None
+    await client.set_flow_run_state(found.id, marked, force=True)
+    return f"{found.name}: {message}"
 
 
 def parameters_left(found: FlowRun, crashed: DeployedRun) -> dict[str, Any]:
@@ -87,12 +92,3 @@ def parameters_left(found: FlowRun, crashed: DeployedRun) -> dict[str, Any]:
     if crashed.is_retry:
         left |= {"run": crashed.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
     return {**given, **left}
-
-
-async def _mark(client: PrefectClient, found: FlowRun, message: str) -> str | None:
-    """Say on its page what became of a crashed run; None where that was done before."""
-    state: State[Any] = Crashed(message=line(message))
-    if found.state is not None and found.state.message == state.message:
-        return None
-    await client.set_flow_run_state(found.id, state, force=True)
-    return f"{found.name}: {message}"

@@ -56,8 +56,6 @@ def log_lines(text: str) -> str:
     return visible_lines(text).replace("://", "[:]//")
 
 
-#: Prefect's loggers whose lines are shown on the pages of runs.
-_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 _TRACEBACKS = logging.Formatter()
 
 
@@ -78,6 +76,6 @@ def _as_text(record: logging.LogRecord) -> bool:
     return True
 
 
-# On import of the flow, before its first log line.
-for _name in _LOGGERS:
+# The lines that are shown on the pages of runs. On import of the flow, before its first log line.
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
     logging.getLogger(_name).addFilter(_as_text)

@@ -8,6 +8,7 @@ from typing import Any
 
 from prefect import State
 from prefect.client.schemas.objects import StateType
+from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.catalog.problems import OF_A_WORD
 from patternmill.engine.engine import Engine
@@ -23,16 +24,11 @@ from tasks.markup import line
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
 #: failed, as Prefect's own flows with failed tasks do: lists and filters go by the type, automations by the name.
-_TYPES = {
+_TYPES = dict.fromkeys(Outcome, StateType.CANCELLED) | {
     Outcome.COMPLETED: StateType.COMPLETED,
     Outcome.COMPLETED_WITH_FAILURES: StateType.FAILED,
     Outcome.FAILED: StateType.FAILED,
-    Outcome.BUDGET_REACHED: StateType.CANCELLED,
-    Outcome.CANCELLED: StateType.CANCELLED,
-    Outcome.SKIPPED_OVERLAP: StateType.CANCELLED,
 }
-
-
 #: Named in the message.
 _WORDS = 2
 
@@ -54,14 +50,12 @@ def group_state(engine: Engine, group: Group) -> State[Any]:
         parts.append(reason.message)
     message = line(". ".join(parts))
     if failures:
-        return State(type=StateType.FAILED, name="Failed", message=message)
-    if unfinished:
-        return State(type=StateType.CANCELLED, name="NotStarted", message=message)
-    return State(type=StateType.COMPLETED, name="Completed", message=message)
+        return Failed(message=message)
+    return Cancelled(name="NotStarted", message=message) if unfinished else Completed(message=message)
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
-    return State(type=StateType.FAILED, name="Failed", message=line(failure_message(failed)))
+    return Failed(message=line(failure_message(failed)))
 
 
 def failure_message(failed: RowFailed) -> str:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import PrefectSignal
 from prefect.results import get_result_store
 from prefect.states import Cancelled
@@ -81,13 +80,7 @@ async def drive_group(shown: Shown) -> Any:
 
 
 def _as_task(function: Any, name: str) -> Any:
-    return task(
-        name=name,
-        task_run_name="{shown.label}",
-        retries=0,
-        cache_policy=NO_CACHE,
-        persist_result=False,
-    )(function)
+    return task(name=name, task_run_name="{shown.label}", retries=0, persist_result=False)(function)
 
 
 #: Each kind of item has a task of its own, named after what it makes.

@@ -81,8 +81,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     """Put the summary on the page, with tables of the rows that failed and, above 500 rows, of their groups."""
     key = f"run-{ending.record.run_id}"
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
-    summary = _summary(run, ending, results)
-    await _if_possible(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
+    await show_text(f"{key}-summary", _summary(run, ending, results), title)
     out = results.out.resolve()
     rows = await asyncio.to_thread(_rows, out)
     failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
@@ -127,9 +126,9 @@ async def _show_table(key: str, table: Sequence[Mapping[str, str]], text: str) -
         await _if_possible(making)
 
 
-async def show_plan(digest: str, markdown: str) -> None:
-    text = "Waits for a person's approval."
-    await _if_possible(acreate_markdown_artifact(key=f"plan-{digest}", markdown=markdown, description=text))
+async def show_text(key: str, text: str, description: str) -> None:
+    """Put a text in markdown on the page."""
+    await _if_possible(acreate_markdown_artifact(key=key, markdown=text, description=description))
 
 
 async def _if_possible(making: Awaitable[T]) -> T | None:

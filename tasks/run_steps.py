@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment, flow_run
 
 from patternmill.ledger.ledger import open_ledger
@@ -41,12 +40,12 @@ def refresh_name() -> str:
     return line(f"refresh {parameters['catalog'] or parameters['source']}")
 
 
-@task(name="read", task_run_name="read the file", cache_policy=NO_CACHE, persist_result=False)
+@task(name="read", task_run_name="read the file", persist_result=False)
 async def read_file(work: Pipeline) -> str:
     return logged(await work.read())
 
 
-@task(name="check", task_run_name="check every row", cache_policy=NO_CACHE, persist_result=False)
+@task(name="check", task_run_name="check every row", persist_result=False)
 async def check_rows(work: Pipeline) -> str:
     counts = logged(await work.check())
     for note in work.checked.notes:
@@ -54,7 +53,7 @@ async def check_rows(work: Pipeline) -> str:
     return counts
 
 
-@task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)
+@task(name="plan", task_run_name="acquire the lease and plan", persist_result=False)
 async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
     await end_killed_runs(filter(None, (broken.prefect_flow_run_id for broken in run.broken)))
@@ -69,7 +68,7 @@ async def plan_items(work: Pipeline) -> str:
 _MOST_LEFT_OUT = 10
 
 
-@task(name="choose", task_run_name="choose the rows", cache_policy=NO_CACHE, persist_result=False)
+@task(name="choose", task_run_name="choose the rows", persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is unknown."""
     launch, by_deployment = launched.get(), deployment.id is not None
@@ -89,20 +88,14 @@ def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     return retry_spec(request, selection, settings, by_deployment=by_deployment)
 
 
-@task(name="publish", task_run_name="write the results", cache_policy=NO_CACHE, persist_result=False)
+@task(name="publish", task_run_name="write the results", persist_result=False)
 async def publish(work: Pipeline) -> str:
     results = await work.finish()
     logged(f"Results, failures and gallery: {results.out.resolve()}")
     return str(results.out)
 
 
-async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
-    """Only for deployments: the command line draws the pictures after its run, so that Ctrl-C can skip it."""
-    if work.spec.settings.embedded and deployment.id is not None:
-        await draw_pictures(work, stopping)
-
-
-@task(name="pictures", task_run_name="draw the pictures", cache_policy=NO_CACHE, persist_result=False)
+@task(name="pictures", task_run_name="draw the pictures", persist_result=False)
 async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
