@@ -44,19 +44,16 @@ class PollPolicy:
 
     #: Polls a second that all jobs share while nothing is urgent. The limiter's rate is the hard bound.
     rate: float = 5.0
-    #: Polls a job: at least, for long and for short jobs, and at most.
-    fewest: float = 3.5
-    fewest_short: float = 10.0
+    #: Polls over the range of durations: at least, though fewer where the limiter has no room for them, and at most.
+    fewest: float = 10.0
     most: float = 40.0
-    #: The share of the limiter's rate that short jobs may use for more than the fewest: beyond it polls would wait.
-    room: float = 0.3
+    #: The share of the limiter's rate that they may use: beyond it polls would wait.
+    room: float = 0.8
     #: Jobs polled eagerly while no durations of their stage are known; the others wait for these.
     scouts: int = 6
     #: A scout's gaps grow by this share of its age, up to so many seconds.
     scout_growth: float = 0.3
     scout_gap: float = 8.0
-    #: Until a job was seen to end, the others are not asked before this age.
-    blind_until: float = 10.0
     shortest_gap: float = 0.05
     longest_gap: float = 60.0
     #: A job of an earlier run is waited for at least this long.
@@ -195,12 +192,12 @@ class Poller:
     def _likely(self, job: Followed, now: float) -> float:
         """Counted from the last poll, so that planning anew does not put the next one off."""
         policy, known, age = self._policy, self._durations[job.stage], job.ran_until
-        if known.seen or not job.scout:
-            next_age = known.next_age(age, self._step(known) * (1.0 if age else job.phase))
+        if known.seen:
+            next_age = known.next_age(age, (1.0 if age else job.phase) / self._polls_a_job(known))
             longest = self._longest_gap(known) if age >= known.first_likely else policy.longest_gap
-            next_age = max(min(next_age, age + longest), 0.0 if known.seen else policy.blind_until)
+            next_age = min(next_age, age + longest)
         else:
-            next_age = self._scout_age(job, age)
+            next_age = self._scout_age(job, age) if job.scout else age + policy.longest_gap
         return max(job.accepted_at + max(next_age, age + policy.shortest_gap), now)
 
     def _scout_age(self, job: Followed, age: float) -> float:
@@ -209,15 +206,11 @@ class Poller:
         gap = min(0.1 + policy.scout_growth * age, 1.5 + 0.15 * self.following, policy.scout_gap)
         return age + gap * (1.0 if age else job.phase)
 
-    def _step(self, known: Durations) -> float:
-        """How much of the spread of durations is between two polls: less, the fewer jobs share the rate."""
-        policy = self._policy
-        short = min(1.0, max(0.0, (30.0 - known.typical) / 20.0))
-        each = known.typical / max(1, self.following)
-        fewest_short = min(policy.fewest_short, policy.room * self._limiter.rate * each)
-        fewest = max(policy.fewest, policy.fewest + short * (fewest_short - policy.fewest))
-        polls = policy.rate * each
-        return known.spread / min(max(polls, fewest), policy.most)
+    def _polls_a_job(self, known: Durations) -> float:
+        """Over the range of durations: more, the fewer jobs share the rate."""
+        policy, each = self._policy, known.typical / max(1, self.following)
+        fewest = max(3.0, min(policy.fewest, policy.room * self._limiter.rate * each))
+        return min(max(policy.rate * each, fewest), policy.most)
 
     def _longest_gap(self, known: Durations) -> float:
         """With few jobs left each is polled often, so that a run's end does not wait for a rare poll."""
@@ -299,10 +292,8 @@ class Poller:
         else:
             job.failures = 0
             if asked_age > job.ran_until:
-                self._durations[job.stage].ran(job.ran_until, asked_age)
                 job.ran_until = asked_age
             self._plan(job)
-            self._learn(job.stage)
 
     def _log_unknown_status(self, job: Followed, decision: AskAgain) -> None:
         status = job.unknown_status = decision.unknown_status
@@ -329,12 +320,8 @@ class Poller:
         if not isinstance(end, Succeeded | Failed):
             return
         self._durations[job.stage].ended(job.ran_until, age)
-        self._learn(job.stage)
-
-    def _learn(self, stage: Stage) -> None:
-        if self._durations[stage].stale:
-            self._durations[stage].refresh()
-            self._plan_anew(stage)
+        if self._durations[job.stage].is_news():
+            self._plan_anew(job.stage)
 
     def _plan_anew(self, stage: Stage) -> None:
         """What was just learned may call for an earlier poll, or a later one."""

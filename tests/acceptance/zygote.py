@@ -21,7 +21,7 @@ import rich._emoji_codes  # noqa: F401
 
 import patternmill.ledger.postgres
 import patternmill.ledger.sqlite  # noqa: F401
-from patternmill.service import client, durations
+from patternmill.service import client
 from tests.acceptance import plain_import
 
 _PR_SET_PDEATHSIG = 1
@@ -39,7 +39,6 @@ def main() -> None:
 
 def _prepare() -> None:
     """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
-    durations.Durations()  # has the shares of its lognormals worked out, which it keeps
     client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
