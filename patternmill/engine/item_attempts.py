@@ -6,9 +6,10 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
@@ -170,12 +171,14 @@ class Attempts:
         A second one in a row is no outage, and nothing that leads there is begun any more.
         """
         await self._keep_exchange(attempt, end)
-        recorded = await self._record_create(attempt, end)
         if isinstance(end, outcomes.Accepted):
+            recorded = await self._accept(attempt, end.job)
             self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
-        elif recorded.state is AttemptState.INTENDED and not item.is_repeatable:
-            error = f"{getattr(end, 'message', '')} {_UNPROMISED}".strip()
+            return recorded
+        recorded = await self._record(attempt, end)
+        if recorded.state is AttemptState.INTENDED and not item.is_repeatable:
+            error = f"{end.message} {_UNPROMISED}".strip()
             message = f"{item.describe()} may have been made, and is held: {error}"
             self._holds[item.stage] += 1
             is_first = self._holds[item.stage] == 1
@@ -185,46 +188,15 @@ class Attempts:
             return await self._change(attempt, AttemptState.HELD, error_code=NOT_REPEATABLE, error=error)
         return recorded
 
-    async def _record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
-        match end:
-            case outcomes.Accepted(job=job):
-                return await self._accept(attempt, job)
-            case outcomes.Refused(code=code, message=message):
-                return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
-            case outcomes.Conflict() | outcomes.Unresolved():
-                return await self._hold(attempt, end)
-            case outcomes.Stopped(code=code, message=message, in_doubt=in_doubt):
-                self._stop(code, message)
-                if in_doubt:
-                    return attempt
-                if not end.item_refused:
-                    return await self._change(attempt, AttemptState.WITHDRAWN)
-                return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
-            case outcomes.NotBegun():
-                return await self._change(attempt, AttemptState.WITHDRAWN)
-            case outcomes.InDoubt():
-                return attempt
-            case _:
-                assert_never(end)
-
     async def record_end(self, item: AttemptedItem, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
         """A job that has not ended stays accepted."""
         await self._keep_exchange(attempt, end)
-        match end:
-            case outcomes.Succeeded(result_id=made, picture_url=picture):
-                return await self._succeed(item.stage, attempt, made, picture)
-            case outcomes.Failed(message=message):
-                code = FINAL_FAILURE if self._options.is_final(message) else f"{item.stage}_failed"
-                return await self._change(attempt, AttemptState.FAILED, error_code=code, error=message)
-            case outcomes.Conflict() | outcomes.Unresolved():
-                return await self._hold(attempt, end)
-            case outcomes.Stopped(code=code, message=message):
-                self._stop(code, message)
-                return attempt
-            case outcomes.GaveUp():
-                return attempt
-            case _:
-                assert_never(end)
+        if isinstance(end, outcomes.Succeeded):
+            return await self._succeed(item.stage, attempt, end.result_id, end.picture_url)
+        if end.state is AttemptState.FAILED:
+            code = FINAL_FAILURE if self._options.is_final(end.message) else f"{item.stage}_failed"
+            end = replace(end, code=code)
+        return await self._record(attempt, end)
 
     def age_of_job(self, attempt: Attempt) -> timedelta:
         return timedelta(seconds=max(0.0, self._writer.now() - (attempt.accepted_at or 0.0)))
@@ -262,7 +234,7 @@ class Attempts:
         if isinstance(accepted, Attempt):
             return accepted
         message = f"The service answered with job {job.job_id}, which belongs to request {accepted}."
-        return await self._hold(attempt, outcomes.Conflict("job_of_another_item", message))
+        return await self._record(attempt, _contradiction("job_of_another_item", message))
 
     async def _succeed(self, stage: Stage, attempt: Attempt, made: str, picture: str | None) -> Attempt:
         """Write the result, unless the service named it for other content: one of the two would be the wrong one."""
@@ -284,7 +256,7 @@ class Attempts:
         message = (
             f"The service says that job {attempt.job_id} made {made}, which it made for request {succeeded}."
         )
-        return await self._hold(attempt, outcomes.Conflict("result_of_another_item", message))
+        return await self._record(attempt, _contradiction("result_of_another_item", message))
 
     def _request_of(self, ledger: Ledger, job: Job) -> RequestId | None:
         """The request that has the job already. The same picture may have the same ID, whoever uploads it."""
@@ -293,17 +265,19 @@ class Attempts:
             return None
         return ledger.request_of_job(job.job_id, self._environment, immediate)
 
-    async def _hold(self, attempt: Attempt, end: outcomes.Conflict | outcomes.Unresolved) -> Attempt:
-        """A person decides about the attempt; a contradiction stops the run as well."""
-        if isinstance(end, outcomes.Conflict):
-            self._stop(end.code, end.message)
-        elif end.in_doubt:
+    async def _record(self, attempt: Attempt, no: outcomes.No) -> Attempt:
+        """What may still be made stays as it is; of what was not sent there is nothing to say."""
+        if no.stops:
+            self._halt.begin(HaltReason(Outcome.FAILED, no.code, no.message))
+        if no.state is None:
             return attempt
-        return await self._change(attempt, AttemptState.HELD, error_code=end.code, error=end.message)
+        if no.state is AttemptState.WITHDRAWN:
+            return await self._change(attempt, no.state)
+        return await self._change(attempt, no.state, error_code=no.code, error=no.message)
 
     async def _keep_exchange(self, attempt: Attempt, end: outcomes.CreateEnd | outcomes.JobEnd) -> None:
         """For a report about it; the attempt itself has the reason alone."""
-        if not isinstance(end, outcomes.Unsuccessful) or end.exchange is None:
+        if not isinstance(end, outcomes.No) or end.exchange is None:
             return
         detail = end.exchange.as_json()
         await self._writer.write(
@@ -315,8 +289,10 @@ class Attempts:
             lambda ledger: ledger.change(self._run_id, attempt.request_id, to, **learned)
         )
 
-    def _stop(self, code: str, message: str) -> None:
-        self._halt.begin(HaltReason(Outcome.FAILED, code, message))
+
+def _contradiction(code: str, message: str) -> outcomes.No:
+    """A person decides, and the run stops."""
+    return outcomes.No(AttemptState.HELD, code, message, stops=True)
 
 
 def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:

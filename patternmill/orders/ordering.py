@@ -332,14 +332,10 @@ class _Opening:
     async def _private(self, attempt: Attempt, end: outcomes.CreateEnd) -> outcomes.CreateEnd:
         """What goes on record: the address of a checkout is kept apart, before the checkout counts as open."""
         if not isinstance(end, outcomes.Accepted):
-            return (
-                end
-                if isinstance(end, outcomes.NotBegun)
-                else replace(end, message=without_addresses(end.message))
-            )
+            return replace(end, message=without_addresses(end.message))
         if not end.job.is_immediate:
             message = f"The service answered with job {end.job.job_id}, and not with a checkout."
-            return outcomes.Unresolved("no_checkout", message)
+            return outcomes.No(AttemptState.HELD, "no_checkout", message)
         address = checkout_address(end.job.raw)
         if address is not None:
             await asyncio.to_thread(self._addresses.keep, attempt.request_id, end.job.job_id, address)

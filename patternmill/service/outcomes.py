@@ -11,6 +11,7 @@ import orjson
 
 from patternmill.service.jobs import Job
 from patternmill.service.redaction import scrubbed
+from patternmill.states import AttemptState
 
 #: The largest body of an answer that is kept with a failure, in bytes.
 LARGEST_KEPT = 2000
@@ -39,68 +40,11 @@ class FailedExchange:
         return cls(kept["operation"], kept["status"], kept["durationMs"], kept.get("body"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsuccessful:
-    """What an end without a result has: the last exchange, where one decided it."""
-
-    exchange: FailedExchange | None = field(default=None, compare=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The service has the request; `job` names it (and may have ended already)."""
 
     job: Job
-
-
-@dataclass(frozen=True, slots=True)
-class Refused(Unsuccessful):
-    """The service refused the request as invalid. Final for this item."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped(Unsuccessful):
-    """No new item may be begun in this run."""
-
-    code: str
-    message: str
-    #: The request may have been executed by an earlier try: the next run sends it again.
-    in_doubt: bool = False
-    #: The answer is final for this item too (a redirect).
-    item_refused: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict(Unsuccessful):
-    """Answers contradict one another: this item stops, no new ID is made, and nothing new is begun."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unresolved(Unsuccessful):
-    """A person decides; other items continue."""
-
-    code: str
-    message: str
-    #: Whether the request was executed is unknown; the next run may resend it.
-    in_doubt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class InDoubt(Unsuccessful):
-    """The run was stopped before it was known whether the request was executed."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotBegun:
-    """The run was stopped, and the service never had this request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +56,26 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed(Unsuccessful):
-    """The service reported the job as failed, with this reason (cleaned, at most 500 characters)."""
+class No:
+    """Nothing was made, as far as is known: of a create, and of a job."""
 
-    message: str
+    #: What becomes of the attempt; None: it stays open, and the next run resumes it.
+    state: AttemptState | None
+    code: str = ""
+    #: A failed job's is the service's own reason (cleaned, at most 500 characters).
+    message: str = ""
+    #: No new item may be begun in this run.
+    stops: bool = False
+    #: The last exchange, where one decided it.
+    exchange: FailedExchange | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """The job did not end in time; the next run polls it again."""
-
-
-CreateEnd = Accepted | Refused | Conflict | Unresolved | Stopped | InDoubt | NotBegun
-JobEnd = Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped
+CreateEnd = Accepted | No
+JobEnd = Succeeded | No
+#: The run was stopped, and the service never had this request.
+NOT_BEGUN = No(AttemptState.WITHDRAWN)
+#: The job did not end in time.
+GAVE_UP = No(None, "gave_up_waiting")
 
 
 class ExchangeResult(StrEnum):

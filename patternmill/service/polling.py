@@ -14,18 +14,15 @@ from datetime import timedelta
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
+    GAVE_UP,
     Answer,
-    Failed,
-    GaveUp,
     JobEnd,
-    Succeeded,
-    Unresolved,
-    Unsuccessful,
+    No,
     failed_exchange,
 )
 from patternmill.service.pacing import Clock, Pace
 from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
-from patternmill.states import Stage
+from patternmill.states import AttemptState, Stage
 
 logger = logging.getLogger("patternmill.service")
 
@@ -124,7 +121,7 @@ class Poller:
         if known is not None and (end := end_of_job(known, stage)):
             return end
         if self._abandoned:
-            return GaveUp()
+            return GAVE_UP
         self._start()
         job = self._enter(job_id, stage, age.total_seconds())
         try:
@@ -137,7 +134,7 @@ class Poller:
         """End every wait, now and later, without another poll."""
         self._abandoned = True
         for job in [job for jobs in self._jobs.values() for job in jobs]:
-            self._end(job, GaveUp())
+            self._end(job, GAVE_UP)
 
     async def close(self) -> None:
         """Abandon what is left, and stop."""
@@ -274,7 +271,7 @@ class Poller:
         if isinstance(decision, AskAgain):
             self._ask_again(job, decision, now, asked_at - job.accepted_at)
         else:
-            if isinstance(decision, Unsuccessful):
+            if isinstance(decision, No):
                 decision = replace(decision, exchange=failed_exchange(POLL, answer, now - asked_at))
             self._learn_end(job, decision, age)
             self._end(job, decision)
@@ -303,21 +300,25 @@ class Poller:
 
     def _gave_up_waiting(self, job: Followed) -> JobEnd:
         if job.unknown_status is not None:
-            return Unresolved(
-                "unknown_status", f"Job {job.job_id} has the status {job.unknown_status[:40]!r}."
+            return No(
+                AttemptState.HELD,
+                "unknown_status",
+                f"Job {job.job_id} has the status {job.unknown_status[:40]!r}.",
             )
         if job.nameless:
-            return Unresolved(
-                "result_missing", f"Job {job.job_id} succeeded, and the service never said what it made."
+            return No(
+                AttemptState.HELD,
+                "result_missing",
+                f"Job {job.job_id} succeeded, and the service never said what it made.",
             )
-        return GaveUp()
+        return GAVE_UP
 
     def _end(self, job: Followed, end: JobEnd) -> None:
         if not job.end.done():
             job.end.set_result(end)
 
     def _learn_end(self, job: Followed, end: JobEnd, age: float) -> None:
-        if not isinstance(end, Succeeded | Failed):
+        if isinstance(end, No) and end.state is not AttemptState.FAILED:
             return
         self._durations[job.stage].ended(job.ran_until, age)
         if self._durations[job.stage].is_news():

@@ -22,16 +22,12 @@ from patternmill.service.jobs import (
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
-    Conflict,
     ExchangeResult,
-    Failed,
-    Refused,
-    Stopped,
+    No,
     Succeeded,
     Trouble,
-    Unresolved,
 )
-from patternmill.states import NOT_REPEATABLE, Stage
+from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
 
 #: Returns a number from 0 to 1.
 Jitter = Callable[[], float]
@@ -147,8 +143,8 @@ class AskAgain:
     nameless: bool = False
 
 
-CreateDecision = ResendAfter | Accepted | Refused | Stopped | Conflict | Unresolved
-PollDecision = AskAgain | Succeeded | Failed | Unresolved | Conflict | Stopped
+CreateDecision = ResendAfter | Accepted | No
+PollDecision = AskAgain | Succeeded | No
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
@@ -156,7 +152,7 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     if not now.repeatable and _may_be_executed(answer, now.stage):
         named = named_result(answer.body, now.stage)
         shown = f" It names a {ON_WIRE[now.stage].result_field}: {named}." if named else ""
-        return Unresolved(NOT_REPEATABLE, f"{sentence(answer)}{shown}", in_doubt=True)
+        return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
         return _unanswered(answer, now, policy)
     if status in REDIRECTS:
@@ -203,13 +199,15 @@ class Polled:
 def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecision:
     status = answer.status
     if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
-        return _stopped("tls", answer, in_doubt=False)
+        return _stopped("tls", answer, in_doubt=True)
     if status in STOPPING:
-        return _stopped(STOPPING[status], answer, in_doubt=False)
+        return _stopped(STOPPING[status], answer, in_doubt=True)
     if status in REDIRECTS and job.tries >= policy.unclear_tries and not job.well:
-        return _stopped("redirected", answer, in_doubt=False)
+        return _stopped("redirected", answer, in_doubt=True)
     if status in {404, 410} and _is_job_unknown(answer, job, policy):
-        return Unresolved("job_unknown", f"The service does not know the job {job.job_id} any more.")
+        return No(
+            AttemptState.HELD, "job_unknown", f"The service does not know the job {job.job_id} any more."
+        )
     if answer.usable:
         return _progress(answer, job, policy)
     return _poll_pause(answer, job.tries, policy)
@@ -274,7 +272,8 @@ def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
     """Tried long enough: a person decides about the item; a service that answers nothing stops the run."""
     if not well:
         return _stopped("service_away", answer, in_doubt)
-    return Unresolved("no_clear_answer", f"{sentence(answer)} It was asked for long enough.", in_doubt)
+    state = None if in_doubt else AttemptState.HELD
+    return No(state, "no_clear_answer", f"{sentence(answer)} It was asked for long enough.")
 
 
 def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
@@ -288,12 +287,14 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     )
 
 
-def _refused(code: str, answer: Answer, now: Situation) -> Refused | Unresolved:
+def _refused(code: str, answer: Answer, now: Situation) -> No:
     """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
-        return Refused(code, sentence(answer))
-    return Unresolved(
-        "refused_in_doubt", f"{sentence(answer)} The same request was sent before, and that answer was lost."
+        return No(AttemptState.REJECTED, code, sentence(answer))
+    return No(
+        AttemptState.HELD,
+        "refused_in_doubt",
+        f"{sentence(answer)} The same request was sent before, and that answer was lost.",
     )
 
 
@@ -315,11 +316,8 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
         wait = policy.pause(now.tries)
         return ResendAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
     if executed and now.works:
-        return Unresolved(
-            code,
-            f"{sentence(answer)} Some services answer so when they have executed the request.",
-            in_doubt=True,
-        )
+        message = f"{sentence(answer)} Some services answer so when they have executed the request."
+        return No(None, code, message)
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
     return _stopped(code, answer, in_doubt, item_refused=True)
@@ -352,8 +350,10 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
         return Accepted(job)
-    return Unresolved(
-        "repeated_request", f"{sentence(answer)} It has a request of this ID, and names no job that is ours."
+    return No(
+        AttemptState.HELD,
+        "repeated_request",
+        f"{sentence(answer)} It has a request of this ID, and names no job that is ours.",
     )
 
 
@@ -362,9 +362,11 @@ def _success_or_doubt(answer: Answer, now: Situation, policy: ResendPolicy) -> C
     if job is None:
         return _again(answer, now, policy)
     if now.known_job_id is not None and job.job_id != now.known_job_id:
-        return Conflict(
+        return No(
+            AttemptState.HELD,
             "second_job",
             f"The service named job {now.known_job_id} and then job {job.job_id} for one request.",
+            stops=True,
         )
     return Accepted(job)
 
@@ -374,23 +376,27 @@ def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecisi
     if job is None:
         return AskAgain(policy.pause(asked.tries))
     if job.job_id != asked.job_id:
-        return Conflict(
-            "wrong_job", f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
+        return No(
+            AttemptState.HELD,
+            "wrong_job",
+            f"Asked for job {asked.job_id}, the service answered with job {job.job_id}.",
+            stops=True,
         )
     return end_of_job(job, asked.stage) or _unfinished(job, asked.tries, policy)
 
 
-def end_of_job(job: Job, stage: Stage) -> Succeeded | Failed | Unresolved | None:
+def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:
     """How a job that was to make this ended, if it did. A person decides about one that made something else."""
     if job.status not in {SUCCEEDED, FAILED}:
         return None
     if job.is_of_another_kind(stage):
-        return Unresolved(
+        return No(
+            AttemptState.HELD,
             "job_of_another_kind",
             f"The job {job.job_id} was to make a {stage}, and the service says that it made something else.",
         )
     if job.status == FAILED:
-        return Failed(job.error or "the service gave no reason")
+        return No(AttemptState.FAILED, message=job.error or "the service gave no reason")
     result_id = job.result_id(stage)
     return Succeeded(result_id, job.picture_url(stage)) if result_id is not None else None
 
@@ -406,10 +412,13 @@ def _unfinished(job: Job, tries: int, policy: ResendPolicy) -> AskAgain:
 def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecision:
     requested = read_retry_after(answer) if answer.status is not None else None
     if answer.status == RATE_LIMITED and requested and requested > policy.longest_wait:
-        return _stopped("rate_limited", answer, in_doubt=False)
+        return _stopped("rate_limited", answer, in_doubt=True)
     delay = max(min(requested or timedelta(0), policy.longest_wait), policy.pause(tries))
     return AskAgain(delay, server_requested=bool(requested) and answer.status == RATE_LIMITED)
 
 
-def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> Stopped:
-    return Stopped(code, f"{sentence(answer)} {REMEDIES.get(code, '')}".strip(), in_doubt, item_refused)
+def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> No:
+    """No other item is begun. `in_doubt`: this one stays as it is; `item_refused`: the answer is final for it too."""
+    state = AttemptState.REJECTED if item_refused else AttemptState.WITHDRAWN
+    message = f"{sentence(answer)} {REMEDIES.get(code, '')}".strip()
+    return No(None if in_doubt else state, code, message, stops=True)

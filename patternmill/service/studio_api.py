@@ -24,17 +24,13 @@ from patternmill.service.offer_reader import read_offer
 from patternmill.service.operation_probe import missing_operations
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
+    NOT_BEGUN,
     Accepted,
     Answer,
-    Conflict,
     CreateEnd,
     ExchangeResult,
-    InDoubt,
     JobEnd,
-    NotBegun,
-    Stopped,
-    Unresolved,
-    Unsuccessful,
+    No,
     failed_exchange,
 )
 from patternmill.service.pacing import Breaker, BreakerState, Clock, Interrupt, JobLimit, Pace, Window
@@ -50,7 +46,7 @@ from patternmill.service.resend import (
     sentence,
 )
 from patternmill.settings import Settings
-from patternmill.states import Stage
+from patternmill.states import AttemptState, Stage
 from patternmill.text import duration
 
 #: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
@@ -101,7 +97,7 @@ class _Sending:
         return self.in_doubt or self.redirected
 
     def with_exchange(self, end: CreateEnd) -> CreateEnd:
-        if isinstance(end, Unsuccessful) and self.last is not None:
+        if isinstance(end, No) and end is not NOT_BEGUN and self.last is not None:
             return replace(end, exchange=failed_exchange(self.operation, *self.last))
         return end
 
@@ -296,11 +292,11 @@ class StudioApi:
         return self._creating - self._out
 
     def drain(self) -> None:
-        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
+        """From now on no create is sent; those that wait end at once, in doubt or not begun. Polls continue."""
         self._draining.begin()
 
     def abandon(self) -> None:
-        """Nothing is asked any more: open creates end InDoubt, open jobs GaveUp."""
+        """Nothing is asked any more: open creates end in doubt, open jobs unfinished."""
         self._draining.begin()
         self._abandoned.begin()
         self._poller.abandon()
@@ -311,12 +307,12 @@ class StudioApi:
         await self._poller.close()
         await self._client.close()
 
-    def _too_old(self, sending: _Sending) -> Unresolved | None:
+    def _too_old(self, sending: _Sending) -> No | None:
         """In doubt for so long that the service may have forgotten the request, and would make it anew."""
         age = timedelta(seconds=self._uptime() - sending.began)
         if not sending.in_doubt or age <= self._policy.in_doubt_limit:
             return None
-        return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", in_doubt=True)
+        return No(None, "in_doubt_too_long", "The service may have forgotten this request.")
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
         pace = self._paces[sending.operation]
@@ -325,7 +321,8 @@ class StudioApi:
                 async with self._draining.guard():
                     if not await self._breaker.ready():
                         message = "The service has not answered well for too long."
-                        return Stopped("service_away", message, sending.may_have_made)
+                        state = None if sending.may_have_made else AttemptState.WITHDRAWN
+                        return No(state, "service_away", message, stops=True)
                     await self._acquire(pace, sending)
             except TimeoutError:
                 break
@@ -361,7 +358,7 @@ class StudioApi:
             async with self._abandoned.guard():
                 answer = await self._client.post(sending.operation, sending.body)
         except TimeoutError:
-            return InDoubt("The run was stopped before the service answered.")
+            return No(None, "in_doubt", "The run was stopped before the service answered.")
         finally:
             self._out -= 1
         sending.last = answer, self._clock() - sent_at
@@ -410,14 +407,15 @@ class StudioApi:
             self._running[job_id] = pace
             pace.began()
 
-    def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
+    def _owned(self, accepted: Accepted, sending: _Sending) -> CreateEnd:
         job, request = accepted.job, hash(sending.body)
         if job.is_immediate and sending.stage is Stage.REFERENCE:
             return accepted  # the same picture may have the same ID, whoever uploads it
         owner = (sending.stage if job.is_immediate else None, job.job_id)
         if self._owners.setdefault(owner, request) != request:
             what = sending.stage if job.is_immediate else "job"
-            return Conflict("job_of_another_item", f"The service named {what} {job.job_id} for two requests.")
+            message = f"The service named {what} {job.job_id} for two requests."
+            return No(AttemptState.HELD, "job_of_another_item", message, stops=True)
         return accepted
 
     async def _ask(self, job_id: str) -> Answer:
@@ -444,5 +442,5 @@ class StudioApi:
 
 def _unsent(sending: _Sending) -> CreateEnd:
     if sending.may_have_made:
-        return InDoubt("The run was stopped before the service answered clearly.")
-    return NotBegun()
+        return No(None, "in_doubt", "The run was stopped before the service answered clearly.")
+    return NOT_BEGUN

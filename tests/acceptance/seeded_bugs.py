@@ -16,7 +16,7 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
-from patternmill.service.outcomes import Accepted, Answer, Failed
+from patternmill.service.outcomes import Accepted, Answer, No
 from patternmill.service.resend import AskAgain, ResendAfter
 from patternmill.states import AttemptState, Outcome, Stage
 
@@ -125,7 +125,7 @@ def poll_error_is_failure() -> None:
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
         if isinstance(decision, AskAgain) and not answer.usable:
-            return Failed("the service could not be asked")
+            return No(AttemptState.FAILED, message="the service could not be asked")
         return decision
 
     polling.decide_poll = seeded  # type: ignore[assignment]

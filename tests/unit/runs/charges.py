@@ -23,7 +23,7 @@ from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import Stage
+from patternmill.states import AttemptState, Stage
 from tests.unit.service.virtual import VirtualLoop
 
 from .fake_studio import ANSWER_LOST, Create, FakeStudioApi, Service, failed
@@ -38,26 +38,31 @@ PRICES = {Stage.PATTERN: 30, Stage.PRODUCT: 20}
 FINAL = "content refused"
 
 #: The create goes astray, is given up, and reaches the service when nobody waits for it any more.
-LATE = outcomes.InDoubt("no answer in time")
+LATE = outcomes.No(None, "in_doubt", "no answer in time")
 CREATE_TROUBLES: list[outcomes.CreateEnd] = [
     ANSWER_LOST,
     LATE,
-    outcomes.InDoubt("lost on the way"),
-    outcomes.Unresolved("still_500", "for ever", in_doubt=True),
-    outcomes.Unresolved("known_there", "409"),
-    outcomes.Refused("invalid", "no such thing"),
-    outcomes.Stopped("unauthorised", "401"),
-    outcomes.Stopped("service_away", "away", in_doubt=True),
-    outcomes.Conflict("second_job", "two jobs"),
+    outcomes.No(None, "in_doubt", "lost on the way"),
+    outcomes.No(None, "still_500", "for ever"),
+    outcomes.No(AttemptState.HELD, "known_there", "409"),
+    outcomes.No(AttemptState.REJECTED, "invalid", "no such thing"),
+    outcomes.No(AttemptState.WITHDRAWN, "unauthorised", "401", stops=True),
+    outcomes.No(None, "service_away", "away", stops=True),
+    outcomes.No(AttemptState.HELD, "second_job", "two jobs", stops=True),
 ]
 FOLLOW_TROUBLES: list[outcomes.JobEnd] = [
     failed(),
     failed(f"{FINAL}: a trademark"),
-    outcomes.GaveUp(),
-    outcomes.Unresolved("job_unknown", "404"),
-    outcomes.Conflict("wrong_job", "another"),
-    outcomes.Stopped("unauthorised", "401"),
+    outcomes.GAVE_UP,
+    outcomes.No(AttemptState.HELD, "job_unknown", "404"),
+    outcomes.No(AttemptState.HELD, "wrong_job", "another", stops=True),
+    outcomes.No(None, "unauthorised", "401", stops=True),
 ]
+
+
+def has_failed(end: object) -> bool:
+    """Whether the service said that the job failed."""
+    return isinstance(end, outcomes.No) and end.state is AttemptState.FAILED
 
 
 class Inline(VirtualLoop):
@@ -140,7 +145,7 @@ class Charges(Service):
         if before:
             job = self.jobs.get(before[-1])
             gave_up = before[-1] in self.written_off
-            assert gave_up or isinstance(self.ends.get(job or ""), outcomes.Failed), f"{key} was bought again"
+            assert gave_up or has_failed(self.ends.get(job or "")), f"{key} was bought again"
         most = max(self.allowed.get(key, 0), self.asking.attempts)
         assert len(before) < most, f"{key}: more than {most} attempts"
         before.append(request_id)
@@ -155,7 +160,7 @@ class Charges(Service):
         if job_id not in self.ends:
             scripted = self.on_follow[name]
             end = scripted.pop(0) if scripted else outcomes.Succeeded(f"made-by-{job_id}")
-            if not isinstance(end, outcomes.Succeeded | outcomes.Failed):
+            if not isinstance(end, outcomes.Succeeded) and not has_failed(end):
                 return end
             self.ends[job_id] = end
         return self.ends[job_id]

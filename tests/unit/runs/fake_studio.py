@@ -14,21 +14,20 @@ from typing import Any
 from patternmill.catalog.offer import Category, Offer
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
+    GAVE_UP,
+    NOT_BEGUN,
     Accepted,
     CreateEnd,
-    Failed,
-    GaveUp,
-    InDoubt,
     JobEnd,
-    NotBegun,
+    No,
     Succeeded,
 )
 from patternmill.service.pacing import Window
-from patternmill.states import Stage
+from patternmill.states import AttemptState, Stage
 
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
 #: Scripted: the service executes the request, and its answer is lost.
-ANSWER_LOST = InDoubt("the answer was lost")
+ANSWER_LOST = No(None, "in_doubt", "the answer was lost")
 
 
 class Crash(Exception):
@@ -116,7 +115,7 @@ class FakeStudioApi:
         if permitted is not None:
             await permitted()
         if self.draining or stopping():
-            return InDoubt("stopped") if age is not None else NotBegun()
+            return No(None, "in_doubt", "stopped") if age is not None else NOT_BEGUN
         said: dict[str, Any] = json.loads(body)
         name = said["selections"]["name"] if stage is Stage.PRODUCT else _name(said, operation)
         create = Create(stage, name, said["requestId"], body, age)
@@ -136,7 +135,7 @@ class FakeStudioApi:
         self.service.follows.append(job_id)
         await self._pause()
         if not await self._ended():
-            return GaveUp()
+            return GAVE_UP
         kind, name = self.service.names[job_id]
         assert kind is stage
         await self._at(lambda: self.service.at_job_end(name))
@@ -196,5 +195,5 @@ def _name(said: dict[str, Any], operation: str | None) -> str:
     )
 
 
-def failed(reason: str = "the loom broke") -> Failed:
-    return Failed(reason)
+def failed(reason: str = "the loom broke") -> No:
+    return No(AttemptState.FAILED, message=reason)

@@ -130,7 +130,7 @@ def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
 
 def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> None:
     """By the next run; nothing is created."""
-    service.on_follow["herons"] = [outcomes.GaveUp()]
+    service.on_follow["herons"] = [outcomes.GAVE_UP]
     first = shop.run(ONE)
     assert (first.outcome, first.statuses) == (
         Outcome.COMPLETED_WITH_FAILURES,
@@ -204,56 +204,56 @@ def test_retry_renews_the_attempts_of_a_failed_item(shop: Workshop, service: Ser
     ("end", "state", "status", "outcome", "code"),
     [
         (
-            outcomes.Refused("invalid", "no such thing"),
+            outcomes.No(AttemptState.REJECTED, "invalid", "no such thing"),
             AttemptState.REJECTED,
             RowStatus.FAILED,
             Outcome.COMPLETED_WITH_FAILURES,
             "invalid",
         ),
         (
-            outcomes.Conflict("second_job", "two jobs"),
+            outcomes.No(AttemptState.HELD, "second_job", "two jobs", stops=True),
             AttemptState.HELD,
             RowStatus.HELD,
             Outcome.FAILED,
             "second_job",
         ),
         (
-            outcomes.Unresolved("known_there", "409"),
+            outcomes.No(AttemptState.HELD, "known_there", "409"),
             AttemptState.HELD,
             RowStatus.HELD,
             Outcome.COMPLETED_WITH_FAILURES,
             "known_there",
         ),
         (
-            outcomes.Unresolved("still_500", "for ever", in_doubt=True),
+            outcomes.No(None, "still_500", "for ever"),
             AttemptState.INTENDED,
             RowStatus.IN_DOUBT,
             Outcome.COMPLETED_WITH_FAILURES,
             "in_doubt",
         ),
         (
-            outcomes.InDoubt("stopped"),
+            outcomes.No(None, "in_doubt", "stopped"),
             AttemptState.INTENDED,
             RowStatus.IN_DOUBT,
             Outcome.COMPLETED_WITH_FAILURES,
             "in_doubt",
         ),
         (
-            outcomes.Stopped("unauthorised", "401", in_doubt=True),
+            outcomes.No(None, "unauthorised", "401", stops=True),
             AttemptState.INTENDED,
             RowStatus.IN_DOUBT,
             Outcome.FAILED,
             "in_doubt",
         ),
         (
-            outcomes.Stopped("redirect", "to elsewhere", item_refused=True),
+            outcomes.No(AttemptState.REJECTED, "redirect", "to elsewhere", stops=True),
             AttemptState.REJECTED,
             RowStatus.FAILED,
             Outcome.FAILED,
             "redirect",
         ),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: value.code if isinstance(value, outcomes.No) else "",
 )
 @pytest.mark.parametrize("name", ["herons", "H-1"])
 def test_every_end_of_a_create(
@@ -277,7 +277,9 @@ def test_every_end_of_a_create(
 
 
 @pytest.mark.parametrize(
-    "end", [outcomes.NotBegun(), outcomes.Stopped("unauthorised", "401")], ids=lambda end: type(end).__name__
+    "end",
+    [outcomes.NOT_BEGUN, outcomes.No(AttemptState.WITHDRAWN, "unauthorised", "401", stops=True)],
+    ids=lambda end: end.code,
 )
 def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: outcomes.CreateEnd) -> None:
     """It is not in doubt, reserves no budget, and the next run sends it."""
@@ -293,21 +295,31 @@ def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: 
     ("end", "state", "status", "outcome"),
     [
         (
-            outcomes.Unresolved("gone", "404"),
+            outcomes.No(AttemptState.HELD, "gone", "404"),
             AttemptState.HELD,
             RowStatus.HELD,
             Outcome.COMPLETED_WITH_FAILURES,
         ),
         (
-            outcomes.Unresolved("odd", "a word", in_doubt=True),
+            outcomes.No(None, "odd", "a word"),
             AttemptState.ACCEPTED,
             RowStatus.WAITING,
             Outcome.COMPLETED_WITH_FAILURES,
         ),
-        (outcomes.Conflict("other_kind", "a mug"), AttemptState.HELD, RowStatus.HELD, Outcome.FAILED),
-        (outcomes.Stopped("unauthorised", "401"), AttemptState.ACCEPTED, RowStatus.WAITING, Outcome.FAILED),
+        (
+            outcomes.No(AttemptState.HELD, "other_kind", "a mug", stops=True),
+            AttemptState.HELD,
+            RowStatus.HELD,
+            Outcome.FAILED,
+        ),
+        (
+            outcomes.No(None, "unauthorised", "401", stops=True),
+            AttemptState.ACCEPTED,
+            RowStatus.WAITING,
+            Outcome.FAILED,
+        ),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: value.code if isinstance(value, outcomes.No) else "",
 )
 def test_every_end_of_a_job(
     shop: Workshop,

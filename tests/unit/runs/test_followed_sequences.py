@@ -14,9 +14,9 @@ import pytest
 from patternmill.catalog.offer import Offer
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.settlement import Decision
-from patternmill.service.outcomes import InDoubt, Refused
+from patternmill.service.outcomes import No
 from patternmill.settings import load_settings
-from patternmill.states import RowStatus
+from patternmill.states import AttemptState, RowStatus
 
 from .fake_studio import ANSWER_LOST, OFFER, Service, failed
 from .followed import Cells, Shop
@@ -156,7 +156,13 @@ class Sequence:
             service.on_follow[name].clear()
             if chance.random() < 0.15:
                 service.on_create[name].append(
-                    chance.choice([ANSWER_LOST, InDoubt("no answer"), Refused("invalid_request", "no")])
+                    chance.choice(
+                        [
+                            ANSWER_LOST,
+                            No(None, "in_doubt", "no answer"),
+                            No(AttemptState.REJECTED, "invalid_request", "no"),
+                        ]
+                    )
                 )
             if chance.random() < 0.15:
                 service.on_follow[name].append(failed())

@@ -15,8 +15,8 @@ import pytest
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import PatternmillError
 from patternmill.runs.settlement import Decision
-from patternmill.service.outcomes import Refused
-from patternmill.states import RowStatus
+from patternmill.service.outcomes import No
+from patternmill.states import AttemptState, RowStatus
 
 from .fake_studio import ANSWER_LOST, OFFER, Service, failed
 from .followed import Cells, Shop
@@ -283,7 +283,9 @@ SCRIPTS: dict[str, Callable[..., object]] = {
     "offer": lambda shop, name: shop.offer(OFFERS[name]),
     "fail": lambda shop, name: shop.service.on_follow[name].append(failed()),
     "lose": lambda shop, name: shop.service.on_create[name].append(ANSWER_LOST),
-    "reject": lambda shop, name: shop.service.on_create[name].append(Refused("invalid_request", "no")),
+    "reject": lambda shop, name: shop.service.on_create[name].append(
+        No(AttemptState.REJECTED, "invalid_request", "no")
+    ),
 }
 
 

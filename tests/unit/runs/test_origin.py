@@ -28,10 +28,10 @@ from patternmill.runs.results_input import run_of_file
 from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
-from patternmill.service.outcomes import Refused
+from patternmill.service.outcomes import No
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
-from patternmill.states import Outcome, RowStatus
+from patternmill.states import AttemptState, Outcome, RowStatus
 
 from .fake_studio import ANSWER_LOST, FakeStudioApi, Service, failed
 from .workshop import rows
@@ -396,7 +396,7 @@ def test_address_that_accepted_nothing_binds_nothing(desk: Desk, monkeypatch: py
     """A mistyped first address refused every request."""
     profile(monkeypatch, "http://127.0.0.1:10/v1")
     for prompt in ("herons", "ferns", "owls"):
-        desk.service.on_create[prompt] = [Refused("invalid", "no")]
+        desk.service.on_create[prompt] = [No(AttemptState.REJECTED, "invalid", "no")]
     desk.run(desk.file())
     assert desk.service.bought == []
     profile(monkeypatch, "http://127.0.0.1:9/v1")

@@ -68,7 +68,7 @@ def test_changed_selection_is_bought(shop: Workshop, service: Service, first: Of
 def test_refused_row_is_sent_in_the_offers_spelling(shop: Workshop, service: Service) -> None:
     """Nothing was made for it, so its content is what is known now."""
     service.offer = BLIND
-    service.on_create["S-1"] = [outcomes.Refused("invalid_request", "no such category")]
+    service.on_create["S-1"] = [outcomes.No(AttemptState.REJECTED, "invalid_request", "no such category")]
     assert shop.run(row()).statuses == {"S-1": RowStatus.FAILED}
     service.offer = KNOWN
     assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}
@@ -77,7 +77,7 @@ def test_refused_row_is_sent_in_the_offers_spelling(shop: Workshop, service: Ser
 def test_row_in_doubt_is_recognised(shop: Workshop, service: Service) -> None:
     """The same request is resent, and no other."""
     service.offer = BLIND
-    service.on_create["S-1"] = [outcomes.InDoubt("lost")]
+    service.on_create["S-1"] = [outcomes.No(None, "in_doubt", "lost")]
     shop.run(row())
     service.offer = KNOWN
     assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}

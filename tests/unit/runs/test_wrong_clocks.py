@@ -19,7 +19,7 @@ from .workshop import Workshop, rows
 
 ONE = rows(("S-1", "herons"))
 HOUR = 3600.0
-UNAUTHORIZED = outcomes.Stopped("unauthorized", "401", in_doubt=True)
+UNAUTHORIZED = outcomes.No(None, "unauthorized", "401", stops=True)
 
 
 @pytest.fixture

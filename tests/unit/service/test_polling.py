@@ -12,21 +12,18 @@ import pytest
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import read_job
 from patternmill.service.outcomes import (
+    GAVE_UP,
     Answer,
-    Conflict,
     ExchangeResult,
-    Failed,
-    GaveUp,
     JobEnd,
-    Stopped,
+    No,
     Succeeded,
     Trouble,
-    Unresolved,
 )
 from patternmill.service.pacing import Pace
 from patternmill.service.polling import Poller
 from patternmill.service.resend import ResendPolicy
-from patternmill.states import Stage
+from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 from tests.unit.service.simulation import Figures, lognormal, simulate
 
@@ -203,14 +200,14 @@ def test_failed_poll_changes_nothing(trouble: Answer) -> None:
 def test_endless_job_is_left_at_the_deadline() -> None:
     """29: the next run polls again."""
     end, at, _ = _follow(_ok(JOB), job_timeout=timedelta(minutes=5))
-    assert isinstance(end, GaveUp)
+    assert end is GAVE_UP
     assert 300 <= at < 301
 
 
 def test_unavailable_service_ends_the_wait() -> None:
     """Also without one successful answer."""
     end, at, asked = _follow(LOST, job_timeout=timedelta(minutes=5))
-    assert isinstance(end, GaveUp)
+    assert end is GAVE_UP
     assert 300 <= at < 340
     assert asked < 30
 
@@ -221,14 +218,14 @@ def test_job_of_an_earlier_run_is_polled_at_once_and_for_a_while() -> None:
     assert isinstance(end, Succeeded)
     assert (at < 0.1, asked) == (True, 1)
     end, at, _ = _follow(_ok(JOB), age=90_000)
-    assert isinstance(end, GaveUp)
+    assert end is GAVE_UP
     assert 120 <= at < 121
 
 
 def test_unknown_status_is_reported_once_and_kept_at_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
     """25."""
     end, _, _ = _follow(_ok({**JOB, "status": "paused"}), job_timeout=timedelta(minutes=5))
-    assert isinstance(end, Unresolved)
+    assert isinstance(end, No) and end.state is AttemptState.HELD
     assert end.code == "unknown_status"
     assert len([record for record in caplog.records if "paused" in record.getMessage()]) == 1
 
@@ -237,22 +234,23 @@ def test_success_that_never_names_its_result_is_kept_at_the_deadline() -> None:
     """25. It has ended, so that asking in every later run would find nothing more."""
     nameless = _ok({**JOB, "status": "succeeded", "result": None})
     end, _, _ = _follow(nameless, job_timeout=timedelta(minutes=5))
-    assert isinstance(end, Unresolved)
+    assert isinstance(end, No) and end.state is AttemptState.HELD
     assert end.code == "result_missing"
 
 
 @pytest.mark.parametrize(
-    ("answer", "age", "kind"),
+    ("answer", "age", "expected"),
     [
-        (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, Failed),
-        (_ok({**JOB, "jobId": "job-2"}), 0, Conflict),
-        (Answer(ExchangeResult.ANSWERED, status=403), 0, Stopped),
-        (Answer(ExchangeResult.ANSWERED, status=404), 600, Unresolved),
+        (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, (AttemptState.FAILED, False)),
+        (_ok({**JOB, "jobId": "job-2"}), 0, (AttemptState.HELD, True)),
+        (Answer(ExchangeResult.ANSWERED, status=403), 0, (None, True)),
+        (Answer(ExchangeResult.ANSWERED, status=404), 600, (AttemptState.HELD, False)),
     ],
 )
-def test_other_ends(answer: Answer, age: float, kind: type) -> None:
+def test_other_ends(answer: Answer, age: float, expected: tuple[AttemptState | None, bool]) -> None:
     """13, 16, 24, 28."""
-    assert isinstance(_follow(answer, age=age)[0], kind)
+    end = _follow(answer, age=age)[0]
+    assert isinstance(end, No) and (end.state, end.stops) == expected
 
 
 def test_create_that_answered_with_the_end_is_not_polled() -> None:
@@ -280,7 +278,7 @@ def test_abandoned_waits_end_at_once() -> None:
         await asyncio.sleep(5)
         poller.abandon()
         ends = await asyncio.gather(*waits, poller.follow("later", Stage.PRODUCT))
-        assert all(isinstance(end, GaveUp) for end in ends)
+        assert all(end is GAVE_UP for end in ends)
         assert virtual.clock() < 5.1
         await poller.close()
 

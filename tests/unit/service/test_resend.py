@@ -10,14 +10,10 @@ import pytest
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
-    Conflict,
     ExchangeResult,
-    Failed,
-    Refused,
-    Stopped,
+    No,
     Succeeded,
     Trouble,
-    Unresolved,
 )
 from patternmill.service.resend import (
     AskAgain,
@@ -29,8 +25,10 @@ from patternmill.service.resend import (
     decide_poll,
     read_retry_after,
 )
-from patternmill.states import NOT_REPEATABLE, Stage
+from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
 
+#: Of the item, of the run, of both; and what is left to a person, or to the next run.
+REFUSED, STOPPED, CONFLICT, UNRESOLVED = "refused", "stopped", "conflict", "unresolved"
 POLICY = ResendPolicy(jitter=lambda: 0.0)
 LONGEST = ResendPolicy(jitter=lambda: 1.0)
 JOB = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
@@ -81,7 +79,7 @@ def waits(seconds: float) -> ResendAfter:
 
 #: Fault, answer, situation, decision (exact), or the kind of verdict and its code.
 TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
-    ("1 name not found at start", not_sent(Trouble.NAME_NOT_FOUND), FIRST, (Stopped, "name_not_found")),
+    ("1 name not found at start", not_sent(Trouble.NAME_NOT_FOUND), FIRST, (STOPPED, "name_not_found")),
     ("1 name not found in mid-run", not_sent(Trouble.NAME_NOT_FOUND), None, R),
     ("2 connection refused", not_sent(Trouble.CONNECT), None, R),
     ("2 connection refused at start", not_sent(Trouble.CONNECT), FIRST, R),
@@ -89,44 +87,44 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("3 4 5 10 reset", lost(Trouble.RESET), None, D),
     ("6 7 time-out", lost(Trouble.TIMEOUT), None, D),
     ("8 cut short", lost(Trouble.CUT_SHORT), None, D),
-    ("9 bad certificate", not_sent(Trouble.TLS), None, (Stopped, "tls")),
-    ("9 no handshake at start", not_sent(Trouble.HANDSHAKE), FIRST, (Stopped, "handshake")),
+    ("9 bad certificate", not_sent(Trouble.TLS), None, (STOPPED, "tls")),
+    ("9 no handshake at start", not_sent(Trouble.HANDSHAKE), FIRST, (STOPPED, "handshake")),
     ("9 no handshake in mid-run", not_sent(Trouble.HANDSHAKE), None, R),
     ("11 a proxy's page", answered(502, None, Trouble.HTML), None, D),
-    ("11 a proxy's page for ever", answered(200, None, Trouble.HTML), AWAY, (Stopped, "service_away")),
-    ("12 400", answered(400), None, (Refused, "invalid_request")),
-    ("12 422", answered(422), None, (Refused, "invalid_request")),
-    ("12 413", answered(413), None, (Refused, "invalid_request")),
-    ("13 401", answered(401), None, (Stopped, "unauthorized")),
-    ("13 403", answered(403), None, (Stopped, "forbidden")),
-    ("14 402", answered(402), None, (Stopped, "payment_required")),
+    ("11 a proxy's page for ever", answered(200, None, Trouble.HTML), AWAY, (STOPPED, "service_away")),
+    ("12 400", answered(400), None, (REFUSED, "invalid_request")),
+    ("12 422", answered(422), None, (REFUSED, "invalid_request")),
+    ("12 413", answered(413), None, (REFUSED, "invalid_request")),
+    ("13 401", answered(401), None, (STOPPED, "unauthorized")),
+    ("13 403", answered(403), None, (STOPPED, "forbidden")),
+    ("14 402", answered(402), None, (STOPPED, "payment_required")),
     *[
         case
         for status in (404, 405, 406, 410, 415, 421, 426)
         for case in (
             (f"15 {status} on the first create", answered(status), None, R),
-            (f"15 {status} of three requests", answered(status), STRAY, (Stopped, "wrong_address")),
-            (f"15 {status} of the only one", answered(status), ALONE, (Stopped, "wrong_address")),
-            (f"46 {status} of one item", answered(status), WORKS, (Refused, "not_found")),
-            (f"46 {status} in doubt", answered(status), DOUBTED, (Unresolved, "refused_in_doubt")),
+            (f"15 {status} of three requests", answered(status), STRAY, (STOPPED, "wrong_address")),
+            (f"15 {status} of the only one", answered(status), ALONE, (STOPPED, "wrong_address")),
+            (f"46 {status} of one item", answered(status), WORKS, (REFUSED, "not_found")),
+            (f"46 {status} in doubt", answered(status), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
         )
     ],
-    ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (Refused, "wrong_address")),
+    ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (REFUSED, "wrong_address")),
     ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
-    ("46 404 of a proxy for ever", answered(404, None, Trouble.HTML), TIRED, (Refused, "wrong_address")),
-    ("46 404 of a proxy for all", answered(404, None, Trouble.HTML), STORM, (Stopped, "wrong_address")),
+    ("46 404 of a proxy for ever", answered(404, None, Trouble.HTML), TIRED, (REFUSED, "wrong_address")),
+    ("46 404 of a proxy for all", answered(404, None, Trouble.HTML), STORM, (STOPPED, "wrong_address")),
     ("11 400 of a proxy", answered(400, None, Trouble.HTML), WORKS, R),
-    ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (Refused, "proxy_page")),
-    ("46 400 in doubt", answered(400), DOUBTED, (Unresolved, "refused_in_doubt")),
-    ("46 422 in doubt", answered(422), DOUBTED, (Unresolved, "refused_in_doubt")),
-    ("46 422 after a redirect", answered(422), Situation(redirected=True), (Unresolved, "refused_in_doubt")),
+    ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (REFUSED, "proxy_page")),
+    ("46 400 in doubt", answered(400), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
+    ("46 422 in doubt", answered(422), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
+    ("46 422 after a redirect", answered(422), Situation(redirected=True), (UNRESOLVED, "refused_in_doubt")),
     (
         "46 a repeated ID",
         answered(422, detail="requestId already used"),
         WORKS,
-        (Unresolved, "repeated_request"),
+        (UNRESOLVED, "repeated_request"),
     ),
-    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Unresolved, "repeated_request")),
+    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (UNRESOLVED, "repeated_request")),
     ("17 429 with seconds", answered(429, retry_after="7"), None, waits(7)),
     (
         "17 429 with a date",
@@ -138,19 +136,19 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("17 429 with 0", answered(429, retry_after="0"), None, R),
     ("17 429 with -5", answered(429, retry_after="-5"), None, R),
     ("17 429 with soon", answered(429, retry_after="soon"), None, R),
-    ("17 429 with 1e9", answered(429, retry_after="1e9"), None, (Stopped, "rate_limited")),
-    ("17 429 with 1000000000", answered(429, retry_after="1000000000"), None, (Stopped, "rate_limited")),
+    ("17 429 with 1e9", answered(429, retry_after="1e9"), None, (STOPPED, "rate_limited")),
+    ("17 429 with 1000000000", answered(429, retry_after="1000000000"), None, (STOPPED, "rate_limited")),
     ("17 429 with an hour", answered(429, retry_after="3600"), None, waits(3600)),
-    ("17 429 with over an hour", answered(429, retry_after="3601"), None, (Stopped, "rate_limited")),
+    ("17 429 with over an hour", answered(429, retry_after="3601"), None, (STOPPED, "rate_limited")),
     (
         "17 429 for over an hour",
         answered(429),
         Situation(tries=99, trying_for=timedelta(hours=2)),
-        (Stopped, "rate_limited"),
+        (STOPPED, "rate_limited"),
     ),
     ("18 500 once", answered(500), None, D),
-    ("18 500 for ever", answered(500), LATE, (Unresolved, "no_clear_answer")),
-    ("18 500 for ever, of everything", answered(500), AWAY, (Stopped, "service_away")),
+    ("18 500 for ever", answered(500), LATE, (UNRESOLVED, "no_clear_answer")),
+    ("18 500 for ever, of everything", answered(500), AWAY, (STOPPED, "service_away")),
     ("19 502", answered(502), None, D),
     ("19 503", answered(503), None, D),
     (
@@ -166,19 +164,19 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         for status in range(301, 309)
         for case in (
             (f"20 {status} once", answered(status), None, SEEN_ELSEWHERE if status == 303 else REDIRECTED),
-            (f"20 {status} for all", answered(status), STRAY, (Stopped, "redirected")),
-            (f"20 {status} of the only one", answered(status), ALONE, (Stopped, "redirected")),
+            (f"20 {status} for all", answered(status), STRAY, (STOPPED, "redirected")),
+            (f"20 {status} of the only one", answered(status), ALONE, (STOPPED, "redirected")),
             (
                 f"46 {status} of one item",
                 answered(status),
                 TIRED,
-                (Unresolved if status == 303 else Refused, "redirected"),
+                (UNRESOLVED if status == 303 else REFUSED, "redirected"),
             ),
             (
                 f"46 {status} in doubt",
                 answered(status),
                 DOUBTED,
-                (Unresolved, "redirected" if status == 303 else "refused_in_doubt"),
+                (UNRESOLVED, "redirected" if status == 303 else "refused_in_doubt"),
             ),
         )
     ],
@@ -193,20 +191,20 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("23 jobId a number", answered(200, {**JOB, "jobId": 7}), None, D),
     ("23 jobId empty", answered(200, {**JOB, "jobId": " "}), None, D),
     ("23 jobId with a line break", answered(200, {**JOB, "jobId": "a\nb"}), None, D),
-    ("23 no jobId for ever", answered(200, {}), LATE, (Unresolved, "no_clear_answer")),
+    ("23 no jobId for ever", answered(200, {}), LATE, (UNRESOLVED, "no_clear_answer")),
     ("26 over the cap", lost(Trouble.TOO_LARGE), None, D),
     (
         "31 a second job for one request",
         answered(200, {**JOB, "jobId": "job-2"}),
         Situation(known_job_id="job-1"),
-        (Conflict, "second_job"),
+        (CONFLICT, "second_job"),
     ),
-    ("32 409", answered(409, JOB), None, (Unresolved, "repeated_request")),
+    ("32 409", answered(409, JOB), None, (UNRESOLVED, "repeated_request")),
     (
         "32 409 with another job",
         answered(409, JOB),
         Situation(known_job_id="job-9"),
-        (Unresolved, "repeated_request"),
+        (UNRESOLVED, "repeated_request"),
     ),
     ("32 409 with our job", answered(409, JOB), Situation(known_job_id="job-1"), Accepted),
     ("200 with a job", answered(200, JOB), None, Accepted),
@@ -223,10 +221,16 @@ def test_outcome_of_each_answer_to_a_create(answer: Answer, now: Situation | Non
     _assert_is(decide(answer, now), expected)
 
 
+def _kind(no: No) -> str:
+    if no.stops:
+        return CONFLICT if no.state is AttemptState.HELD else STOPPED
+    return REFUSED if no.state is AttemptState.REJECTED else UNRESOLVED
+
+
 def _assert_is(decision: Any, expected: Any) -> None:
     if isinstance(expected, tuple):
         kind, code = expected
-        assert (type(decision), decision.code) == (kind, code)
+        assert (_kind(decision), decision.code) == (kind, code)
         assert decision.message
     elif isinstance(expected, type):
         assert isinstance(decision, expected)
@@ -236,21 +240,21 @@ def _assert_is(decision: Any, expected: Any) -> None:
 
 def test_redirect_is_final_for_the_item() -> None:
     """20: F and P."""
-    assert decide(answered(307), STRAY).item_refused
+    assert decide(answered(307), STRAY).state is AttemptState.REJECTED
 
 
 @pytest.mark.parametrize("answer", [answered(401), answered(404), answered(307), answered(500)])
 def test_stop_after_a_sent_try_leaves_the_item_in_doubt(answer: Answer) -> None:
     """Else it is unbegun."""
     unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False, unclear_requests=3)
-    assert decide(answer, unsure).in_doubt
+    assert decide(answer, unsure).state is None
 
 
 @pytest.mark.parametrize("answer", [answered(401), answered(404), answered(429), not_sent(Trouble.TLS)])
 def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
     """Some services redirect what they have executed."""
     seen = Situation(redirected=True, trying_for=timedelta(hours=2), well=False, unclear_requests=3)
-    assert decide(answer, seen).in_doubt
+    assert decide(answer, seen).state is None
 
 
 @pytest.mark.parametrize("stage", [Stage.REFINEMENT, Stage.REFERENCE])
@@ -270,9 +274,9 @@ def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
         (not_sent(Trouble.CONNECT), R),
         (answered(429), R),
         (answered(307), REDIRECTED),
-        (answered(400), (Refused, "invalid_request")),
-        (answered(409), (Unresolved, "repeated_request")),
-        (answered(401), (Stopped, "unauthorized")),
+        (answered(400), (REFUSED, "invalid_request")),
+        (answered(409), (UNRESOLVED, "repeated_request")),
+        (answered(401), (STOPPED, "unauthorized")),
     ],
 )
 def test_what_may_have_been_executed_is_not_sent_again(stage: Stage, answer: Answer, expected: Any) -> None:
@@ -281,8 +285,8 @@ def test_what_may_have_been_executed_is_not_sent_again(stage: Stage, answer: Ans
     if expected is not None:
         _assert_is(decision, expected)
     else:
-        _assert_is(decision, (Unresolved, NOT_REPEATABLE))
-        assert decision.in_doubt
+        _assert_is(decision, (UNRESOLVED, NOT_REPEATABLE))
+        assert decision.state is None
 
 
 def test_hold_names_what_the_answer_names() -> None:
@@ -292,8 +296,8 @@ def test_hold_names_what_the_answer_names() -> None:
 
 def test_request_that_was_never_sent_is_not_in_doubt() -> None:
     """2: for ten minutes; the next run begins it anew, with the same ID."""
-    assert decide(not_sent(Trouble.CONNECT), AWAY) == Stopped(
-        "service_away", "No answer from the service.", in_doubt=False
+    assert decide(not_sent(Trouble.CONNECT), AWAY) == No(
+        AttemptState.WITHDRAWN, "service_away", "No answer from the service.", stops=True
     )
 
 
@@ -338,7 +342,7 @@ DONE = {
     "status": "succeeded",
     "result": {"patternId": "p-1", "imageUrl": "https://pics.example/1.png"},
 }
-ANOTHER_KIND = (Unresolved, "job_of_another_kind")
+ANOTHER_KIND = (UNRESOLVED, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
     ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png")),
@@ -352,19 +356,19 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "27 28 failed",
         answered(200, {**JOB, "status": "failed", "error": {"message": "no\nink"}}),
         OLD,
-        Failed("no ink"),
+        No(AttemptState.FAILED, message="no ink"),
     ),
     (
         "failed without a reason",
         answered(200, {**JOB, "status": "failed"}),
         OLD,
-        Failed("the service gave no reason"),
+        No(AttemptState.FAILED, message="the service gave no reason"),
     ),
     ("16 404 on a young job", answered(404), YOUNG, AskAgain(timedelta(milliseconds=250))),
-    ("16 404 on an old job", answered(404), OLD, (Unresolved, "job_unknown")),
-    ("13 401", answered(401), OLD, (Stopped, "unauthorized")),
-    ("14 402", answered(402), OLD, (Stopped, "payment_required")),
-    ("9 bad certificate", not_sent(Trouble.TLS), OLD, (Stopped, "tls")),
+    ("16 404 on an old job", answered(404), OLD, (UNRESOLVED, "job_unknown")),
+    ("13 401", answered(401), OLD, (STOPPED, "unauthorized")),
+    ("14 402", answered(402), OLD, (STOPPED, "payment_required")),
+    ("9 bad certificate", not_sent(Trouble.TLS), OLD, (STOPPED, "tls")),
     ("20 redirect once", answered(302), OLD, AskAgain(timedelta(milliseconds=250))),
     ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
     (
@@ -386,14 +390,14 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         OLD,
         AskAgain(timedelta(seconds=4), server_requested=True),
     ),
-    ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (Stopped, "rate_limited")),
+    ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (STOPPED, "rate_limited")),
     ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
     ("a poll that is refused fails no job", answered(400), OLD, AskAgain(timedelta(milliseconds=250))),
     ("2 refused", not_sent(Trouble.CONNECT), OLD, AskAgain(timedelta(milliseconds=250))),
     ("6 time-out", lost(Trouble.TIMEOUT), OLD, AskAgain(timedelta(milliseconds=250))),
     ("22 HTML", answered(200, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
     ("23 no jobId", answered(200, {"status": "failed"}), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (Conflict, "wrong_job")),
+    ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (CONFLICT, "wrong_job")),
     ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(unknown_status="queued")),
 ]
 
@@ -410,10 +414,10 @@ def test_outcome_of_each_answer_to_a_poll(answer: Answer, age: timedelta, expect
 @pytest.mark.parametrize(
     ("answer", "well", "expected"),
     [
-        (answered(302), False, (Stopped, "redirected")),
+        (answered(302), False, (STOPPED, "redirected")),
         (answered(302), True, AskAgain),
         (answered(404, None, Trouble.HTML), False, AskAgain),
-        (answered(404, None, Trouble.HTML), True, (Unresolved, "job_unknown")),
+        (answered(404, None, Trouble.HTML), True, (UNRESOLVED, "job_unknown")),
     ],
 )
 def test_unclear_answers_to_polls_are_compared_with_other_jobs(
