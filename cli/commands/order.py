@@ -86,18 +86,19 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
         except Overlap as overlap:
             echo(str(overlap), err=True)
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        wait = request.wait or (_EMBEDDED_WAIT if spec.settings.embedded and sys.stdout.isatty() else None)
         for checkout in plan.checkouts:
             record = await work.open(checkout)
             echo_lines(checkout_lines(record))
-            await _echo_address(work, record)
+            if wait is not None or not spec.settings.embedded:
+                await _echo_address(work, record)
         await work.close()
         ending = await work.ending(plan)
-        wait = request.wait or (_EMBEDDED_WAIT if spec.settings.embedded and sys.stdout.isatty() else None)
         if wait is not None:
             ending = await _waited(work, ending, wait)
     echo(ending.sentence.removesuffix(".") + ".")
     if spec.settings.embedded and wait is None and ending.pending:
-        echo("The embedded studio ends with this command: add --wait to open its page.")
+        echo("The embedded studio ends with this command: add --wait to pay at its page.")
     return EXIT_CODES[ending.outcome]
 
 

@@ -206,7 +206,7 @@ class _RowChecker:
         width, found = len(self._header), len(record.cells)
         if found > width:
             message = f"the row has {found} cells, but the header has {width}"
-            remedy = 'put the text that holds a comma within quotes ("...")'
+            remedy = 'put the text that holds the separator within quotes ("...")'
             return Finding(None, RowCode.SURPLUS_CELLS, message, remedy)
         if found < width:
             first = shown(self._header[found].strip() or column_letter(found))
