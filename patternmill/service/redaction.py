@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 LONGEST = 500
@@ -47,10 +47,7 @@ def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
 
 def mask_deeply(value: Any, secret: str) -> Any:
     """The same JSON value with the key masked in every string; None if it is nested too deeply for that."""
-    try:
-        return _mask_all(value, secret)
-    except RecursionError:
-        return None
+    return _each_text(value, lambda text: _masked(text, secret))
 
 
 def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
@@ -58,10 +55,8 @@ def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
 
     `secrets` are masked wherever they are. None if it is nested too deeply for that.
     """
-    try:
-        return _scrub_all(value, sorted(secrets, key=len, reverse=True))
-    except RecursionError:
-        return None
+    longest_first = sorted(secrets, key=len, reverse=True)
+    return _each_text(value, lambda text: _scrub(text, longest_first), _CREDENTIAL_FIELD)
 
 
 def reason_in(body: Any, depth: int = 4) -> str:
@@ -75,27 +70,25 @@ def reason_in(body: Any, depth: int = 4) -> str:
     return ""
 
 
-def _mask_all(value: Any, secret: str) -> Any:
-    if isinstance(value, str):
-        return _masked(value, secret)
-    if isinstance(value, list):
-        return [_mask_all(part, secret) for part in value]
-    if isinstance(value, dict):
-        return {_masked(name, secret): _mask_all(part, secret) for name, part in value.items()}
-    return value
+def _each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
+    """With each string changed, names of fields too; without the values of the fields that are to be `removed`."""
 
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        if isinstance(value, list):
+            return [changed(part) for part in value]
+        if isinstance(value, dict):
+            return {
+                change(name): REMOVED if removed and removed.search(name) else changed(part)
+                for name, part in value.items()
+            }
+        return value
 
-def _scrub_all(value: Any, secrets: list[str]) -> Any:
-    if isinstance(value, str):
-        return _scrub(value, secrets)
-    if isinstance(value, list):
-        return [_scrub_all(part, secrets) for part in value]
-    if isinstance(value, dict):
-        return {
-            _scrub(name, secrets): REMOVED if _CREDENTIAL_FIELD.search(name) else _scrub_all(part, secrets)
-            for name, part in value.items()
-        }
-    return value
+    try:
+        return changed(value)
+    except RecursionError:
+        return None
 
 
 def _scrub(text: str, secrets: list[str]) -> str:
