@@ -229,7 +229,7 @@ class _WatchedRun:
         def load() -> Coroutine[None, None, Flow[..., Any]]:
             return asyncio.to_thread(_flow_of, self._request)
 
-        loading = asyncio.create_task(load()) if connection.is_started else None
+        loading = asyncio.create_task(load()) if connection.is_chosen else None
         if not connection.configured:
             self.display.step(f"Finding what is to be done for {work.spec.source.name} …")
             await work.read()
@@ -240,9 +240,10 @@ class _WatchedRun:
                 return
         self.display.step(connection.what_starts())
         connection.start()
-        flow = await (loading or load())
-        if await asyncio.to_thread(connection.wait):
-            await self._run_flow(flow, work)
+        if connection.is_chosen:
+            loading = loading or asyncio.create_task(load())
+            if await asyncio.to_thread(connection.wait):
+                await self._run_flow(await loading, work)
         if self.begun is None and not self.state_message:
             await work.run_through()
 

@@ -73,6 +73,11 @@ class PrefectConnection:
         except (PatternmillError, OSError) as error:
             self._go_without(f"The Prefect server of {self._home} cannot be started: {error}")
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether there is a server to wait for."""
+        return bool(self.configured) or self._own is not None
+
     def what_starts(self) -> str:
         """What `start` and `wait` take their time for, for people."""
         if self.configured:
