@@ -6,7 +6,6 @@ from typing import Any
 from prefect import State, flow
 from prefect.runtime import deployment
 
-from flows.forms import asks_for
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.runs.pipeline import opened
 from patternmill.runs.request import ImportRequest
@@ -16,6 +15,7 @@ from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.cancellation import explain_stop, final_state
+from tasks.flow_parameters import asks_for
 from tasks.prefect_states import ending_message, state_of
 from tasks.rows import make_rows
 from tasks.run_page import show_ending

@@ -5,8 +5,8 @@ from typing import Any
 from prefect import State, flow
 
 from flows.bulk_import import import_rows
-from flows.forms import asks_for
 from patternmill.runs.request import RefreshRequest
+from tasks.flow_parameters import asks_for
 from tasks.run_steps import refresh_name, requested
 
 

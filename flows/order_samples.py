@@ -4,7 +4,6 @@ from typing import Any
 
 from prefect import State, flow
 
-from flows.forms import asks_for
 from patternmill.errors import Overlap
 from patternmill.orders.ordering import Ordering
 from patternmill.parameters import wait_time
@@ -20,6 +19,7 @@ from tasks.checkout_tasks import (
     show_order,
     wait_for_orders,
 )
+from tasks.flow_parameters import asks_for
 from tasks.prefect_states import state_of
 
 

@@ -3,24 +3,13 @@
 from typing import Any
 
 from prefect import State, flow
-from pydantic import Field
 
 from flows.bulk_import import import_rows
-from flows.forms import asks_for
-from patternmill.parameters import STAGING, EnvironmentName
-from patternmill.runs.request import RetryRequest
 from patternmill.states import Outcome
 from patternmill.text import plural
+from tasks.flow_parameters import RetryForm, asks_for
 from tasks.prefect_states import state_of
 from tasks.run_steps import choose_rows
-
-
-class RetryForm(RetryRequest):
-    """On the command line a run is retried wherever it was; a form begins with an environment."""
-
-    environment: EnvironmentName = Field(
-        STAGING, description="staging, production, or another configured environment."
-    )
 
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)

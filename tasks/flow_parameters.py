@@ -4,7 +4,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+
+from patternmill.parameters import STAGING, EnvironmentName
+from patternmill.runs.request import RetryRequest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,3 +37,11 @@ def asks_for(model: type[BaseModel], *first: str) -> Callable[[Function], Functi
         return function
 
     return sign
+
+
+class RetryForm(RetryRequest):
+    """On the command line a run is retried wherever it was; a form begins with an environment."""
+
+    environment: EnvironmentName = Field(
+        STAGING, description="staging, production, or another configured environment."
+    )
