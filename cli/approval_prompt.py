@@ -12,7 +12,7 @@ from socket import gethostname
 
 import click
 
-from cli.terminal import echo, echo_lines
+from cli.terminal import echo, echo_lines, said_yes
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
@@ -52,7 +52,7 @@ async def confirmed(spec: RunSpec) -> bool:
             return True
         echo_lines(plan_lines(preview, work.checked, proposal.digest))
     with _interruptible():
-        return click.confirm(f"Make {proposal} in {spec.settings.environment}?", default=False)
+        return said_yes(f"Make {proposal} in {spec.settings.environment}?")
 
 
 async def is_approved(
@@ -92,9 +92,7 @@ async def _ask(
     echo_lines(lines())
     echo(needed.message)
     with _interruptible():
-        is_confirmed = click.confirm(
-            f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?", default=False
-        )
+        is_confirmed = said_yes(f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?")
     if not is_confirmed:
         echo("Not begun: the plan was not approved.", err=True)
         return False

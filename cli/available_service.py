@@ -25,7 +25,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
         return
     from cli.embedded_studio import embedded_studio
 
-    steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
+    steps.show("Starting the embedded studio …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.at(EmbeddedProfile(url=studio.url, key=studio.key))
 

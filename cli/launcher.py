@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 from cli.available_service import available_service
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo_lines, report_error
+from cli.terminal import echo, echo_lines, report_error, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import Overlap, PatternmillError
-from patternmill.files import keep_private
+from patternmill.files import make_home
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.results.kept_pictures import PictureKeeper, picture_cache
+from patternmill.results.kept_pictures import keep_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note
+from patternmill.runs.safeguards import refuse_new_ledger
 from patternmill.runs.spec import RunSpec
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
@@ -74,11 +75,13 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
     """Run a request to its end and print the summary; returns the exit code.
 
     `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before a real
-    service is paid for anything. Raises InputRefused for an unusable input, before any server is started.
+    service is paid for anything. Raises InputRefused for an unusable input, and ConfigurationError for a ledger that
+    lacks the runs of the results here, before any server is started.
     """
+    refuse_new_ledger(spec.settings, spec.catalog_folder)
     spec = replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
-        keep_private(spec.settings.home)
+        make_home(spec.settings.home)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
     if asks and approve is None and _is_paid_on_a_terminal(spec):
@@ -87,20 +90,18 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
         if not asyncio.run(confirmed(spec)):
             return EXIT_REFUSED
         spec = replace(spec, settings=spec.settings.confirming(spec.settings.environment))
+    if spec.settings.service is None:
+        echo("PATTERNMILL_STUDIO_URL is not set: the embedded studio makes what is asked for.", err=True)
     watched = _WatchedRun(request)
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
         if connection.configured or not _had_run(spec):
             connection.start()
         with available_service(spec.settings) as settings:
-            recorded = _run_watched(watched, replace(spec, settings=settings), connection)
-            screen = None
-            if watched.is_unshown:
-                screen = _UNSHOWN
-            elif recorded and watched.flow_run_id:
-                screen = connection.run_line(watched.flow_run_id)
-            watched.print_ending(screen)
-            # They are being drawn meanwhile.
+            has_ended = _run_watched(watched, replace(spec, settings=settings), connection)
+            watched.print_ending()
+            # The run is being recorded meanwhile.
             watched.keep_pictures()
+            _complete_record(watched, connection, has_ended=has_ended)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
         sys.stdout.flush()
@@ -115,7 +116,7 @@ def _had_run(spec: RunSpec) -> bool:
 
 
 def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnection) -> bool:
-    """Run it, and wait for its record in the Prefect UI; whether that is complete. Ctrl-C leaves it at what it has."""
+    """Run it; whether it came to its end, also in the Prefect UI where one shows it."""
     try:
         with watched.display.showing():
             returned = run_in_thread(
@@ -125,17 +126,26 @@ def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnect
         # Else Prefect's client would keep sending at exit, to a server that has ended by then.
         connection.finish(watched.flow_run_id, watched.task_runs)
         raise
+    return returned
+
+
+def _complete_record(watched: _WatchedRun, connection: PrefectConnection, *, has_ended: bool) -> None:
+    """Wait, after all is said, for the run's record in the Prefect UI. Ctrl-C leaves it at what it has."""
+    steps.clear()
+    if watched.is_unshown:
+        echo(_UNSHOWN)
     if not connection.is_available:
-        return False
+        return
     watched.display.step("Completing the run's record in the Prefect UI …")
     try:
-        recorded = returned and connection.finish(watched.flow_run_id, watched.task_runs)
+        is_recorded = has_ended and connection.finish(watched.flow_run_id, watched.task_runs)
     except KeyboardInterrupt:
-        recorded = False
-    if not recorded:
+        is_recorded = False
+    if not is_recorded:
         connection.delivered = False
         watched.display.print(UNRECORDED)
-    return recorded
+    elif watched.flow_run_id:
+        echo(connection.run_line(watched.flow_run_id))
 
 
 def _is_paid_on_a_terminal(spec: RunSpec) -> bool:
@@ -189,7 +199,6 @@ class _WatchedRun:
         self.is_unshown = False
         self._request = request
         self._work: Pipeline | None = None
-        self._pictures: PictureKeeper | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
@@ -299,11 +308,6 @@ class _WatchedRun:
         self.display.watch(run)
         if LINT in run.record.options:
             self.display.print(run.record.options[LINT])
-        settings = run.spec.settings
-        if settings.embedded:
-            assert settings.studio_url is not None, "the embedded studio has an address"
-            self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
-            self._pictures.follow(lambda: tuple(run.engine.pictures))
 
     @property
     def task_runs(self) -> int:
@@ -313,15 +317,22 @@ class _WatchedRun:
     def keep_pictures(self) -> None:
         """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
-        if self._pictures is not None and run is not None and run.results is not None:
-            # After a person's stop nothing more is waited for.
-            for line in self._pictures.finish(
-                run.results.out, step=self.display.step, is_stopped=lambda: run.is_stopped
-            ):
-                self.display.print(line)
+        settings = run.spec.settings if run is not None else None
+        if run is None or run.results is None or settings is None or not settings.embedded:
+            return
+        assert settings.studio_url is not None, "the embedded studio has an address"
+        # After a person's stop nothing more is waited for.
+        for line in keep_pictures(
+            run.results.out,
+            settings.home,
+            settings.studio_url,
+            step=self.display.step,
+            is_stopped=lambda: run.is_stopped,
+        ):
+            self.display.print(line)
 
-    def print_ending(self, screen: str | None) -> None:
-        echo_lines(ending_lines(self.begun, self.state_message, screen, self.command))
+    def print_ending(self) -> None:
+        echo_lines(ending_lines(self.begun, self.state_message, self.command))
         if self.unpublished is not None:
             report_error(self.unpublished.message, self.unpublished.remedy)
 
@@ -340,7 +351,7 @@ class _WatchedRun:
         run = self.begun
         if run is not None and run.results is not None:
             self.display.end(UNRECORDED)
-            self.print_ending(None)
+            self.print_ending()
             os._exit(self.exit_code())
         if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
             # Meanwhile the run's own thread must not begin to buy.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, said_yes
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.column_mapping import NOTE
 from patternmill.catalog.proposals import Question
@@ -52,7 +52,7 @@ class Asker:
         try:
             if certain and not self._has_stopped:
                 _list("It seems that:", certain)
-                if click.confirm("Is that right?", default=True):
+                if said_yes("Is that right?", default=True):
                     entries += _suggested(certain)
                 else:
                     left = [*certain, *left]

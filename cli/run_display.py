@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
+_BEGUN = UNFINISHED_ROWS - {RowStatus.NOT_STARTED}
 
 
 class Display:
@@ -113,17 +114,15 @@ class _ProgressBar(Progress):
         yield Text(visible_lines(progress_line(run)))
 
 
-def ending_lines(run: Run | None, message: str, screen: str | None, command: str) -> Iterator[str]:
+def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
     """The summary of an ended run: outcome, what was made, where the files are.
 
-    `screen`: where Prefect shows it. `command`: what resumes a run that did not finish.
+    `command`: what resumes a run that did not finish.
     """
     if run is None or run.ending is None:
         yield from [message] if message else _without_an_end(run, command)
         return
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
-    if screen is not None:
-        yield screen
     yield from _next_lines(run.ending, command)
 
 
@@ -141,5 +140,13 @@ def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
     is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:
+        if ending.outcome is Outcome.CANCELLED:
+            begun, rest = (
+                sum(ending.rows.get(s, 0) for s in some) for some in (_BEGUN, {RowStatus.NOT_STARTED})
+            )
+            yield (
+                "What was made or begun is kept, and is not bought again: the next command finishes "
+                f"{plural(begun, 'row')}, and begins {rest:,}."
+            )
         higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
         yield f"To go on{higher}: {command}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Of a pipe, and of a terminal that was closed.
 _READER_LEFT = {errno.EPIPE, errno.EIO}
+_TRIES = 3
 _ERASE_LINE = "\r\x1b[K"
 
 
@@ -130,8 +131,19 @@ def confirmed(question: str, refusal: str) -> bool:
     if not sys.stdin.isatty():
         echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
         return False
+    return said_yes(question)
+
+
+def said_yes(question: str, *, default: bool = False) -> bool:
+    """The answer to a question; after three that are neither yes nor no, it is no."""
     steps.clear()
-    return click.confirm(question, default=False)
+    hint, enter = ("[Y/n]", "y") if default else ("[y/N]", "n")
+    for _ in range(_TRIES):
+        answer = click.prompt(f"{question} {hint}", default=enter, show_default=False).strip().lower()
+        if answer in {"y", "yes", "n", "no"}:
+            return answer in {"y", "yes"}
+        echo("Answer y or n.")
+    return False
 
 
 def login_hint(address: str) -> str:

@@ -19,10 +19,9 @@ import psutil
 from cli.crash_report import masked
 from cli.terminal import echo
 from patternmill.errors import PatternmillError
-from patternmill.files import keep_private
-from patternmill.runs.safeguards import WORKER_FOLDER
+from patternmill.files import make_home
 from patternmill.settings import Settings, load_settings
-from prefect_host.work_pool import POOL
+from prefect_host.work_pool import POOL, WORKER_FOLDER
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
@@ -35,7 +34,7 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     `with_parent`: until standard input ends, too. Raises PatternmillError when it ends by itself.
     """
     with suppress(OSError):
-        keep_private(settings.home)
+        make_home(settings.home)
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from prefect import State, flow
-from prefect.runtime import deployment
 
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.runs.pipeline import opened
@@ -57,8 +56,8 @@ async def import_rows(spec: RunSpec) -> State[Any]:
                 await explain_stop(work.begun)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
-            if spec.settings.embedded and deployment.id is not None:
-                # The command line draws the pictures after its run, so that Ctrl-C can skip it.
-                await draw_pictures(work, stopping)
+            if spec.settings.embedded and spec.by_deployment and not stopping.is_requested:
+                # The command line draws them itself, so that Ctrl-C can skip it.
+                draw_pictures(work.published.out, spec.settings)
             state = state_of(work.ended.outcome, ending_message(work.ended, work.published.causes))
             return await final_state(state)

@@ -5,18 +5,19 @@ from typing import Any
 from prefect import State, flow
 
 from flows.bulk_import import import_rows
+from patternmill.runs.request import RetryRequest
 from patternmill.states import Outcome
 from patternmill.text import plural
-from tasks.flow_parameters import RetryForm, asks_for
+from tasks.flow_parameters import asks_for
 from tasks.prefect_states import state_of
 from tasks.run_steps import choose_rows
 
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)
-@asks_for(RetryForm, "catalog", "environment", "run", "status", "code", "sku")
+@asks_for(RetryRequest, "catalog", "environment", "run", "status", "code", "sku")
 async def retry_failed(**asked: Any) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file."""
-    spec, selection = await choose_rows(RetryForm(**asked))
+    spec, selection = await choose_rows(RetryRequest(**asked))
     if not selection.rows:
         left_out = plural(len(selection.left_out), "row")
         superseded = f" Superseded by later runs: {left_out}." if selection.left_out else ""

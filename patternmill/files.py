@@ -11,9 +11,7 @@ import glob
 import hashlib
 import os
 import secrets
-import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,21 +71,21 @@ def latest_in(environment: str) -> str:
 
 
 def link_latest(out: Path, name: str = LATEST) -> Path | None:
-    """Let `latest` (or `name`), next to the run's directory `out`, lead to it.
+    """Let the link `latest` (or `name`), next to the run's directory `out`, lead to it.
 
-    Where links are impossible, or a person's own file has that name, `latest.txt` names the directory instead.
-    Returns the link or that file; None when `out` is itself called `latest`, or when nothing could be written.
+    None where it cannot: `out` itself has that name, a person's own file has it, or the file system has no links.
     """
-    if out.name in {LATEST, name, ""}:
+    link = out.with_name(name)
+    if out.name in {LATEST, name, ""} or (link.exists() and not link.is_symlink()):
         return None
+    sweep(link.parent, [link.name])
+    temporary = link.with_name(f".{link.name}.{secrets.token_hex(6)}.tmp")
     try:
-        return _replace_link(out.with_name(name), out.name)
-    except (OSError, NotImplementedError):
-        note = out.with_name(f"{name}.txt")
-    with suppress(OSError):
-        write_whole(note, [f"{out.name}\n".encode()])
-        return note
-    return None
+        temporary.symlink_to(out.name, target_is_directory=True)
+        return temporary.replace(link)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        return None
 
 
 def _write_synced(temporary: Path, name: str, chunks: Iterable[bytes]) -> FileMark:
@@ -103,9 +101,7 @@ def _write_synced(temporary: Path, name: str, chunks: Iterable[bytes]) -> FileMa
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the rename durable; some file systems and platforms cannot sync a directory."""
-    if os.name == "nt":
-        return
+    """Make the rename durable; some file systems cannot sync a directory."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -116,37 +112,11 @@ def _sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _replace_link(link: Path, target: str) -> Path:
-    if link.exists() and not link.is_symlink():
-        raise FileExistsError(link)
-    sweep(link.parent, [link.name])
-    temporary = link.with_name(f".{link.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        temporary.symlink_to(target, target_is_directory=True)
-        temporary.replace(link)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return link
-
-
 UMASK = 0o077
-#: What Patternmill keeps under a home; other files are not ours to change.
-_OURS = (
-    "*.sqlite3*",
-    "*.log",
-    "checkouts",
-    "embedded",
-    "logs",
-    "pictures",
-    "prefect",
-    "retries",
-    "studio",
-)
 
 
-def keep_private(home: Path) -> None:
-    """Make the home; of what Patternmill keeps in it, take all rights of group and others.
+def make_home(home: Path) -> None:
+    """Make the home, for its owner alone; what is put into it is private from its first moment.
 
     Raises ConfigurationError when this user cannot write there.
     """
@@ -160,9 +130,6 @@ def keep_private(home: Path) -> None:
             f"The home folder {home.resolve()}, where the ledger is kept, cannot be written: {reason}.",
             remedy="Set PATTERNMILL_HOME to a folder that you may write, or go to one that has it.",
         )
-    for pattern in _OURS:
-        for path in home.glob(pattern):
-            _restrict_all(path)
 
 
 def private_folder(folder: Path) -> Path:
@@ -211,9 +178,13 @@ def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
 
 def replace_private(path: Path, text: str) -> None:
     """Write a file for its owner alone; no reader sees a part."""
-    fresh = path.with_name(f"{path.name}.new")
-    write_private(fresh, text)
-    fresh.replace(path)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        write_private(fresh, text)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -221,20 +192,3 @@ def write_private(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
-
-
-def _restrict_all(path: Path) -> None:
-    _restrict(path)
-    for folder, folders, files in os.walk(path):
-        for name in (*folders, *files):
-            _restrict(Path(folder, name))
-
-
-def _restrict(path: Path) -> None:
-    """Take all rights of group and others, unless it is gone, or another user's."""
-    with suppress(FileNotFoundError, PermissionError):
-        found = path.lstat()
-        # What has a second name may be seen by others by that.
-        is_linked = stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
-        if found.st_mode & UMASK and not is_linked:
-            path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)

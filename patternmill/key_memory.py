@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import private_folder, refuse_foreign, write_private
+from patternmill.files import private_folder, refuse_foreign, replace_private
 from patternmill.profiles import Profile
 from patternmill.settings import Settings
 
@@ -45,7 +45,10 @@ def remember(settings: Settings, profile: Profile) -> Callable[[], None]:
     def bind() -> None:
         path, key = settings.home / KEY_MEMORY, _digest(profile.key)
         known = _read(path)
-        _write(path, known | {key: sorted({*known.get(key, []), settings.service_at(profile.url)})})
+        services = sorted({*known.get(key, []), settings.service_at(profile.url)})
+        with suppress(OSError):  # a home that cannot be written to remembers nothing
+            private_folder(path.parent)
+            replace_private(path, json.dumps(known | {key: services}, indent=1))
 
     return bind
 
@@ -66,14 +69,3 @@ def _read(path: Path) -> dict[str, list[str]]:
             f"{path} cannot be read ({type(error).__name__}).",
             remedy="It has the service of each key; remove it if you know that the address is right.",
         ) from None
-
-
-def _write(path: Path, known: dict[str, list[str]]) -> None:
-    """Whole, and for its owner alone. A home that cannot be written to remembers nothing."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        private_folder(path.parent)
-        write_private(temporary, json.dumps(known, indent=1))
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, TypeAdapt
 
 from patternmill.addresses import is_loopback, is_unencrypted, service_identity
 from patternmill.errors import ConfigurationError
-from patternmill.files import own_text, private_folder, write_private
+from patternmill.files import own_text, private_folder, replace_private
 from patternmill.parameters import EnvironmentName, Key, Url
 from patternmill.processes import birth
 
@@ -112,11 +112,10 @@ def unknown_environment(name: str, known: Iterable[str]) -> ConfigurationError:
 @contextmanager
 def announced(home: Path, environment: str, studio: EmbeddedProfile) -> Iterator[None]:
     """While it lasts, processes of this user find the embedded studio by a file in the home."""
-    path, new = home / _EMBEDDED_FILE, home / _EMBEDDED_FILE.with_suffix(".new")
+    path = home / _EMBEDDED_FILE
     private_folder(path.parent)
     key, process = studio.key.get_secret_value(), [os.getpid(), birth(os.getpid())]
-    write_private(new, json.dumps([environment, {"url": studio.url, "key": key}, *process]))
-    new.replace(path)
+    replace_private(path, json.dumps([environment, {"url": studio.url, "key": key}, *process]))
     try:
         yield
     finally:

@@ -68,7 +68,6 @@ REDIRECTED = "redirected"
 #: Error codes of refusals that are not about the item (a redirect, a proxy's page, a wrong address): the same
 #: request is sent again by the same command.
 PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page"})
-FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
 
 
 class RowStatus(StrEnum):
@@ -90,6 +89,11 @@ class RowStatus(StrEnum):
     WAITING = "waiting"
     #: Answers contradict one another, or what was sent may not be sent again: a person decides.
     HELD = "held"
+
+    @property
+    def words(self) -> str:
+        """As it reads in a sentence: a row whose run was stopped or killed was cancelled by nobody."""
+        return "not finished" if self is RowStatus.CANCELLED else self.value.replace("_", " ")
 
 
 #: Statuses that another run can change without an edit of the row.

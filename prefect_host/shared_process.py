@@ -26,7 +26,7 @@ from pathlib import Path
 from socket import SO_REUSEADDR, SOL_SOCKET, socket
 
 from patternmill.errors import PatternmillError
-from patternmill.files import keep_private, private_folder
+from patternmill.files import make_home, private_folder
 from patternmill.processes import collect_rarely
 
 HOST = "127.0.0.1"
@@ -58,7 +58,7 @@ class SharedProcess:
         """Use the running process; else start one with the bound socket, arguments and environment of `prepare`."""
         if self._use is not None:
             return
-        keep_private(self.directory.parent)
+        make_home(self.directory.parent)
         private_folder(self.directory)
         with _opened(self.directory / "start.lock") as start:
             fcntl.flock(start, fcntl.LOCK_EX)

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from prefect import State, task
-from prefect.runtime import deployment
 
 from patternmill.errors import RowFailed
 from patternmill.ledger.reports.order_report import CheckoutRecord
@@ -22,6 +21,7 @@ from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
 from prefect_host.service_blocks import addressed_settings
 from tasks.approval_form import ApprovalPage
+from tasks.flow_parameters import in_worker_folder
 from tasks.markup import logged, markdown, markdown_lines
 from tasks.prefect_states import failed_state, state_of
 from tasks.run_page import show_text
@@ -29,7 +29,7 @@ from tasks.run_page import show_text
 
 async def requested_order(request: OrderRequest) -> OrderSpec:
     """Raises ConfigurationError and InputRefused."""
-    spec = await asyncio.to_thread(order_spec, request, by_deployment=deployment.id is not None)
+    spec = await asyncio.to_thread(order_spec, request, by_deployment=in_worker_folder())
     return replace(spec, settings=await addressed_settings(spec.settings))
 
 

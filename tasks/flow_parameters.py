@@ -1,15 +1,43 @@
 """What a flow asks for: its parameters, and so its form in the Prefect UI, are the fields of its request."""
 
 import inspect
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from pydantic import BaseModel, Field
+from prefect.runtime import deployment
+from pydantic import BaseModel, BeforeValidator, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
-from patternmill.parameters import STAGING, EnvironmentName
-from patternmill.runs.request import RetryRequest
+from prefect_host.work_pool import WORKER_FOLDER
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Shown(dict[str, Any]):
+    """A field's JSON schema without a default: Prefect's server takes null, an empty box, of such fields alone."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key != "default":
+            super().__setitem__(key, value)
+
+
+class _PlainBox:
+    """In Prefect's form an optional field is one box, not a choice between its type and "None"."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        shown = handler(schema)
+        if "anyOf" not in shown:
+            return shown
+        box = _Shown({**shown.pop("anyOf")[0], **shown})
+        if "pattern" in box:
+            box["pattern"] = f"^$|{box['pattern']}"
+        return box
+
+
+_EMPTY = BeforeValidator(lambda value: None if value == "" else value)
 
 
 def asks_for(model: type[BaseModel], *first: str) -> Callable[[Function], Function]:
@@ -26,7 +54,7 @@ def asks_for(model: type[BaseModel], *first: str) -> Callable[[Function], Functi
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.is_required() else field.default,
-                annotation=types[name],
+                annotation=Annotated[types[name], _EMPTY, _PlainBox()],
             )
             for name, field in fields.items()
         ]
@@ -39,9 +67,9 @@ def asks_for(model: type[BaseModel], *first: str) -> Callable[[Function], Functi
     return sign
 
 
-class RetryForm(RetryRequest):
-    """On the command line a run is retried wherever it was; a form begins with an environment."""
-
-    environment: EnvironmentName = Field(
-        STAGING, description="staging, production, or another configured environment."
-    )
+def in_worker_folder() -> bool:
+    """Whether a deployment began this flow run; from now on it is in its worker's folder, where paths are meant."""
+    if deployment.id is None:
+        return False
+    os.chdir(os.environ.get(WORKER_FOLDER, "."))
+    return True

@@ -81,5 +81,5 @@ def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
 
 
 def counts_message(rows: Mapping[RowStatus, int]) -> str:
-    by_status = {status.value: rows.get(status, 0) for status in RowStatus}
+    by_status = {status.words: rows.get(status, 0) for status in RowStatus}
     return f"{plural(sum(rows.values()), 'row')}: {counted(by_status)}"

@@ -1,23 +1,25 @@
-"""The steps of a run, as Prefect tasks: choose, read, check, plan, publish, draw the pictures."""
+"""The steps of a run, as Prefect tasks: choose, read, check, plan, publish; and its pictures, after it."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 from prefect import task
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import flow_run
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.results.kept_pictures import PictureKeeper, picture_cache
+from patternmill.results.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import refuse_password
 from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, retry_spec
-from patternmill.settings import in_environment, read_settings
+from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.text import goods
-from prefect_host.stop_signals import Stopping
 from tasks.cancellation import end_killed_runs
+from tasks.flow_parameters import in_worker_folder
 from tasks.markup import line, logged
 
 
@@ -26,7 +28,7 @@ def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
     launch = launched.get()
     if launch is not None:
         return launch.spec
-    by_deployment = deployment.id is not None
+    by_deployment = in_worker_folder()
     if isinstance(request, ImportRequest):
         return import_spec(request, by_deployment=by_deployment)
     for address in (request.source, request.out or ""):
@@ -71,7 +73,7 @@ _MOST_LEFT_OUT = 10
 @task(name="choose", task_run_name="choose the rows", persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is unknown."""
-    launch, by_deployment = launched.get(), deployment.id is not None
+    launch, by_deployment = launched.get(), in_worker_folder()
     spec = launch.spec if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
     selection = spec.selection
     assert selection is not None, "a retry has a selection"
@@ -95,10 +97,9 @@ async def publish(work: Pipeline) -> str:
     return str(results.out)
 
 
-@task(name="pictures", task_run_name="draw the pictures", persist_result=False)
-async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
-    settings, out = work.spec.settings, work.published.out
+def draw_pictures(out: Path, settings: Settings) -> None:
+    """Have an embedded studio draw a run's pictures; the process ends with the last one, and nothing else waits."""
     assert settings.studio_url is not None, "the embedded studio has an address"
-    keeper = PictureKeeper(picture_cache(settings.home), settings.studio_url)
-    for text in await asyncio.to_thread(keeper.finish, out, is_stopped=lambda: stopping.is_requested):
-        logged(text)
+    threading.Thread(
+        target=keep_pictures, args=(out, settings.home, settings.studio_url), name="pictures"
+    ).start()

@@ -14,7 +14,7 @@ from patternmill.catalog.remote import is_remote, write_bytes
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.overview import catalogs
-from patternmill.results.catalog_table import state_bytes
+from patternmill.results.catalog_files import state_bytes
 from patternmill.settings import load_settings
 from patternmill.text import plural
 

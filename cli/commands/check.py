@@ -165,5 +165,5 @@ def _left_text(spec: RunSpec, left: list[Question]) -> str | None:
         return None
     what = f"{plural(len(left), 'name')} of columns or words"
     certain = sum(question.certain for question in left)
-    takes = f"; with --yes it takes the {certain:,} that are certain" if certain else ""
+    takes = f"; with --yes it takes what is certain ({certain:,})" if certain else ""
     return f"`{check_command(spec)}` asks on a terminal about {what}{takes}."

@@ -15,7 +15,7 @@ import click
 from cli.available_service import available_service
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo, echo_lines
-from patternmill.errors import ConfigurationError, Overlap, ServiceStopped
+from patternmill.errors import Overlap, ServiceStopped
 from patternmill.orders.order_plan import order_spec, spec_of_checkout
 from patternmill.orders.order_text import checkout_lines, plan_lines
 from patternmill.parameters import wait_time
@@ -46,7 +46,7 @@ def command(
     Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
     The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
     once it is. RESULTS is a run's ID, or its results file or folder; without it, the catalog as it is now is meant.
-    Whoever has the address can pay: it is kept in a file of this machine for its owner alone.
+    Whoever has the address can pay: it is kept nowhere, and asked for by the same request again.
 
     \b
     Examples:
@@ -131,7 +131,7 @@ async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
         return
     try:
         echo(f"  Pay here: {await work.address(record)}")
-    except (ConfigurationError, ServiceStopped) as error:
+    except ServiceStopped as error:
         echo(f"  {error}", err=True)
 
 

@@ -13,7 +13,7 @@ from patternmill.files import LATEST, latest_in
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.run_lookup import find_run, had_lease, runs_with_lease
 from patternmill.results.gallery import KEPT_PICTURES
-from patternmill.results.kept_pictures import NOT_SHARED, picture_cache, share_pictures
+from patternmill.results.kept_pictures import NOT_SHARED, share_pictures
 from patternmill.results.results_files import rebuild, write_catalog
 from patternmill.settings import load_settings
 from patternmill.text import counted, plural
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--catalog", help="The run's catalog; needed for `latest` if there are several.")
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
 def command(run: str, out: Path | None, catalog: str | None, environment: str | None) -> int:
-    """Write the results files of RUN again, byte for byte as the run wrote them.
+    """Write the results files of RUN again, as the run left its rows, with what was settled and ordered since.
 
     RUN is a run's ID, its beginning, or `latest`. Everything comes from the ledger: the input and the service are
     not needed. For a run that crashed, or has not ended, the rows are as they are now.
@@ -52,7 +52,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         results = rebuild(ledger, record.run_id, place, links=links)
         if out is None:
             write_catalog(ledger, record.environment, record.catalog, place.parent)
-    if record.options.get(KEPT_PICTURES) and not share_pictures(place, picture_cache(settings.home)):
+    if record.options.get(KEPT_PICTURES) and not share_pictures(place, settings.home):
         echo(NOT_SHARED.format(place))
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")

@@ -16,7 +16,7 @@ from patternmill.runs.retry import cost, has_aged, select_rows, statuses_of
 from patternmill.runs.spec import retry_spec
 from patternmill.settings import in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
-from patternmill.text import counted, goods, in_columns, more, plural, readable, shortened
+from patternmill.text import counted, goods, in_columns, more, plural, shortened
 
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
@@ -92,7 +92,7 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
         yield chosen.nothing_to_retry
         return
     yield from _row_lines(chosen)
-    yield f"{plural(len(chosen.rows), 'row')}: {counted({s.value: n for s, n in chosen.by_status.items()})}"
+    yield f"{plural(len(chosen.rows), 'row')}: {counted({s.words: n for s, n in chosen.by_status.items()})}"
     aged = sum(has_aged(ledger, row, options.in_doubt_limit) for row in chosen.rows)
     if aged:
         yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle --list`."
@@ -104,9 +104,9 @@ def _row_lines(chosen: RetrySelection) -> Iterator[str]:
     rows = [
         (
             "  " + row.sku,
-            readable(row.outcome.status.value),
-            row.outcome.error_code or "",
-            shortened(row.outcome.error or "", 80),
+            row.status.words,
+            row.error_code or "",
+            shortened(row.error or "", 80),
         )
         for row in chosen.rows[:_MOST_ROWS]
     ]

@@ -191,10 +191,12 @@ def _run_block(
     spent = ledger.spent_by_run(record.run_id)
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
-    took = "?" if ended is None else duration(ended - record.started_at.timestamp())
+    took = f"took {duration(ended - record.started_at.timestamp())}" if ended else "was ended before its end"
     yield f"{record.run_id}  {record.outcome or ('running' if is_running else 'crashed')}"
-    yield f"  {_scope(record)}, {moment(record.started_at)}, took {took}"
-    yield f"  rows: {counted({status.value: count for status, count in rows_by_status(ledger, record).items()})}"
+    yield f"  {_scope(record)}, {moment(record.started_at)}, {took}"
+    yield f"  rows: {counted({status.words: count for status, count in rows_by_status(ledger, record).items()})}"
+    if record.reason:
+        yield f"  {record.reason}"
     price = f", for {money(spent.amount, currency)}" if spent.amount else ""
     failed = ledger.failed_attempts(record.run_id)
     yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"

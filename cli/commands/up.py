@@ -18,10 +18,10 @@ from cli.automations import apply_automations
 from cli.terminal import echo, echo_lines, login_hint
 from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
-from patternmill.files import keep_private
+from patternmill.files import make_home
 from prefect_host.own_server import OwnServer
 from prefect_host.shared_process import private_log
-from prefect_host.work_pool import POOL, TEMPLATE
+from prefect_host.work_pool import POOL, TEMPLATE, WORKER_FOLDER
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
@@ -116,7 +116,6 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     """The environment of the worker and its runs, with the settings of this folder's file; serves what they ask."""
     # The worker is in another folder, and would read the file there: without the limits and prices of this one.
-    from patternmill.runs.safeguards import WORKER_FOLDER
     from patternmill.settings import PREFIX, of_file
 
     exported = {name.upper() for name, text in os.environ.items() if text}
@@ -150,7 +149,7 @@ def _worker(
     """
     command = [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])]
     locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
-    keep_private(settings.home)
+    make_home(settings.home)
     echo("Starting a worker …")
     with private_log(settings.home / "worker.log") as log:
         worker = subprocess.Popen(
@@ -228,7 +227,7 @@ def _show_addresses(server: OwnServer, settings: Settings) -> None:
     echo(f"Deployments:  {server.ui_url}/deployments")
     echo(f"To log in:    {login_hint(server.login_url())}")
     echo(f"Service:      {settings.studio_url or 'the embedded studio'}")
-    echo(f"Paths of files are relative to {CHECKOUT}; the worker's log is in {settings.home.resolve()}.")
+    echo(f"Paths of files are relative to {Path.cwd()}; the worker's log is in {settings.home.resolve()}.")
     echo("Ctrl-C stops.")
 
 

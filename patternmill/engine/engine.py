@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from patternmill.engine.depth import Depth
-from patternmill.engine.groups import LEAST_ROWS, Group, groups_of
+from patternmill.engine.groups import Group, groups_of
 from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
@@ -61,8 +59,6 @@ class Engine:
         self.halt = Halt()
         self.progress = Progress.of(plan)
         self.groups = groups_of(plan)
-        #: Where the service has the pictures of what was made, so far; read from another thread too.
-        self.pictures: list[str] = []
         self._api, self._writer = api, writer
         self._attempts = Attempts(record, writer, options, self.halt, slots)
         self._slots = slots
@@ -72,10 +68,9 @@ class Engine:
         self._failures: dict[ItemKey, RowFailed] = {}
         #: What several rows may wait for.
         self._shared: dict[ItemKey, asyncio.Task[None]] = {}
-        self._depth = Depth(options.max_in_flight)
-        #: Positions of rows that wait for the window, and a sign that one of them entered it.
-        self._queued: set[int] = set()
-        self._left_queue = asyncio.Event()
+        #: The window: a slot is a row from the beginning of its first item to the end of its last, so that a stop
+        #: finds at most one window of patterns without their products.
+        self._window = asyncio.Semaphore(options.max_in_flight)
         self._show: Show = _show_nothing
         #: Not set while nothing new is begun.
         self._going = asyncio.Event()
@@ -90,21 +85,18 @@ class Engine:
         return [(row, failed) for row, failed in first if failed is not None]
 
     async def drive(self, show: Show = _show_nothing) -> None:
-        """Drive all rows to their end, group by group, each early enough for its rows to keep the window full.
+        """Drive all rows to their end, group by group, each begun once all rows of the one before have their slots.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
         """
         self._show = show
-        enough = self.options.max_in_flight + 2 * LEAST_ROWS
         async with asyncio.TaskGroup() as driven:
             for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
-                while len(self._queued) >= enough:
-                    self._left_queue.clear()
-                    await self._left_queue.wait()
                 if self.halt.is_total:
                     return
-                self._queued.update(row.position for row in group.rows)
-                self._watch(group, driven.create_task(self._drive_group(group)))
+                begun = asyncio.Event()
+                self._watch(group, driven.create_task(self._drive_group(group, begun)))
+                await begun.wait()
 
     def _turn(self, row: PlannedRow) -> int:
         """Rows whose pattern exists go first, so that a stop finds few patterns without their products.
@@ -121,26 +113,28 @@ class Engine:
         except Exception:
             logger.exception("The screen broke; the work goes on without it.")
 
-    async def _drive_group(self, group: Group) -> None:
-        sharing = Counter(map(self.plan.first_pattern, group.rows))
-        for pattern, count in sharing.items():
-            if pattern in self._results:
-                self._depth.enter_at_once(pattern, count)
-        rows = [
-            self._drive_row(row, sharing[self.plan.first_pattern(row)])
-            for row in sorted(group.rows, key=self._turn)
-        ]
+    async def _drive_group(self, group: Group, begun: asyncio.Event) -> None:
+        rows = []
+        # Rows that share a pattern one after the other: a stop finds the rest of one such pattern at most.
+        order: dict[ItemKey, int] = {}
+        for row in group.rows:
+            order.setdefault(self.plan.first_pattern(row), row.position)
+        try:
+            for row in sorted(
+                group.rows, key=lambda row: (self._turn(row), order[self.plan.first_pattern(row)])
+            ):
+                await self._window.acquire()
+                rows.append(asyncio.create_task(self._drive_row(row)))
+        finally:
+            begun.set()
         for fault in await asyncio.gather(*rows, return_exceptions=True):
             if isinstance(fault, LedgerError):
                 self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             elif fault is not None:
                 raise fault
 
-    async def _drive_row(self, row: PlannedRow, sharing: int) -> None:
-        """Reference, pattern, refinements, product. What rows share is made once, by the first of them.
-
-        `sharing`: the rows that share its first pattern.
-        """
+    async def _drive_row(self, row: PlannedRow) -> None:
+        """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
         assert row.product is not None, "a refused row is not driven"
         try:
             for planned in (self.plan.items[key] for key in row.keys if self.plan.items[key].reason in TO_DO):
@@ -148,36 +142,23 @@ class Engine:
                 if item.parent_key is not None and item.parent_key not in self._results:
                     return
                 if item.key == row.product:
-                    await self._make_in_window(item, row)
+                    await self._make_unless_halted(item)
                     return
                 if item.key not in self._shared:
-                    begins = sharing if item.stage is Stage.PATTERN else 0
-                    making = self._make_in_window(item, row, begins=begins)
-                    self._shared[item.key] = asyncio.create_task(making)
+                    self._shared[item.key] = asyncio.create_task(self._make_unless_halted(item))
                 # Shielded: other rows may wait for it too.
                 await asyncio.shield(self._shared[item.key])
         finally:
-            self._leave_queue(row)
-            self._depth.leave(self.plan.first_pattern(row))
+            self._window.release()
             self._count_row(row.product)
 
-    async def _make_in_window(self, item: Item, row: PlannedRow, *, begins: int = 0) -> None:
-        """Make an item once the window has room for it. `begins`: how many rows are begun with it.
-
-        A failure is in the ledger already; only one of the ledger is raised.
-        """
-        if begins:
-            await self._depth.enter(item.key, begins)
-        await self._api.window.acquire(item.stage)
-        while not self._going.is_set():
-            self._api.window.release()
-            await self._going.wait()
-            await self._api.window.acquire(item.stage)
+    async def _make_unless_halted(self, item: Item) -> None:
+        """A failure is in the ledger already; only one of the ledger is raised."""
+        await self._going.wait()
+        if self.halt.halts(item.stage):
+            return
         self.progress.in_flight += 1
-        self._leave_queue(row)
         try:
-            if self.halt.halts(item.stage):
-                return
             making = asyncio.create_task(self.make(item))
             self._watch(item, making)
             await making
@@ -187,7 +168,6 @@ class Engine:
             pass
         finally:
             self.progress.in_flight -= 1
-            self._api.window.release()
             if self._slots is not None:
                 self._slots.wake()
 
@@ -222,12 +202,8 @@ class Engine:
     async def _create(
         self, item: Item, attempt: Attempt, sent_ago: timedelta | None
     ) -> tuple[Attempt, Job | None]:
-        """The attempt as its answer leaves it, with the job that this answer showed.
-
-        Past the in-doubt limit the service may have forgotten the request ID: a person decides.
-        """
-        is_old = sent_ago is not None and sent_ago > self.options.in_doubt_limit
-        if attempt.state is not AttemptState.INTENDED or is_old:
+        """The attempt as its answer leaves it, with the job that this answer showed."""
+        if attempt.state is not AttemptState.INTENDED:
             return attempt, None
         created = await self._api.create(
             item.stage,
@@ -276,8 +252,6 @@ class Engine:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id
             self.progress.made[item.stage] += 1
-            if attempt.picture_url:
-                self.pictures.append(attempt.picture_url)
             return attempt.result_id
         failure = failure_of(item, attempt)
         if isinstance(failure, RowFailed):
@@ -298,10 +272,6 @@ class Engine:
                 f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows."
             )
             self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", message))
-
-    def _leave_queue(self, row: PlannedRow) -> None:
-        self._queued.discard(row.position)
-        self._left_queue.set()
 
     def _count_row(self, product: ItemKey) -> None:
         if product not in self._results and self.halt.reason is not None:

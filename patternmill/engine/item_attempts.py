@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -279,7 +280,7 @@ class Attempts:
         """For a report about it; the attempt itself has the reason alone."""
         if not isinstance(end, outcomes.No) or end.exchange is None:
             return
-        detail = end.exchange.as_json()
+        detail = json.dumps(end.exchange)
         await self._writer.write(
             lambda ledger: ledger.record_event(self._run_id, ANSWERED, attempt.request_id, detail=detail)
         )

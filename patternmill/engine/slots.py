@@ -14,7 +14,9 @@ from patternmill.states import Stage
 T = TypeVar("T")
 
 #: Seconds after which a full window is asked again: another machine frees slots too, and nobody says so.
-_ASK_EVERY = 0.5
+_ASK_EVERY = 0.2
+#: So many of the line ask in one transaction: only one machine may at a time, and it takes what is free.
+_TOGETHER = 8
 #: What finishes something goes first.
 _ORDER = {stage: order for order, stage in enumerate(reversed(Stage))}
 
@@ -37,7 +39,7 @@ class Slots:
         return len(self._line)
 
     async def enter(self, stage: Stage, intend: Callable[[], Awaitable[T | None]]) -> T:
-        """What `intend` returns, tried until it is not None; but for the first time by the first in line alone.
+        """What `intend` returns, tried until it is not None; but for the first time by the first of the line alone.
 
         For the first time by everybody: what was begun before has its slot already.
         """
@@ -46,7 +48,7 @@ class Slots:
         place = _ORDER[stage], next(self._numbers)
         insort(self._line, place)
         try:
-            while self._line[0] != place or (intended := await intend()) is None:
+            while place not in self._line[:_TOGETHER] or (intended := await intend()) is None:
                 freed = self._freed
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_ASK_EVERY):

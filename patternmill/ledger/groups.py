@@ -99,11 +99,14 @@ class GroupTables(Tables):
     def has_room(self, run: Lease, window: int) -> bool:
         """Whether a run may have one more job in flight, which is begun then, in this transaction.
 
-        It is counted once for a transaction: until that ends nobody else may begin one.
+        It is counted once for a transaction: until that ends nobody else may begin one, and they do not wait for it:
+        what else they have to write would wait with them, and that is what frees slots.
         """
         if self._room is None:
-            self.database.lock(f"spending {run.environment}")
             self._room = window - self.in_flight(run.run_id)
+            if self._room > 0:
+                is_alone = self.database.try_lock(f"spending {run.environment}")
+                self._room = window - self.in_flight(run.run_id) if is_alone else 0
         self._room -= 1
         return self._room >= 0
 

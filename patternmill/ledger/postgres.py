@@ -172,6 +172,12 @@ class PostgresDatabase:
         """Wait until no other transaction has this name locked, then lock it until this one ends."""
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", {"name": name})
 
+    def try_lock(self, name: str) -> bool:
+        """Lock a name until this transaction ends, unless another transaction has it locked."""
+        sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 7310841))"
+        ((locked,),) = self.rows(sql, {"name": name})
+        return bool(locked)
+
     def clock(self) -> Callable[[], float]:
         """The server's: machines whose clocks differ share one ledger."""
         return self._clock

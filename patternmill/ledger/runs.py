@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,12 +15,19 @@ from patternmill.catalog.changes import Content
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import sku_key
 from patternmill.errors import LedgerError
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.ledger.spending import day_of
-from patternmill.states import FINAL_ATTEMPTS, PASSING_REFUSALS, AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import (
+    PASSING_REFUSALS,
+    UNFINISHED_ROWS,
+    AttemptState,
+    Outcome,
+    RowStatus,
+    Stage,
+)
 
 
 class RunTables(Tables):
@@ -133,11 +140,13 @@ def _load_run(text: str) -> RunRecord:
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
 _CHUNK = 500
+#: `json.dumps` makes one for each call that is not of its default.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 #: Fields of a row that are not written with it.
 _READ_ONLY = frozenset({"outcome", "before", "stages"})
 #: In the order of RunRow's fields.
 _SELECT = (
-    "SELECT position, line, sku, pattern_key, product_key, row, said, corrected, standing FROM run_rows "
+    "SELECT position, line, sku, pattern_key, product_key, row, said, corrected, outcome FROM run_rows "
     "WHERE run_id = :run_id "
 )
 #: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
@@ -167,20 +176,31 @@ class RunRowTable(ItemTable):
         )
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
-        """Fix the outcome of every row, as the run ends with `record.outcome`; returns the rows by status."""
+        """Write the outcome of every row, as the run ends with `record.outcome`; returns the rows by status."""
         counts: Counter[RowStatus] = Counter()
-        for rows, attempts in self.rows_with_attempts(record.run_id):
-            ended = []
-            for row in rows:
-                outcome = outcome_of_row(row, attempts, record.outcome)
-                counts[outcome.status] += 1
-                ended.append((row.position, _outcome_text(row, outcome, attempts)))
-            self.set_row_outcomes(record.run_id, ended)
+        for chunk in self._rows_with_outcomes(record, now=True):
+            counts.update(outcome.status for _, outcome in chunk)
+            self.set_row_outcomes(
+                record.run_id, ((row.position, outcome.as_json()) for row, outcome in chunk)
+            )
         return dict(counts)
+
+    def write_decided_rows(self, record: RunRecord) -> None:
+        """Write the rows of a run anew that did not come to an end in it, once a person decided about some.
+
+        To be called for a catalog's latest run, with the catalog's lease: nothing else has changed them since.
+        """
+        for first in range(0, self.row_count(record.run_id), _CHUNK):
+            last = first + _CHUNK - 1
+            rows = self.rows_of(record.run_id, first, last)
+            if without_end := [row for row in rows if RowOutcome.of_row(row).status in _WITHOUT_END]:
+                attempts = self.attempts_of_rows(record.run_id, first, last)
+                found = ((row.position, outcome_of_row(row, attempts, record.outcome)) for row in without_end)
+                self.set_row_outcomes(record.run_id, ((place, now.as_json()) for place, now in found))
 
     def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
         self.database.execute_many(
-            "UPDATE run_rows SET standing = :outcome WHERE run_id = :run_id AND position = :position",
+            "UPDATE run_rows SET outcome = :outcome WHERE run_id = :run_id AND position = :position",
             ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
         )
 
@@ -244,11 +264,27 @@ class RunRowTable(ItemTable):
         # Without their bodies, which of a reference are as large as its picture.
         return attempts | {key: those for key in before if (those := self.attempts_of(key, bodies=False))}
 
-    def rows_with_attempts(self, run_id: RunId) -> Iterator[tuple[list[RunRow], Attempts]]:
-        """All rows of a run in their order, some hundred at a time, with the attempts at their items."""
-        for first in range(0, self.row_count(run_id), _CHUNK):
+    def rows_with_outcomes(
+        self, record: RunRecord, *, now: bool = False
+    ) -> Iterator[tuple[RunRow, RowOutcome]]:
+        """All rows of a run in their order, each with its outcome: as its run ended, where it has.
+
+        `now`: as it is by now, whatever came later.
+        """
+        for chunk in self._rows_with_outcomes(record, now=now):
+            yield from chunk
+
+    def _rows_with_outcomes(
+        self, record: RunRecord, *, now: bool
+    ) -> Iterator[list[tuple[RunRow, RowOutcome]]]:
+        for first in range(0, self.row_count(record.run_id), _CHUNK):
             last = first + _CHUNK - 1
-            yield self.rows_of(run_id, first, last), self.attempts_of_rows(run_id, first, last)
+            rows = self.rows_of(record.run_id, first, last)
+            if not now and all(row.outcome for row in rows):
+                yield [(row, RowOutcome.of_row(row)) for row in rows]
+            else:
+                attempts = self.attempts_of_rows(record.run_id, first, last)
+                yield [(row, outcome_of_row(row, attempts, record.outcome)) for row in rows]
 
 
 def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
@@ -287,9 +323,11 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
         )
     needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
     found = row_outcome(needed, product, outcome)
+    remedy = found.remedy
     if product is None and needed is not None and _may_miss_its_reference(row, needed):
-        return replace(found, remedy=_SAVE_ANEW)
-    return found
+        remedy = _SAVE_ANEW
+    items = tuple([ItemOutcome.of(stage, key, last_attempt(attempts, key)) for stage, key in row.chain])
+    return RowOutcome(found.status, found.error_code, found.error, remedy, items)
 
 
 _SAVE_ANEW = (
@@ -316,44 +354,80 @@ def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt |
     return found
 
 
-def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
-    """The outcome as JSON, with the numbers of attempts, and the open ones as they are."""
-    kept: dict[str, Any] = asdict(outcome)
-    for stage, key in ((Stage.PATTERN, row.pattern_key), (Stage.PRODUCT, row.product_key)):
-        those = attempts.get(key, ()) if key is not None else ()
-        kept[stage.value] = len(those)
-        if those and those[-1].state not in FINAL_ATTEMPTS:
-            kept[f"open_{stage.value}"] = _open(those[-1])
-    if row.before:
-        before = {key: attempts.get(key, ()) for key in row.before}
-        kept["before"] = {key: len(those) for key, those in before.items()}
-        kept["open_before"] = {
-            key: _open(those[-1])
-            for key, those in before.items()
-            if those and those[-1].state not in FINAL_ATTEMPTS
-        }
-    return json.dumps(kept, ensure_ascii=False)
+@dataclass(frozen=True, slots=True)
+class ItemOutcome:
+    """How far one item of a row is, by the last attempt at it."""
+
+    stage: Stage
+    key: ItemKey
+    #: None, and all that follows: nothing was requested.
+    state: AttemptState | None = None
+    #: How many there were.
+    attempts: int = 0
+    request_id: RequestId | None = None
+    job_id: str | None = None
+    #: The ID of what was made.
+    result_id: str | None = None
+    picture_url: str | None = None
+    #: When it came into this state, in Unix seconds.
+    since: float | None = None
+
+    @property
+    def kept(self) -> tuple[Any, ...]:
+        """The fields after the key, in their order."""
+        ids = (self.request_id, self.job_id, self.result_id, self.picture_url)
+        return (self.state, self.attempts, *ids, self.since)
+
+    @classmethod
+    def of(cls, stage: Stage, key: ItemKey, last: Attempt | None) -> ItemOutcome:
+        if last is None:
+            return cls(stage, key)
+        since = last.ended_at or last.accepted_at or last.intended_at
+        made = (last.result_id, last.picture_url)
+        return cls(stage, key, last.state, last.attempt, last.request_id, last.job_id, *made, since)
 
 
-def _open(attempt: Attempt) -> dict[str, Any]:
-    return asdict(attempt) | {"body": ""}
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RowOutcome:
-    """A row's status with the reason and the remedy, as results show them."""
+    """What became of a row: its status with the reason and the remedy, and how far its items are."""
 
     status: RowStatus
     error_code: str | None = None
     error: str | None = None
     remedy: str | None = None
+    #: In the order in which they are made; none where the row was refused.
+    items: tuple[ItemOutcome, ...] = ()
+
+    def as_json(self) -> str:
+        """Its status first, which is counted without the rest; its items as RunRow.chain has them."""
+        return _ENCODER.encode(
+            {
+                "status": self.status,
+                "error_code": self.error_code,
+                "error": self.error,
+                "remedy": self.remedy,
+                "items": [item.kept for item in self.items],
+            }
+        )
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> RowOutcome:
-        """As it was fixed when its run ended."""
-        return cls(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"])
+    def of_row(cls, row: RunRow) -> RowOutcome:
+        """As it was written when the row's run ended."""
+        assert row.outcome is not None, "its run has ended"
+        return cls.from_json(row.outcome, row.chain)
+
+    @classmethod
+    def from_json(cls, text: str, chain: Sequence[tuple[Stage, ItemKey]] = ()) -> RowOutcome:
+        kept = json.loads(text)
+        items = tuple(
+            ItemOutcome(stage, key, AttemptState(state) if state else None, *rest)
+            for (stage, key), (state, *rest) in zip(chain, kept["items"], strict=False)
+        )
+        return cls(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"], items)
 
 
+#: Of rows that a person's decision may change: those that no run brought to an end.
+_WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD}
 _UNFINISHED = {
     RowStatus.NOT_STARTED: RowOutcome(
         RowStatus.NOT_STARTED,

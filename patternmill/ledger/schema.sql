@@ -86,7 +86,7 @@ CREATE TABLE run_rows (
     row         TEXT NOT NULL,      -- JSON: what was understood of the row, or why it was refused
     said        TEXT,               -- JSON: the cells of its file by column; NULL: its sku is not its own
     corrected   TEXT,               -- JSON: those that a person has otherwise
-    standing    TEXT,               -- JSON: how the row stood when the run ended
+    outcome     TEXT,               -- JSON: what became of the row when its run ended, or as a person decided since
     PRIMARY KEY (run_id, position)
 );
 CREATE INDEX run_rows_by_sku ON run_rows (sku);

@@ -140,6 +140,10 @@ class SqliteDatabase:
     def lock(self, name: str) -> None:
         """Nothing to do: a transaction is the only one that writes."""
 
+    def try_lock(self, name: str) -> bool:
+        """A transaction is the only one that writes."""
+        return True
+
     def check(self) -> list[str]:
         return [text for (text,) in self.rows("PRAGMA integrity_check") if text != "ok"]
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.orders.picks import Picks, picks_of
+from patternmill.orders.picked_lines import picks_of
 from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
 from patternmill.planning.items import Scope
 from patternmill.planning.proposal import Proposal
-from patternmill.results.summary import read_manifest
+from patternmill.results.picks import Picks
+from patternmill.results.results_files import RESULTS
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.results_input import runs_named
 from patternmill.runs.safeguards import require_allowed_path
@@ -49,15 +49,18 @@ class OrderSpec:
 def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSpec:
     """Raises ConfigurationError and InputRefused. `by_deployment`: no path may leave the allowed folders."""
     settings = read_settings()
+    path = Path(request.results) if request.results and Path(request.results).exists() else None
     if by_deployment:
         require_allowed_path(request.picks, settings)
-        require_allowed_path(_results_path(request.results), settings)
+        require_allowed_path(path, settings)
     picks = picks_of(request)
     wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
     with open_ledger(wanted, must_exist=True) as ledger:
-        record = _run_of(
-            ledger, request if request.results or request.catalog else _with_catalog(ledger, request)
-        )
+        scope = (request.environment, request.catalog)
+        if not request.results and request.catalog is None:
+            scope = _scope_with(ledger, request)
+        name = _run_named_in(path) if path is not None else request.results or LATEST
+        record = find_run(ledger, name, environment=scope[0], catalog=scope[1])
     its = in_environment(settings, record.environment, unknown_too=by_deployment)
     return OrderSpec(
         settings=its,
@@ -70,32 +73,16 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
     )
 
 
-def _results_path(results: str | None) -> Path | None:
-    path = Path(results) if results else None
-    return path if path is not None and path.exists() else None
-
-
-def _run_of(ledger: Ledger, request: OrderRequest) -> RunRecord:
-    path = _results_path(request.results)
-    name = request.results or LATEST
-    if path is not None:
-        name = read_manifest(path).run_id if path.is_dir() else _run_named_in(path)
-    return find_run(ledger, name, catalog=request.catalog, environment=request.environment)
-
-
-def _with_catalog(ledger: Ledger, request: OrderRequest) -> OrderRequest:
-    """The request with the only catalog that has all of its skus, if there is one."""
+def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str | None]:
+    """The environment and the catalog that alone has all skus of the request, if there is one."""
     having = [ledger.catalogs_with(sku, request.environment) for sku in request.sku]
     common = set.intersection(*having) if having else set()
-    if len(common) != 1:
-        return request
-    ((environment, catalog),) = common
-    return request.model_copy(update={"environment": environment, "catalog": catalog})
+    return common.pop() if len(common) == 1 else (request.environment, None)
 
 
 def _run_named_in(path: Path) -> str:
-    """Raises ConfigurationError for a file that is no run's results."""
-    named = runs_named(path, NO_CHOICES)
+    """Raises ConfigurationError for a file, or folder, that is no run's results."""
+    named = runs_named(path / RESULTS if path.is_dir() else path, NO_CHOICES)
     if not named or len(named) > 1:
         raise ConfigurationError(
             f"{path} does not name one run in a column `run`.", remedy="Name a results file, or the run's ID."
@@ -124,18 +111,18 @@ class CheckoutStatus(StrEnum):
     PAID = "paid"
 
 
+_STATUSES = {
+    AttemptState.SUCCEEDED: CheckoutStatus.OPEN,
+    AttemptState.INTENDED: CheckoutStatus.IN_DOUBT,
+    AttemptState.ACCEPTED: CheckoutStatus.HELD,
+    AttemptState.HELD: CheckoutStatus.HELD,
+}
+
+
 def status_of(record: CheckoutRecord | None) -> CheckoutStatus:
     if record is None or record.attempt is None:
         return CheckoutStatus.NEW
-    if record.is_paid:
-        return CheckoutStatus.PAID
-    found = {
-        AttemptState.SUCCEEDED: CheckoutStatus.OPEN,
-        AttemptState.INTENDED: CheckoutStatus.IN_DOUBT,
-        AttemptState.ACCEPTED: CheckoutStatus.HELD,
-        AttemptState.HELD: CheckoutStatus.HELD,
-    }
-    return found.get(record.attempt.state, CheckoutStatus.NEW)
+    return CheckoutStatus.PAID if record.is_paid else _STATUSES.get(record.attempt.state, CheckoutStatus.NEW)
 
 
 @dataclass(frozen=True)
@@ -161,13 +148,12 @@ class OrderPlan:
     #: What a person should know before paying.
     notes: tuple[str, ...] = ()
 
-    def of_status(self, *statuses: CheckoutStatus) -> tuple[PlannedCheckout, ...]:
-        return tuple(checkout for checkout in self.checkouts if checkout.status in statuses)
-
     @property
     def proposal(self) -> Proposal:
-        new = [checkout.item for checkout in self.of_status(CheckoutStatus.NEW)]
-        in_doubt = [checkout.item for checkout in self.of_status(CheckoutStatus.IN_DOUBT)]
+        new, in_doubt = (
+            [checkout.item for checkout in self.checkouts if checkout.status is status]
+            for status in (CheckoutStatus.NEW, CheckoutStatus.IN_DOUBT)
+        )
         return order_proposal(self.scope, self.name, new, in_doubt)
 
     @property
@@ -176,54 +162,41 @@ class OrderPlan:
 
 
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
-    """The checkouts of these lines, by their skus: in whatever order a person names them, they are the same ones.
-
-    Raises InputRefused for what is ordered already under the same name.
-    """
-    lines = sorted(lines, key=lambda line: line.sku)
+    """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
     known = {record.key: record for record in checkouts_of(ledger, spec)}
-    plan = OrderPlan(spec.scope, spec.name, tuple(_split(spec, lines, known)))
-    if twice := list(_ordered_already(plan, known)):
-        raise _ordered_twice(twice)
-    return replace(plan, notes=tuple(_notes(ledger, spec, plan)))
+    parts = [tuple(lines[first : first + spec.lines]) for first in range(0, len(lines), spec.lines)]
+    planned = []
+    for part in parts:
+        item = CheckoutItem(spec.scope, spec.name, tuple((line.product_id, line.quantity) for line in part))
+        planned.append(PlannedCheckout(item, part, known.get(item.key)))
+    own = {checkout.item.key for checkout in planned}
+    of_products = checkouts_of_products(ledger, [line.product_key for line in lines])
+    notes: list[str] = []
+    twice: list[str] = []
+    for line in lines:
+        for record in of_products.get(line.product_key, ()):
+            if record.key in own or record.environment != spec.scope.environment:
+                continue
+            if record.is_ordered and record.order_name == spec.name and record.key in known:
+                # An edited command is no second order.
+                twice.append(f"  {line.sku}: {ordered_line(record)}")
+            elif record.is_ordered:
+                notes.append(f"{line.sku} was ordered before: {ordered_line(record)}.")
+            elif record.checkout_id is not None:
+                where = f"checkout {record.checkout_id} too, which is open"
+                notes.append(f"{line.sku} is in {where}: pay one of the two.")
+    if twice:
+        listed = "\n".join(twice)
+        raise InputRefused(
+            f"Some of this is ordered already:\n{listed}\n",
+            code="ordered_already",
+            remedy="Leave it out; or, to order it once more, give it another name with --order. Nothing was sent.",
+        )
+    return OrderPlan(spec.scope, spec.name, tuple(planned), tuple(notes))
 
 
 def checkouts_of(ledger: Ledger, spec: OrderSpec) -> list[CheckoutRecord]:
     return checkouts(ledger, environment=spec.scope.environment, scope=spec.scope.catalog)
-
-
-def _split(
-    spec: OrderSpec, lines: Sequence[PickedLine], known: Mapping[ItemKey, CheckoutRecord]
-) -> Iterator[PlannedCheckout]:
-    for first in range(0, len(lines), spec.lines):
-        part = tuple(lines[first : first + spec.lines])
-        item = CheckoutItem(spec.scope, spec.name, tuple((line.product_id, line.quantity) for line in part))
-        yield PlannedCheckout(item, part, known.get(item.key))
-
-
-def _ordered_already(
-    plan: OrderPlan, known: Mapping[ItemKey, CheckoutRecord]
-) -> Iterator[tuple[PickedLine, CheckoutRecord]]:
-    """Lines whose product is in another ordered checkout of the same name: an edited command is no second order."""
-    own = {checkout.item.key for checkout in plan.checkouts}
-    ordered = {
-        line.product_key: record
-        for record in known.values()
-        if record.is_ordered and record.order_name == plan.name and record.key not in own
-        for line in record.lines
-    }
-    for line in plan.lines:
-        if line.product_key in ordered:
-            yield line, ordered[line.product_key]
-
-
-def _ordered_twice(found: Sequence[tuple[PickedLine, CheckoutRecord]]) -> InputRefused:
-    listed = "\n".join(f"  {line.sku}: {ordered_line(record)}" for line, record in found)
-    return InputRefused(
-        f"Some of this is ordered already:\n{listed}\n",
-        code="ordered_already",
-        remedy="Leave it out; or, to order it once more, give it another name with --order. Nothing was sent.",
-    )
 
 
 def ordered_line(record: CheckoutRecord) -> str:
@@ -233,16 +206,3 @@ def ordered_line(record: CheckoutRecord) -> str:
     named = f"order {order.order_id}" if order.order_id else f"the order of checkout {record.checkout_id}"
     status = f", {order.status}" if order.status else ""
     return f"{named}{status}; seen first on {moment(order.since)} UTC, as part of {record.order_name!r}"
-
-
-def _notes(ledger: Ledger, spec: OrderSpec, plan: OrderPlan) -> Iterator[str]:
-    own = {checkout.item.key for checkout in plan.checkouts}
-    others = checkouts_of_products(ledger, [line.product_key for line in plan.lines])
-    for line in plan.lines:
-        for record in others.get(line.product_key, ()):
-            if record.key in own or record.environment != spec.scope.environment:
-                continue
-            if record.is_ordered:
-                yield f"{line.sku} was ordered before: {ordered_line(record)}."
-            elif record.checkout_id is not None:
-                yield f"{line.sku} is in checkout {record.checkout_id} too, which is open: pay one of the two."

@@ -18,10 +18,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from patternmill.addresses import is_web_address
-from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.rows import header_key
 from patternmill.ledger.records import RunRecord
-from patternmill.results.row_files import ItemTrace, RowResult, iso_time, json_bytes
+from patternmill.ledger.runs import ItemOutcome
+from patternmill.results.row_files import iso_time, json_bytes
+from patternmill.results.row_results import RowResult
 from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
 from patternmill.text import duration
 
@@ -35,11 +35,8 @@ _FOR_SCRIPT = {
 }
 
 
-def page(
-    run: RunRecord, header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
-) -> Iterator[bytes]:
+def page(run: RunRecord, rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
-    mapping = ColumnMapping.of_record(run.options)
     style, script = page_part("gallery.css"), page_part("gallery.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),
@@ -47,42 +44,29 @@ def page(
         "style": lambda: iter([style.encode()]),
         "script": lambda: iter([script.encode()]),
         "run": lambda: iter([_script_json(_run_facts(run, rows))]),
-        "rows": lambda: _row_array(mapping.applied(header), rows, pictures),
+        "rows": lambda: _row_array(rows, pictures),
     }
     for number, text in enumerate(_SLOT.split(page_part("gallery.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
 
 
-def _row_array(
-    header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
-) -> Iterator[bytes]:
-    keys = [header_key(name) for name in header]
-    prompt, category = (
-        next((i for i, key in enumerate(keys) if key in names), None)
-        for names in ({"prompt"}, {"category", "category_id"})
-    )
+def _row_array(rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
     causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
     for number, row in enumerate(rows):
-        yield (b",\n" if number else b"[\n") + _script_json(
-            _card(row, _cell(row, prompt), _cell(row, category), causes, pictures)
-        )
+        yield (b",\n" if number else b"[\n") + _script_json(_card(row, causes, pictures))
     yield b"\n]" if rows else b"[]"
 
 
 def _card(
-    row: RowResult,
-    prompt: str,
-    category: str,
-    causes: Mapping[tuple[str, str], int],
-    pictures: Mapping[str, str],
+    row: RowResult, causes: Mapping[tuple[str, str], int], pictures: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the page shows of a row; what is empty is left out. `prompt` and `category` are as written."""
+    """What the page shows of a row; what is empty is left out."""
     shown = {
         "line": row.line,
         "sku": row.sku,
         "status": row.status.value,
-        "prompt": row.prompt or prompt,
-        "category": category or row.category_id,
+        "prompt": row.prompt,
+        "category": row.category or row.category_id,
         "selections": sorted(row.selections.items()),
         "product": row.product_id,
         "pattern": row.pattern_id,
@@ -97,13 +81,9 @@ def _card(
     return {name: value for name, value in shown.items() if value not in (None, "", [])}
 
 
-def _cell(row: RowResult, index: int | None) -> str:
-    return row.cells[index].strip() if index is not None and index < len(row.cells) else ""
-
-
-def _picture(item: ItemTrace | None, pictures: Mapping[str, str]) -> str | None:
+def _picture(item: ItemOutcome | None, pictures: Mapping[str, str]) -> str | None:
     """Where the picture is: next to the page, or at the service. Other schemes than HTTP are not followed."""
-    url = item.last.picture_url if item and item.last else None
+    url = item.picture_url if item else None
     if url is None:
         return None
     if url in pictures:
@@ -166,8 +146,7 @@ def pictures_of(record: RunRecord, rows: Iterable[RowResult]) -> dict[str, str]:
     """From the address of each picture to its place next to the gallery; empty where the service shows them."""
     if not record.options.get(KEPT_PICTURES):
         return {}
-    items = (item.last for row in rows for item in (row.pattern, row.product) if item is not None)
-    urls = (attempt.picture_url for attempt in items if attempt is not None)
+    urls = (item.picture_url for row in rows for item in row.items[-2:])
     return {url: f"{FOLDER}/{picture_name(url)}" for url in urls if url is not None}
 
 

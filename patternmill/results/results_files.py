@@ -16,10 +16,10 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
 from patternmill.parameters import STAGING
 from patternmill.results import gallery, row_files
-from patternmill.results.catalog_table import state_bytes
-from patternmill.results.changes_csv import CHANGES_FILE, changes_file
+from patternmill.results.catalog_files import CHANGES_FILE, changes_file, state_bytes
 from patternmill.results.gallery import pictures_of
-from patternmill.results.row_files import RowResult, input_file, row_results, table
+from patternmill.results.row_files import table
+from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.results.summary import (
     FAILURES,
     MANIFEST,
@@ -108,7 +108,7 @@ def write_results(
         RESULTS: table(run, header, carried, rows),
         FAILURES_FILE: table(run, header, carried, failures),
         EXACT: row_files.lines(run.run_id, header, carried, rows),
-        GALLERY: gallery.page(run, header, rows, pictures or {}),
+        GALLERY: gallery.page(run, rows, pictures or {}),
     }
     if changes is not None:
         contents[CHANGES_FILE] = changes_file(changes, rows)
@@ -128,5 +128,5 @@ def with_orders(rows: Iterable[RowResult], orders: Sequence[CheckoutRecord]) -> 
         for line in record.lines
     }
     for row in rows:
-        product = row.product.key if row.product is not None else None
-        yield replace(row, ordered=ordered[product]) if product in ordered else row
+        key = row.product_key
+        yield replace(row, ordered=ordered[key]) if key in ordered else row

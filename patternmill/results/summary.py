@@ -29,7 +29,8 @@ from patternmill.catalog.problems import OF_A_WORD
 from patternmill.errors import PatternmillError
 from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
-from patternmill.results.row_files import RowResult, iso_time, json_bytes
+from patternmill.results.row_files import iso_time, json_bytes
+from patternmill.results.row_results import RowResult
 from patternmill.states import ROW_STAGES, UNFINISHED_ROWS, Outcome, RowStatus, Stage
 
 #: The rows of failures.csv: no other run changes them until a person edits the row, or decides.
@@ -55,12 +56,6 @@ class Cause:
     #: The message and the remedy of the first of them.
     message: str
     remedy: str
-
-
-def counts(rows: Iterable[RowResult]) -> dict[RowStatus, int]:
-    """The rows by status; zeros too."""
-    found = Counter(row.status for row in rows)
-    return {status: found[status] for status in RowStatus}
 
 
 def failures_by_cause(rows: Iterable[RowResult]) -> list[Cause]:
@@ -173,17 +168,19 @@ def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[Fi
 
 
 def count_everything(rows: Sequence[RowResult]) -> Counts:
+    items = {item.key: item for row in rows for item in row.items}
     made: dict[Stage, set[str]] = defaultdict(set)
-    requests: dict[Stage, set[str]] = defaultdict(set)
-    for item in (item for row in rows for item in row.items):
-        requests[item.stage].update(attempt.request_id for attempt in item.attempts)
+    attempts: Counter[Stage] = Counter()
+    for item in items.values():
+        attempts[item.stage] += item.attempts
         if item.result_id is not None:
             made[item.stage].add(item.result_id)
+    statuses = Counter(row.status for row in rows)
     return Counts(
         rows=len(rows),
-        by_status=counts(rows),
+        by_status={status: statuses[status] for status in RowStatus},
         **{f"{stage}s": len(made[stage]) for stage in ROW_STAGES},
-        **{f"{stage}_attempts": len(requests[stage]) for stage in ROW_STAGES},
+        **{f"{stage}_attempts": attempts[stage] for stage in ROW_STAGES},
     )
 
 

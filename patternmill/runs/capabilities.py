@@ -27,7 +27,7 @@ from patternmill.catalog.rows import tidy
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
-from patternmill.results.row_files import input_file
+from patternmill.results.row_results import input_file
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi

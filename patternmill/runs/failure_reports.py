@@ -84,11 +84,12 @@ def failure_report(
 ) -> FeedbackReport:
     """A report with a new ID: what the ledger knows, and nothing else; None: the text is made of that, too."""
     attempt, asked_of = failure
-    at, exchange = attempt.ended_at or attempt.accepted_at or attempt.intended_at, None
+    at = attempt.ended_at or attempt.accepted_at or attempt.intended_at
+    exchange: FailedExchange | None = None
     answer = last_answer(ledger, attempt.request_id)
     if answer is not None:
-        at, exchange = answer[0], FailedExchange.from_json(answer[1])
-    operation = asked_of if exchange is None or exchange.operation == POLL else exchange.operation
+        at, exchange = answer[0], json.loads(answer[1])
+    operation = asked_of if exchange is None or exchange["operation"] == POLL else exchange["operation"]
     return operation_report(
         operation,
         text if text is not None else _story(attempt, operation),
@@ -137,12 +138,8 @@ def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
 
 def _response(exchange: FailedExchange) -> dict[str, Any]:
     """A status outside the bounds of a report is left out."""
-    known: dict[str, Any] = {"durationMs": exchange.milliseconds}
-    if exchange.status <= 599:
-        known["status"] = exchange.status
-    if exchange.body is not None:
-        known["body"] = exchange.body
-    return known
+    left_out = {"operation"} if exchange["status"] <= 599 else {"operation", "status"}
+    return {name: value for name, value in exchange.items() if name not in left_out}
 
 
 def _story(attempt: Attempt, operation: str) -> str:

@@ -26,7 +26,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.parameters import MAPPING_CHANGE
 from patternmill.planning.plan import Plan
-from patternmill.results.row_files import parsed_input
+from patternmill.results.row_results import parsed_input
 from patternmill.runs.spec import RunSpec
 from patternmill.text import plural, shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -58,8 +59,12 @@ def withheld_reason(record: RunRecord) -> str | None:
     if not withheld:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
+    command = (
+        f"patternmill refresh {shlex.quote(record.source)} --catalog {shlex.quote(record.catalog)} "
+        f"--environment {record.environment} --retire {withheld}"
+    )
     why = "The source is empty" if empty else "The source has fewer rows than the limit allows"
-    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Retire them with --retire {withheld}."
+    return f"{why}: {plural(withheld, 'row')} not retired (withheld). If they are to go: {command}"
 
 
 def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:

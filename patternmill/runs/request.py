@@ -69,7 +69,7 @@ class ImportRequest(SheetRequest):
     """A file whose rows are to be made."""
 
     file: Path = Field(
-        description="The file with the rows, as the worker sees its path: from the project's folder, or absolute."
+        description="The file with the rows, as the worker sees its path: from the worker's folder, or absolute."
     )
     catalog: str | None = Field(
         None, description="The catalog that the rows belong to. Default: named after the file."

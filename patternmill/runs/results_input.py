@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +14,10 @@ from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, every_ledger
-from patternmill.ledger.records import RunRecord, RunRow
-from patternmill.ledger.runs import RowOutcome, outcome_of_row
+from patternmill.ledger.records import RunRecord
 from patternmill.results.summary import FAILURES
 from patternmill.settings import Settings
 from patternmill.sheets.sheet_reader import read_table
-from patternmill.states import RowStatus
 from patternmill.text import plain
 
 _BEGINNING = 1 << 16
@@ -110,16 +107,8 @@ def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> C
 def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> bool:
     """Whether none of these rows is one that the run made, or left open: as in its failures.csv."""
     skus = {sku_key(entry.row.sku) for entry in checked.entries if entry.row is not None}
-    rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
-    return not any(sku_key(row.sku) in skus and _status(ledger, record, row) not in FAILURES for row in rows)
-
-
-def _status(ledger: Ledger, record: RunRecord, row: RunRow) -> RowStatus:
-    """As the run ended; of a run that did not end, as it is now."""
-    if row.outcome:
-        return RowOutcome.from_json(json.loads(row.outcome)).status
-    attempts = ledger.attempts_of_rows(record.run_id, row.position, row.position)
-    return outcome_of_row(row, attempts, record.outcome).status
+    outcomes = ledger.rows_with_outcomes(record)
+    return not any(sku_key(row.sku) in skus and outcome.status not in FAILURES for row, outcome in outcomes)
 
 
 def origin_note(name: str, record: RunRecord) -> str:

@@ -16,12 +16,11 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.limits import amount_of
 from patternmill.planning.plan import Cost
-from patternmill.results.row_files import input_file
+from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
@@ -42,11 +41,11 @@ _REMEDIES = {
 _OPEN = (AttemptState.INTENDED, AttemptState.ACCEPTED)
 
 
-def _is_chosen(row: PresentRow, request: RetryRequest, skus: Collection[str]) -> bool:
+def _is_chosen(row: RowResult, request: RetryRequest, skus: Collection[str]) -> bool:
     """An empty field of a request chooses all."""
     return (
-        row.outcome.status in (request.status or RETRIABLE)
-        and (not request.code or row.outcome.error_code in request.code)
+        row.status in (request.status or RETRIABLE)
+        and (not request.code or row.error_code in request.code)
         and (not skus or row.sku in skus)
     )
 
@@ -58,7 +57,7 @@ class RetrySelection:
     record: RunRecord
     #: The run's input, from the bytes that the ledger kept.
     file: CatalogFile = field(repr=False)
-    rows: tuple[PresentRow, ...]
+    rows: tuple[RowResult, ...]
     #: Rows that would fit, by sku, and what a later run has made of each.
     left_out: Mapping[str, str] = field(default_factory=dict)
     #: How many other rows have which status.
@@ -66,7 +65,7 @@ class RetrySelection:
 
     @property
     def by_status(self) -> Mapping[RowStatus, int]:
-        found = Counter(row.outcome.status for row in self.rows)
+        found = Counter(row.status for row in self.rows)
         return {status: found[status] for status in RowStatus if found[status]}
 
     @property
@@ -121,7 +120,8 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
 
     Raises ConfigurationError for a sku that the run does not have.
     """
-    present = list(present_rows(ledger, record))
+    file = input_file(ledger, record)
+    present = list(row_results(ledger, record, file, now=True))
     skus = frozenset(map(tidy, request.sku))
     _refuse_unknown(skus - {row.sku for row in present}, record)
     fitting = {
@@ -130,10 +130,10 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
     superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
-        input_file(ledger, record),
+        file,
         tuple(row for sku, row in fitting.items() if sku not in superseded),
         {sku: superseded[sku] for sku in fitting if sku in superseded},
-        Counter(row.outcome.status for row in present if row.sku not in fitting),
+        Counter(row.status for row in present if row.sku not in fitting),
     )
 
 
@@ -154,32 +154,34 @@ def superseded_rows(
     return found
 
 
-def cost(rows: Iterable[PresentRow], options: RunOptions) -> tuple[Counter[Stage], Cost]:
+def cost(rows: Iterable[RowResult], options: RunOptions) -> tuple[Counter[Stage], Cost]:
     """What retrying these rows would buy; an item that is paid, or shared, is counted once or not at all.
 
     At least, when each next attempt succeeds; at most, when only the last that is allowed does.
     """
     bought, most = Counter[Stage](), Counter[Stage]()
     attempts = options.attempts
-    for _, stage, last in {item[0]: item for row in rows for item in row.items}.values():
-        if last is not None and last.state in _OPEN:
-            most[stage] += max(0, attempts - last.attempt)
-        elif last is None or last.state is not AttemptState.SUCCEEDED:
-            bought[stage] += 1
-            most[stage] += attempts
+    for item in {item.key: item for row in rows for item in row.items}.values():
+        if item.state in _OPEN:
+            most[item.stage] += max(0, attempts - item.attempts)
+        elif item.state is not AttemptState.SUCCEEDED:
+            bought[item.stage] += 1
+            most[item.stage] += attempts
     expected, worst = (amount_of(counts, options.prices) for counts in (bought, most))
     return bought, Cost(expected, worst, options.currency)
 
 
-def has_aged(ledger: Ledger, row: PresentRow, limit: timedelta) -> bool:
+def has_aged(ledger: Ledger, row: RowResult, limit: timedelta) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
-    open_ones = (last for _, _, last in row.items if last and last.state is AttemptState.INTENDED)
-    return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in open_ones)
+    in_doubt = (item.request_id for item in row.items if item.state is AttemptState.INTENDED)
+    attempts = (ledger.attempt(request_id) for request_id in in_doubt if request_id is not None)
+    return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in attempts if attempt is not None)
 
 
 def _refuse_unknown(skus: Collection[str], record: RunRecord) -> None:
     if skus:
         named = ", ".join(sorted(skus)[:5])
         raise ConfigurationError(
-            f"Run {record.run_id} has no row {named}.", remedy="Write the sku as its file does."
+            f"Run {record.run_id} has no row {named}.",
+            remedy="Write the sku as its file does, several as --sku A --sku B.",
         )

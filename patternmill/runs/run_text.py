@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patternmill.ledger.catalog_rows import counts_of
-from patternmill.results.changes_csv import CHANGES_FILE
+from patternmill.results.catalog_files import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.states import RowStatus
@@ -42,7 +42,7 @@ def _time_left(run: Run) -> str:
 
 def summary_lines(run: Run, ending: RunEnding, results: Results | None, most_causes: int) -> Iterator[str]:
     """Outcome, what was made and spent, what went wrong, where the files are."""
-    yield f"{ending.outcome.words}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
+    yield f"{ending.outcome.words}: {counted({s.words: ending.rows.get(s, 0) for s in RowStatus})}"
     record = ending.record
     if record.reason:
         yield f"  {record.reason}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,16 +19,12 @@ from patternmill.results.summary import ManifestUnreadable, read_manifest
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
-#: The worker hands its own folder on to its runs, which are in another one.
-WORKER_FOLDER = "PATTERNMILL_WORKER_FOLDER"
-
 
 def require_allowed_path(path: Path | None, settings: Settings) -> None:
     """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
     if path is None:
         return
-    allowed = [settings.home, Path(), Path(os.environ.get(WORKER_FOLDER, "."))]
-    if any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
+    if any(path.resolve().is_relative_to(folder.resolve()) for folder in (settings.home, Path())):
         return
     raise ConfigurationError(
         f"{path} is outside of the folders that a deployment's runs may use.",
@@ -128,9 +123,10 @@ def new_ledger_note(ledger: Ledger | None, settings: Settings) -> str | None:
 def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
     """Raise ConfigurationError, until it is confirmed, when the last results are of a run that no ledger here has.
 
-    An older backup, or another folder's ledger, knows nothing of what that run has bought.
+    An older backup, or another folder's ledger, knows nothing of what that run has bought. Not for the embedded
+    studio, which costs nothing.
     """
-    if settings.confirms(NEW_LEDGER):
+    if settings.service is None or settings.embedded or settings.confirms(NEW_LEDGER):
         return
     for name in (LATEST, latest_in(settings.environment)):
         latest = catalog_folder / name

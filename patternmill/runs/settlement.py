@@ -15,6 +15,7 @@ from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.ledger.reports.unsettled import (
     Unsettled,
     age_of,
@@ -84,7 +85,9 @@ async def settle(
             undecided(ledger, settlement, limit)
             if job is not None:
                 refuse_result_of_another(ledger, job, found)
-            return _decide(ledger, lease.run_id, settlement, found.stage)
+            attempt = _decide(ledger, lease.run_id, settlement, found.stage)
+            _write_rows(ledger, lease)
+            return attempt
 
 
 @asynccontextmanager
@@ -168,6 +171,7 @@ def _decide_unchanged(
                 refused[settlement.request_id] = error
             else:
                 _decide(ledger, lease.run_id, settlement, item.stage)
+        _write_rows(ledger, lease)
     return refused
 
 
@@ -260,6 +264,13 @@ def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement, stage: Stage)
             return ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
         case Decision.WRITE_OFF:
             return _write_off(ledger, run_id, settlement)
+
+
+def _write_rows(ledger: Ledger, lease: Lease) -> None:
+    """Let the results of the catalog's latest run show the decision; one without an end is computed when it is read."""
+    latest = next(runs_with_lease(ledger, lease.catalog, lease.environment), None)
+    if latest is not None and latest.outcome is not None:
+        ledger.write_decided_rows(latest)
 
 
 def _write_off(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:

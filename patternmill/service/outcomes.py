@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -17,27 +16,9 @@ from patternmill.states import AttemptState
 LARGEST_KEPT = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class FailedExchange:
-    """The exchange that made nothing, as far as a person or a report needs to know it."""
-
-    operation: str
-    #: Of HTTP; 0: no answer arrived.
-    status: int
-    milliseconds: float
-    #: As it was received, without secrets; None: it was no JSON, or a large one.
-    body: Any = None
-
-    def as_json(self) -> str:
-        return json.dumps(
-            {"operation": self.operation, "status": self.status, "durationMs": self.milliseconds}
-            | ({} if self.body is None else {"body": self.body})
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> FailedExchange:
-        kept = json.loads(text)
-        return cls(kept["operation"], kept["status"], kept["durationMs"], kept.get("body"))
+#: The exchange that made nothing, as far as a person or a report needs to know it: `operation`; `status`, of HTTP, 0
+#: when no answer arrived; `durationMs`; `body` as it was received, without secrets, if it was JSON, and no large one.
+FailedExchange = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +120,8 @@ class Answer:
 
     @property
     def overloaded(self) -> bool:
-        """A sign that fewer requests should be made at once."""
-        return self.status in {429, 503} or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
+        """A sign that fewer requests should be made."""
+        return self.status == 503 or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
 
 
 def failed_exchange(operation: str, answer: Answer, seconds: float) -> FailedExchange:
@@ -148,7 +129,8 @@ def failed_exchange(operation: str, answer: Answer, seconds: float) -> FailedExc
     milliseconds = round(max(seconds, 0.0) * 1000, 1)
     # The address at which a checkout is paid is a secret, whatever its field is called.
     body = None if operation.startswith("checkouts/") else _kept_body(answer.body)
-    return FailedExchange(operation, answer.status or 0, milliseconds, body)
+    exchange = {"operation": operation, "status": answer.status or 0, "durationMs": milliseconds}
+    return exchange if body is None else {**exchange, "body": body}
 
 
 def _kept_body(body: Any) -> Any:

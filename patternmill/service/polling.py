@@ -53,6 +53,8 @@ class PollPolicy:
     scout_gap: float = 8.0
     shortest_gap: float = 0.05
     longest_gap: float = 60.0
+    #: Once jobs begin to end, no gap is longer than this share of what is typical: it bounds a run's last wait.
+    cap: float = 0.15
     #: A job of an earlier run is waited for at least this long.
     grace: timedelta = timedelta(minutes=2)
 
@@ -211,8 +213,10 @@ class Poller:
 
     def _longest_gap(self, known: Durations) -> float:
         """With few jobs left each is polled often, so that a run's end does not wait for a rare poll."""
-        fair = 2.0 * self.following / self._policy.rate
-        return min(max(fair, 0.02 * known.typical, self._policy.shortest_gap), self._policy.longest_gap)
+        policy = self._policy
+        fair = 2.0 * self.following / policy.rate
+        most = min(policy.cap * known.typical, self._policy.longest_gap)
+        return min(max(fair, 0.02 * known.typical, policy.shortest_gap), most)
 
     async def _run(self) -> None:
         while True:

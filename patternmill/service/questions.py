@@ -52,15 +52,6 @@ class Questions:
             number += 1
 
 
-def stopping_code(answer: Answer) -> str | None:
-    """Why nothing more can be asked; None where the answer is about this question alone."""
-    if answer.status in STOPPING:
-        return STOPPING[answer.status]
-    if answer.status in REDIRECTS:
-        return "redirected"
-    return answer.trouble.value if answer.trouble in UNREACHABLE_TROUBLES else None
-
-
 def stopped(code: str, answer: Answer) -> ServiceStopped:
     return ServiceStopped(sentence(answer), code=code, remedy=REMEDIES.get(code, ""))
 
@@ -72,8 +63,11 @@ def unreachable(answer: Answer) -> ServiceStopped:
 
 def refuse_stopping(answer: Answer) -> None:
     """Raise ServiceStopped when the key or the address is refused, or when no request reaches the service."""
-    code = stopping_code(answer)
-    if code is not None:
-        raise stopped(code, answer)
+    if answer.status in STOPPING:
+        raise stopped(STOPPING[answer.status], answer)
+    if answer.status in REDIRECTS:
+        raise stopped("redirected", answer)
+    if answer.trouble in UNREACHABLE_TROUBLES:
+        raise stopped(answer.trouble.value, answer)
     if answer.exchange is ExchangeResult.NOT_SENT:
         raise unreachable(answer)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 from patternmill.service.jobs import (
     FAILED,
@@ -52,6 +53,7 @@ REMEDIES = {
     "payment_required": "Settle the account in the studio console.",
     "wrong_address": "Check what the row names, and PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1.",
     "rate_limited": "It asks to wait for over an hour, as for a limit of the account. Run the same command again then.",
+    "service_away": "It has not answered well for too long: run the same command again when it is up.",
     "redirected": "Set PATTERNMILL_STUDIO_URL to the address that answers without a redirect.",
 }
 
@@ -148,28 +150,8 @@ PollDecision = AskAgain | Succeeded | No
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    status = answer.status
-    if not now.repeatable and _may_be_executed(answer, now.stage):
-        named = named_result(answer.body, now.stage)
-        shown = f" It names a {ON_WIRE[now.stage].result_field}: {named}." if named else ""
-        return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
-    if answer.exchange is not ExchangeResult.ANSWERED or status is None:
-        return _unanswered(answer, now, policy)
-    if status in REDIRECTS:
-        return _unclear("redirected", answer, now, policy)
-    if status in STOPPING:
-        return _stopped(STOPPING[status], answer, now.may_have_made)
-    if status in MISADDRESSED:
-        return _misaddressed(answer, now, policy)
-    if status == RATE_LIMITED:
-        return _rate_limited(answer, now, policy)
-    if status == REPEATED or _names_a_repeated_id(answer):
-        return _repeated(answer, now)
-    if 400 <= status < 500 and status not in PASSING:
-        if answer.trouble is Trouble.HTML:
-            return _unclear("proxy_page", answer, now, policy)
-        return _refused("invalid_request", answer, now)
-    return _success_or_doubt(answer, now, policy)
+    """What the first rule that fits says."""
+    return next(decide(answer, now, policy) for fits, decide in _RULES if fits(answer, now))
 
 
 def _may_be_executed(answer: Answer, stage: Stage) -> bool:
@@ -250,29 +232,16 @@ def _date(text: str | None) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _unanswered(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    if answer.trouble in {Trouble.TLS, Trouble.ADDRESS}:
-        return _stopped(answer.trouble.value, answer, now.may_have_made)
-    if answer.trouble in {Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE} and not now.reached:
-        return _stopped(answer.trouble.value, answer, now.may_have_made)
-    return _again(answer, now, policy)
-
-
 def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """Send the same request again, unless that has been tried for long enough."""
+    """Send the same request again. After long enough a person decides; without any good answer the run stops."""
     in_doubt = answer.exchange is not ExchangeResult.NOT_SENT
-    if now.trying_for >= policy.create_timeout:
-        return _tired(answer, now.may_have_made or in_doubt, now.well)
-    requested = read_retry_after(answer) if answer.status else None
-    delay = max(policy.pause(now.tries), min(requested or timedelta(0), policy.create_timeout / 2))
-    return ResendAfter(delay, in_doubt)
-
-
-def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
-    """Tried long enough: a person decides about the item; a service that answers nothing stops the run."""
-    if not well:
-        return _stopped("service_away", answer, in_doubt)
-    state = None if in_doubt else AttemptState.HELD
+    if now.trying_for < policy.create_timeout:
+        requested = read_retry_after(answer) if answer.status else None
+        longest = policy.create_timeout / 2
+        return ResendAfter(max(policy.pause(now.tries), min(requested or timedelta(0), longest)), in_doubt)
+    if not now.well:
+        return _stopped("service_away", answer, now.may_have_made or in_doubt)
+    state = None if now.may_have_made or in_doubt else AttemptState.HELD
     return No(state, "no_clear_answer", f"{sentence(answer)} It was asked for long enough.")
 
 
@@ -287,7 +256,7 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     )
 
 
-def _refused(code: str, answer: Answer, now: Situation) -> No:
+def _refused(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str) -> No:
     """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
         return No(AttemptState.REJECTED, code, sentence(answer))
@@ -298,14 +267,7 @@ def _refused(code: str, answer: Answer, now: Situation) -> No:
     )
 
 
-def _misaddressed(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """Not found: the item's own once the operation was seen to work, else perhaps a wrong address."""
-    if now.works and answer.trouble is Trouble.NONE:
-        return _refused("not_found", answer, now)
-    return _unclear("wrong_address", answer, now, policy)
-
-
-def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
+def _unclear(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str) -> CreateDecision:
     """Perhaps of another server than the service: about one item when others succeed, else about the run."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     executed = answer.status == SEE_OTHER
@@ -319,7 +281,7 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
         message = f"{sentence(answer)} Some services answer so when they have executed the request."
         return No(None, code, message)
     if now.works or (now.answered_well and code != "redirected"):
-        return _refused(code, answer, now)
+        return _refused(answer, now, policy, code=code)
     return _stopped(code, answer, in_doubt, item_refused=True)
 
 
@@ -329,7 +291,7 @@ def is_unclear(answer: Answer, *, works: bool) -> bool:
         return False
     if works and answer.status in MISADDRESSED and answer.trouble is Trouble.NONE:
         return False
-    page = answer.trouble is Trouble.HTML and 400 <= answer.status < 500 and answer.status not in PASSING
+    page = answer.trouble is Trouble.HTML and _is_refusal(answer)
     return page or answer.status in REDIRECTS or answer.status in MISADDRESSED
 
 
@@ -340,12 +302,7 @@ _REPEATED_ID = re.compile(
 )
 
 
-def _names_a_repeated_id(answer: Answer) -> bool:
-    """Whether the text of a refusal says that the service has a request of this ID."""
-    return answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
-
-
-def _repeated(answer: Answer, now: Situation) -> CreateDecision:
+def _repeated(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """The service has this ID already. Only a job that is known to be of this request is followed."""
     job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
@@ -357,32 +314,18 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     )
 
 
-def _success_or_doubt(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    job = read_created(answer.body, now.stage) if answer.usable else None
-    if job is None:
-        return _again(answer, now, policy)
-    if now.known_job_id is not None and job.job_id != now.known_job_id:
-        return No(
-            AttemptState.HELD,
-            "second_job",
-            f"The service named job {now.known_job_id} and then job {job.job_id} for one request.",
-            stops=True,
-        )
-    return Accepted(job)
-
-
 def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
         return AskAgain(policy.pause(asked.tries))
     if job.job_id != asked.job_id:
-        return No(
-            AttemptState.HELD,
-            "wrong_job",
-            f"Asked for job {asked.job_id}, the service answered with job {job.job_id}.",
-            stops=True,
-        )
-    return end_of_job(job, asked.stage) or _unfinished(job, asked.tries, policy)
+        message = f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
+        return No(AttemptState.HELD, "wrong_job", message, stops=True)
+    if (end := end_of_job(job, asked.stage)) is not None:
+        return end
+    if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
+        return AskAgain(policy.pause(asked.tries), nameless=True)
+    return AskAgain(unknown_status=None if job.status == RUNNING else job.status)
 
 
 def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:
@@ -401,14 +344,6 @@ def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:
     return Succeeded(result_id, job.picture_url(stage)) if result_id is not None else None
 
 
-def _unfinished(job: Job, tries: int, policy: ResendPolicy) -> AskAgain:
-    if job.status == RUNNING:
-        return AskAgain()
-    if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
-        return AskAgain(policy.pause(tries), nameless=True)
-    return AskAgain(unknown_status=job.status)
-
-
 def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecision:
     requested = read_retry_after(answer) if answer.status is not None else None
     if answer.status == RATE_LIMITED and requested and requested > policy.longest_wait:
@@ -422,3 +357,65 @@ def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = 
     state = AttemptState.REJECTED if item_refused else AttemptState.WITHDRAWN
     message = f"{sentence(answer)} {REMEDIES.get(code, '')}".strip()
     return No(None if in_doubt else state, code, message, stops=True)
+
+
+def _not_repeatable(answer: Answer, now: Situation, policy: ResendPolicy) -> No:
+    named = named_result(answer.body, now.stage)
+    shown = f" It names a {ON_WIRE[now.stage].result_field}: {named}." if named else ""
+    return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
+
+
+def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
+    """The job that the answer names; without one the request is in doubt."""
+    job = read_created(answer.body, now.stage) if answer.usable else None
+    if job is None:
+        return _again(answer, now, policy)
+    if now.known_job_id not in (None, job.job_id):
+        message = f"The service named job {now.known_job_id} and then job {job.job_id} for one request."
+        return No(AttemptState.HELD, "second_job", message, stops=True)
+    return Accepted(job)
+
+
+def _stop(answer: Answer, now: Situation, policy: ResendPolicy) -> No:
+    code = answer.trouble.value if answer.status is None else STOPPING[answer.status]
+    return _stopped(code, answer, now.may_have_made)
+
+
+def _is_refusal(answer: Answer) -> bool:
+    return answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
+
+
+def _is_repeated(answer: Answer) -> bool:
+    """The service has a request of this ID, by the status or by the text of a refusal."""
+    by_text = answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
+    return answer.status == REPEATED or by_text
+
+
+_UNREACHABLE = frozenset({Trouble.TLS, Trouble.ADDRESS})
+_UNREACHED = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
+_Rule = tuple[
+    Callable[[Answer, Situation], bool], Callable[[Answer, Situation, ResendPolicy], CreateDecision]
+]
+#: In this order: when, and what follows.
+_RULES: tuple[_Rule, ...] = (
+    (lambda answer, now: not now.repeatable and _may_be_executed(answer, now.stage), _not_repeatable),
+    (lambda answer, now: answer.trouble in _UNREACHABLE, _stop),
+    (lambda answer, now: answer.trouble in _UNREACHED and not now.reached, _stop),
+    (lambda answer, now: answer.exchange is not ExchangeResult.ANSWERED, _again),
+    (lambda answer, now: answer.status in REDIRECTS, partial(_unclear, code="redirected")),
+    (lambda answer, now: answer.status in STOPPING, _stop),
+    # The item's own once the operation was seen to work, else perhaps a wrong address.
+    (
+        lambda answer, now: answer.status in MISADDRESSED and now.works and answer.trouble is Trouble.NONE,
+        partial(_refused, code="not_found"),
+    ),
+    (lambda answer, now: answer.status in MISADDRESSED, partial(_unclear, code="wrong_address")),
+    (lambda answer, now: answer.status == RATE_LIMITED, _rate_limited),
+    (lambda answer, now: _is_repeated(answer), _repeated),
+    (
+        lambda answer, now: _is_refusal(answer) and answer.trouble is Trouble.HTML,
+        partial(_unclear, code="proxy_page"),
+    ),
+    (lambda answer, now: _is_refusal(answer), partial(_refused, code="invalid_request")),
+    (lambda answer, now: True, _read),
+)

@@ -33,7 +33,7 @@ from patternmill.service.outcomes import (
     No,
     failed_exchange,
 )
-from patternmill.service.pacing import Breaker, BreakerState, Clock, Interrupt, JobLimit, Pace, Window
+from patternmill.service.pacing import Clock, Interrupt, JobLimit, Pace
 from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import (
@@ -109,7 +109,6 @@ class StudioApi:
         self,
         client: Client,
         *,
-        max_in_flight: int = 200,
         create_rate: float = 200.0,
         poll_rate: float = 100.0,
         policy: ResendPolicy | None = None,
@@ -120,8 +119,6 @@ class StudioApi:
         self._client = client
         self._policy = policy or ResendPolicy()
         self._clock, self._uptime = clock, uptime
-        #: The engine acquires it for each item, from before a create until its job ended.
-        self.window = Window(max_in_flight)
         #: Requests a second at most; of the creates, by operation.
         self._rates, self._shared_among = (create_rate, poll_rate), 1
         jobs = JobLimit(clock)
@@ -132,7 +129,6 @@ class StudioApi:
         self._running: dict[str, Pace] = {}
         self._polls = Pace(poll_rate, at_once=POLLS_AT_ONCE, clock=clock)
         self._questions = Questions(self._post, self._polls, self._policy)
-        self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
         #: Creates whose outcome is not known yet, and those of them that are out.
@@ -144,7 +140,8 @@ class StudioApi:
         self._working: set[str] = set()
         #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
         self._unclear = defaultdict[str, set[int]](set)
-        #: Since when no answer was good, by the clock, and the last of them; None while all is well.
+        #: When an answer was good last; since when none was, and the last of those; None while all is well.
+        self._good_at = float("-inf")
         self._trouble: tuple[float, Answer] | None = None
 
     @classmethod
@@ -152,7 +149,6 @@ class StudioApi:
         """Raises ConfigurationError without an address and its key."""
         return cls(
             StudioClient.from_settings(settings, max_connections=min(settings.max_in_flight + 64, 512)),
-            max_in_flight=settings.max_in_flight,
             create_rate=CREATE_RATE,
             poll_rate=POLL_RATE,
             policy=ResendPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
@@ -206,6 +202,8 @@ class StudioApi:
             while True:
                 end = self._too_old(sending) or await self._send_in_turn(sending)
                 if not isinstance(end, ResendAfter):
+                    if isinstance(end, No) and end.stops:
+                        self.drain()
                     return sending.with_exchange(end)
                 sending.in_doubt = sending.in_doubt or end.in_doubt
                 sending.redirected = sending.redirected or end.redirected
@@ -316,22 +314,17 @@ class StudioApi:
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
         pace = self._paces[sending.operation]
-        while not self._is_stopping(sending):
-            try:
-                async with self._draining.guard():
-                    if not await self._breaker.ready():
-                        message = "The service has not answered well for too long."
-                        state = None if sending.may_have_made else AttemptState.WITHDRAWN
-                        return No(state, "service_away", message, stops=True)
-                    await self._acquire(pace, sending)
-            except TimeoutError:
-                break
-            try:
-                if self._breaker.state is not BreakerState.OPEN:  # by what came while it waited
-                    return await self._permission(sending) or await self._send(sending, pace)
-            finally:
-                pace.release()
-        return _unsent(sending)
+        if self._is_stopping(sending):
+            return _unsent(sending)
+        try:
+            async with self._draining.guard():
+                await self._acquire(pace, sending)
+        except TimeoutError:
+            return _unsent(sending)
+        try:
+            return await self._permission(sending) or await self._send(sending, pace)
+        finally:
+            pace.release()
 
     async def _acquire(self, pace: Pace, sending: _Sending) -> None:
         """That other jobs have to end first is not counted as trying."""
@@ -371,17 +364,17 @@ class StudioApi:
         return end
 
     def _situation(self, sending: _Sending) -> Situation:
-        success = self._breaker.last_success
+        away = self._since(self._trouble[0]) if self._trouble else timedelta(0)
         return Situation(
             stage=sending.stage,
             repeatable=sending.repeatable,
             tries=sending.tries,
-            trying_for=self._since(sending.first_sent),
+            trying_for=max(self._since(sending.first_sent), away),
             in_doubt=sending.in_doubt,
             redirected=sending.redirected,
             known_job_id=sending.known_job_id,
             reached=self._reached,
-            well=success is not None and success >= sending.first_sent,
+            well=self._good_at >= sending.first_sent and away < self._policy.create_timeout,
             works=sending.operation in self._working,
             answered_well=self._answered_well,
             unclear_requests=len(self._unclear[sending.operation]),
@@ -398,8 +391,8 @@ class StudioApi:
             self._unclear[operation].clear()
         elif answer.status == 429 and isinstance(end, ResendAfter):
             pace.refused(sent_at, end.delay.total_seconds() if end.server_requested else 0.0)
-        elif answer.overloaded:
-            pace.failed(sent_at)
+        elif answer.service_failed:
+            pace.failed(sent_at, overloaded=answer.overloaded)
 
     def _begin(self, job_id: str, pace: Pace) -> None:
         """The job runs, whoever began it."""
@@ -430,11 +423,9 @@ class StudioApi:
         self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
         self._answered_well = self._answered_well or answer.usable
         if answer.service_failed:
-            self._breaker.failed()
             self._trouble = (self._trouble[0] if self._trouble else self._clock(), answer)
         else:
-            self._breaker.succeeded()
-            self._trouble = None
+            self._trouble, self._good_at = None, self._clock()
 
     def _since(self, moment: float) -> timedelta:
         return timedelta(seconds=self._clock() - moment)

@@ -23,7 +23,7 @@ from patternmill.ledger import ledger
 from patternmill.runs import lease, pipeline
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.spec import RunSpec
-from patternmill.service import pacing, studio_api
+from patternmill.service import studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
 from prefect_host.connection import PrefectConnection
@@ -92,7 +92,6 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
     shorter: dict[str, timedelta] = {}
     if first_pause is not None:
         shorter["first_pause"] = timedelta(seconds=first_pause)
-        studio_api.Breaker = functools.partial(pacing.Breaker, longest_pause=1.0)  # type: ignore[misc,assignment]
     if young is not None:
         shorter["young"] = timedelta(seconds=young)
     if shorter:

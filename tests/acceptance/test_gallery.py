@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.runs import ItemOutcome, RowOutcome
 from patternmill.results.results_files import write_results
-from patternmill.results.row_files import RowResult
-from patternmill.states import Outcome, RowStatus
+from patternmill.results.row_results import RowResult
+from patternmill.states import Outcome, RowStatus, Stage
 from tests.acceptance.browser import QUIET, installed
 
 ONCE = (*QUIET, "--enable-logging=stderr", "--virtual-time-budget=5000")
@@ -97,19 +98,20 @@ def then(path: Path, script: str) -> Path:
 
 def row(position: int, status: RowStatus = RowStatus.SUCCEEDED) -> RowResult:
     sku, prompt = f"SKU-{position:04d}", f"{'koi' if position % 2 else 'herons'} on teal and gold"
-    error = {} if status is RowStatus.SUCCEEDED else {"error": "no ink left", "remedy": "Run again."}
-    made = f"prd-{position}" if status is RowStatus.SUCCEEDED else None
+    is_made = status is RowStatus.SUCCEEDED
+    pattern = ItemOutcome(Stage.PATTERN, ItemKey("p"))
+    product = ItemOutcome(Stage.PRODUCT, ItemKey(sku), result_id=f"prd-{position}")
+    error, remedy = (None, None) if is_made else ("no ink left", "Run again.")
     return RowResult(
         position,
         position + 2,
         sku,
         (sku, prompt, "Mug"),
         prompt,
+        "Mug",
         "cat_1",
         {"size": "S"},
-        status,
-        made,
-        **error,
+        RowOutcome(status, None, error, remedy, (pattern, product) if is_made else ()),
     )
 
 
@@ -134,8 +136,7 @@ def test_hostile_texts_stay_text(browser: str, tmp_path: Path) -> None:
             prompt=text,
             cells=(text, text, text),
             selections={text: text},
-            error=text,
-            remedy=text,
+            outcome=RowOutcome(RowStatus.FAILED, None, text, text),
         )
         for n, text in enumerate(HOSTILE)
     ]

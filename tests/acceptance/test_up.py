@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from prefect_host.own_server import own_password
+from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import ONE_ROW, clean_environment
 from tests.acceptance.test_worker import WINDOW, Prefect, begin_import
@@ -91,9 +93,8 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 def test_runs_from_the_api_and_from_the_command_line(up: Up, tmp_path: Path) -> None:
     """The sample catalog by its deployment, then a file by `import`: both in the one history. Ctrl-C ends all."""
-    run = up.prefect.begin(
-        "bulk-import", file="inputs/spring_catalog.csv", out=str(tmp_path / "out"), environment="staging"
-    )
+    shutil.copytree(CHECKOUT / "inputs", tmp_path / "sheets")
+    run = up.prefect.begin("bulk-import", file="sheets/spring_catalog.csv", out="out", environment="staging")
     assert up.prefect.ended(run, within=150)["name"] == "Completed"
     assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import keep_private, private_folder
+from patternmill.files import make_home, private_folder
 from patternmill.ledger.ledger import open_database
 from tests.other_user import without_root
 
@@ -28,7 +28,7 @@ def mode(path: Path) -> str:
 def test_new_home_is_private(tmp_path: Path) -> None:
     """With its ledger and the files that SQLite adds."""
     home = tmp_path / "home"
-    keep_private(home)
+    make_home(home)
     database = open_database(None, home)
     try:
         assert mode(home) == "700"
@@ -47,28 +47,12 @@ def test_folders_above_a_private_one_are_private(tmp_path: Path) -> None:
     assert {mode(path) for path in outside.rglob("*")} == {"700"}
 
 
-def test_our_files_in_a_home_are_made_private(tmp_path: Path) -> None:
-    """The home that somebody else made keeps its mode, and so do other files in it, and targets of links."""
-    outside = tmp_path / "outside"
-    outside.write_text("")
-    home = tmp_path / "home"
-    (home / "prefect" / "storage").mkdir(parents=True)
-    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result", "notes.txt"):
-        (home / name).write_text("")
-    (home / "prefect" / "link").symlink_to(outside)
-    keep_private(home)
-    assert (mode(home), mode(home / "prefect" / "storage")) == ("755", "700")
-    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result"):
-        assert mode(home / name) == "600", name
-    assert (mode(outside), mode(home / "notes.txt")) == ("644", "644")
-
-
 def test_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """With what to do: it is a setting."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"cannot be written.*PATTERNMILL_HOME"):
-        keep_private(tmp_path / "file" / "home")
+        make_home(tmp_path / "file" / "home")
     home = tmp_path / "home"
     home.mkdir(mode=0o500)
     with without_root(), pytest.raises(ConfigurationError, match="Permission denied"):
-        keep_private(home)
+        make_home(home)

@@ -12,7 +12,6 @@ from patternmill.states import (
     ATTEMPT_CHANGES,
     EXIT_CODES,
     EXIT_REFUSED,
-    FINAL_ATTEMPTS,
     REOPENED,
     UNFINISHED_ROWS,
     AttemptState,
@@ -52,11 +51,6 @@ def test_legal_changes() -> None:
         "succeeded": set(),
         "failed": set(),
     }
-
-
-def test_final_states_have_no_change() -> None:
-    """What was made, and what the service reported as failed."""
-    assert {AttemptState.SUCCEEDED, AttemptState.FAILED} == FINAL_ATTEMPTS
 
 
 def test_only_unexecuted_attempts_are_opened_again() -> None:

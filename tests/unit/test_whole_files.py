@@ -56,22 +56,20 @@ def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "run-1", "run-2"]
 
 
-def test_directory_called_latest_is_kept(tmp_path: Path) -> None:
-    """Then a text file names the latest run."""
-    (tmp_path / "latest").mkdir()
-    (tmp_path / "run-1").mkdir()
-    assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
-    assert (tmp_path / "latest.txt").read_text() == "run-1\n"
-    assert (tmp_path / "latest").is_dir()
-
-
-def test_text_file_replaces_the_link_where_links_are_impossible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("are_links_possible", [True, False])
+def test_what_is_no_link_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_links_possible: bool
 ) -> None:
-    """As on file systems and accounts without symbolic links."""
+    """A person's own folder called latest; and a file system without links has none."""
+    if are_links_possible:
+        (tmp_path / "latest").mkdir()
+    else:
+        monkeypatch.setattr(Path, "symlink_to", _impossible)
+    (tmp_path / "run-1").mkdir()
+    before = sorted(tmp_path.iterdir())
+    assert link_latest(tmp_path / "run-1") is None
+    assert sorted(tmp_path.iterdir()) == before
 
-    def impossible(*_: object, **__: object) -> None:
-        raise OSError("a required privilege is not held by the client")
 
-    monkeypatch.setattr(Path, "symlink_to", impossible)
-    assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
+def _impossible(*_: object, **__: object) -> None:
+    raise OSError("a required privilege is not held")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.runs import outcome_of_row, row_outcome
+from patternmill.ledger.runs import row_outcome
 from patternmill.ledger.spending import Spent, spent_of
 from patternmill.states import AttemptState, RowStatus, Stage
 
@@ -70,8 +70,8 @@ def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
 def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:
     counts: Counter[RowStatus] = Counter()
     for text, count in ledger.database.rows(
-        f"SELECT substr(standing, {_STATUS_BEGINS}, {_STATUS_LENGTH}) AS status, count(*) "  # noqa: S608
-        "FROM run_rows WHERE run_id = :run_id AND standing IS NOT NULL GROUP BY status",
+        f"SELECT substr(outcome, {_STATUS_BEGINS}, {_STATUS_LENGTH}) AS status, count(*) "  # noqa: S608
+        "FROM run_rows WHERE run_id = :run_id AND outcome IS NOT NULL GROUP BY status",
         {"run_id": run_id},
     ):
         counts[RowStatus(text.partition('"')[0])] += count
@@ -80,12 +80,7 @@ def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:
 
 def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
     if _has_longer_chains(ledger, record.run_id):
-        rows = (
-            outcome_of_row(row, attempts, record.outcome)
-            for chunk, attempts in ledger.rows_with_attempts(record.run_id)
-            for row in chunk
-        )
-        return dict(Counter(outcome.status for outcome in rows))
+        return dict(Counter(outcome.status for _, outcome in ledger.rows_with_outcomes(record, now=True)))
     last = "SELECT max(l.attempt) FROM attempts l WHERE l.item_key ="
     counts: Counter[RowStatus] = Counter()
     for understood, pattern, product, count in ledger.database.rows(

@@ -204,7 +204,7 @@ def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
 
 def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[RunOfRow]:
     rows = ledger.database.rows(
-        "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.standing "
+        "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.outcome "
         "FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
         "WHERE w.sku = :sku AND r.environment = :environment AND r.catalog = :catalog "
         "ORDER BY coalesce(r.number, 0), r.started_at, w.run_id, w.position",
@@ -213,7 +213,7 @@ def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> It
     for run_id, line, row, pattern_key, product_key, outcome in rows:
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
-        ended = RowOutcome.from_json(json.loads(outcome)) if outcome else None
+        ended = RowOutcome.from_json(outcome) if outcome else None
         before = _built_on(ledger, pattern_key)
         yield RunOfRow(record, line, json.loads(row), pattern_key, product_key, ended, before)
 

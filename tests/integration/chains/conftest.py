@@ -20,7 +20,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.integrity import problems
 from patternmill.profiles import Profile
-from patternmill.results.row_files import RowResult, input_file, row_results
+from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import RetryRequest

@@ -140,7 +140,7 @@ def test_failed_refinement_is_tried_again_and_then_fails_its_row(chains: Chains)
     ended = chains.run(HEADER + row(recolor="#1f3a5f") + row("S-2"))
     assert ended.ending.rows == {RowStatus.FAILED: 1, RowStatus.SUCCEEDED: 1}
     assert ended.rows["S-1"].error_code == "refinement_failed"
-    assert len(ended.rows["S-1"].pattern.attempts) == 2  # type: ignore[union-attr]
+    assert ended.rows["S-1"].pattern.attempts == 2  # type: ignore[union-attr]
     chains.studio.faults.clear()
     # Failed with all its attempts: only a retry, or another content, buys it once more.
     assert not chains.preview(HEADER + row(recolor="#1f3a5f") + row("S-2")).plan.purchases()

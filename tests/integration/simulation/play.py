@@ -19,7 +19,7 @@ from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import Overlap
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.reports.integrity import problems
-from patternmill.results.row_files import RowResult
+from patternmill.results.row_results import RowResult
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
 from patternmill.service.resend import ResendPolicy
@@ -217,7 +217,6 @@ class _Player:
         life, setup = len(self.story.began), self.setup
         api = StudioApi(
             SimulatedClient(self.service, life),
-            max_in_flight=setup.window,
             policy=ResendPolicy(jitter=random.Random(f"{setup.seed}/jitter/{life}").random),
             clock=self.loop.time,
             uptime=self.loop.time,

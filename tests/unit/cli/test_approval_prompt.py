@@ -138,7 +138,9 @@ def test_approvers_code(
         assert not home.exists()
 
 
-@pytest.mark.parametrize(("question", "code"), [("confirm", None), ("prompt", "orchard-41")])
+@pytest.mark.parametrize(
+    ("question", "code"), [("cli.approval_prompt.said_yes", None), ("click.prompt", "orchard-41")]
+)
 def test_ctrl_c_ends_the_question_at_once(
     service: Service,
     home: Path,
@@ -161,8 +163,8 @@ def test_ctrl_c_ends_the_question_at_once(
         return True
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("click.confirm", lambda text, default: True)
-    monkeypatch.setattr(f"click.{question}", interrupted)
+    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: True)
+    monkeypatch.setattr(question, interrupted)
     with pytest.raises(click.Abort):
         is_approved(asked_for(tmp_path, 4))
     assert not answered
@@ -183,7 +185,7 @@ def test_question_of_an_import_shows_what_it_costs(
     for limit in ("ITEMS", "COST"):
         monkeypatch.delenv(f"PATTERNMILL_APPROVE_ABOVE_{limit}", raising=False)
     asked: list[str] = []
-    monkeypatch.setattr("click.confirm", lambda text, default: asked.append(text) or answer)
+    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: asked.append(text) or answer)
     spec = asked_for(tmp_path, 4)
     assert asyncio.run(confirmed(spec)) is answer
     assert len(asked) == 1 and asked[0].startswith("Make 8 items") and asked[0].endswith("in staging?")

@@ -82,7 +82,7 @@ def test_what_is_not_certain_is_left_open(file: Path, capsys: pytest.CaptureFixt
     """With --yes, and without a terminal: the one command that asks is named."""
     assert main.run(["check", str(file)]) == 3
     asks = "`patternmill check spring.csv` asks on a terminal about 3 names of columns or words"
-    assert capsys.readouterr().out.endswith(f"{asks}; with --yes it takes the 2 that are certain.\n")
+    assert capsys.readouterr().out.endswith(f"{asks}; with --yes it takes what is certain (2).\n")
     assert not MAPPING.exists()
     assert main.run(["check", str(file), "--yes"]) == 3
     assert "What does `12oz` in `option:size` mean" in capsys.readouterr().out

@@ -17,7 +17,6 @@ from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.lease import LeaseHolder
-from patternmill.service.outcomes import FailedExchange
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, REFUSED, BegunRun, Past
 
@@ -82,9 +81,10 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 def answered(run: BegunRun, attempt: Attempt, operation: str, status: int, body: Any) -> None:
     """As the engine keeps it."""
-    exchange = FailedExchange(operation, status, 35.5, body)
+    exchange = {"operation": operation, "status": status, "durationMs": 35.5}
+    exchange |= {} if body is None else {"body": body}
     with run.ledger.transaction():
-        run.ledger.record_event(run.record.run_id, ANSWERED, attempt.request_id, detail=exchange.as_json())
+        run.ledger.record_event(run.record.run_id, ANSWERED, attempt.request_id, detail=json.dumps(exchange))
 
 
 def failed(past: Past, row: str = FERN, *, error: str = "the loom broke", body: Any = None) -> Attempt:

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
@@ -17,7 +19,11 @@ import pytest
 from cli import launcher
 from cli.commands.up import _end
 from cli.launcher import _WatchedRun
-from patternmill.errors import PatternmillError
+from patternmill.errors import ConfigurationError, PatternmillError
+from patternmill.runs import safeguards
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import import_spec
+from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import Interruption, run_in_thread
 
 
@@ -86,3 +92,56 @@ def test_only_the_server_is_not_waited_for(is_finished: bool, monkeypatch: pytes
     watched._work = cast(Any, SimpleNamespace(is_finished=is_finished))
     monkeypatch.setattr(launcher, "END_SECONDS", -1.0)
     assert watched.is_overdue() is is_finished
+
+
+@pytest.mark.parametrize("url", ["https://studio.example/v1", None])
+def test_new_ledger_is_refused_before_anything_is_started(
+    url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for the embedded studio, which costs nothing."""
+    if url is not None:
+        monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url)
+        monkeypatch.setenv("PATTERNMILL_API_KEY", "studio_key")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
+    monkeypatch.setattr(
+        safeguards, "read_manifest", lambda folder: SimpleNamespace(run_id="20270101-120000-abcdef")
+    )
+
+    class Started(Exception): ...
+
+    def start(*arguments: object) -> NoReturn:
+        raise Started
+
+    monkeypatch.setattr(launcher, "PrefectConnection", start)
+    request = ImportRequest(file=Path("tea.csv"))
+    with pytest.raises(Started if url is None else ConfigurationError):
+        launcher.run_request(request, import_spec(request))
+
+
+def test_summary_does_not_wait_for_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor for the pictures."""
+    calls: list[str] = []
+
+    class Connection(PrefectConnection):
+        def start(self) -> None:
+            self.is_available = True
+
+        def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
+            calls.append("record")
+            return True
+
+    async def nothing(*arguments: object) -> None: ...
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
+    monkeypatch.setattr(launcher, "PrefectConnection", Connection)
+    monkeypatch.setattr(launcher, "available_service", lambda settings: nullcontext(settings))
+    monkeypatch.setattr(_WatchedRun, "run", nothing)
+    monkeypatch.setattr(_WatchedRun, "print_ending", lambda watched: calls.append("summary"))
+    monkeypatch.setattr(_WatchedRun, "keep_pictures", lambda watched: calls.append("pictures"))
+    request = ImportRequest(file=Path("tea.csv"))
+    launcher.run_request(request, import_spec(request))
+    assert calls == ["summary", "pictures", "record"]

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
+from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import PickedLine
 from patternmill.orders.order_plan import OrderPlan, PlannedCheckout
 from patternmill.orders.order_text import plan_lines
+from patternmill.orders.picked_lines import picked_lines
 from patternmill.parameters import wait_time
 from patternmill.planning.checkout_items import CheckoutItem, order_scope
+from patternmill.results.picks import Pick, Picks
 from tests.unit.cli.ledgers import Past
 
 
@@ -68,3 +71,10 @@ def test_times_to_wait() -> None:
         timedelta(hours=2),
         timedelta(days=1),
     ]
+
+
+def test_list_of_skus_is_refused_with_the_right_form(past: Past) -> None:
+    """A comma may be part of a sku."""
+    listed = Picks((Pick("S-1,S-2", 1, "--sku S-1,S-2"),))
+    with pytest.raises(InputRefused, match="name several as --sku A --sku B"):
+        picked_lines(past.ledger, "staging", "spring", None, listed)

@@ -76,7 +76,7 @@ def test_run_without_an_end_says_why() -> None:
     run = run_with(SimpleNamespace(waiting=""))
     run.ending = None
     run.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))
-    assert list(ending_lines(run, "", None, "patternmill import spring.csv")) == [
+    assert list(ending_lines(run, "", "patternmill import spring.csv")) == [
         "The ledger cannot be used: the disk is full.",
         "The run ended before it was complete. To go on: patternmill import spring.csv",
     ]
@@ -176,7 +176,7 @@ def test_end_of_a_run_says_where_the_other_causes_are() -> None:
         Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
     ]
     results = SimpleNamespace(causes=causes, out=Path("results"), catalog=None)
-    lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", None, ""))
+    lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", ""))
     assert lines[0].startswith("Completed with failures: ")
     assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
 
@@ -190,7 +190,7 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     )
     assert run.ending is not None
     cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
-    lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
+    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
     assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
 
@@ -202,6 +202,19 @@ def test_end_of_a_run_leads_to_whoever_can_go_on(left: tuple[int, int], goes_on:
     assert run.ending is not None
     cast(dict[RowStatus, int], run.ending.rows)[RowStatus.IN_DOUBT] = 3
     cast(Any, run.ending).to_decide, cast(Any, run.ending).resumed = left
-    lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
+    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
     decide = "To decide, as no run resends 2 requests: patternmill settle --list"
     assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left[0]), goes_on)
+
+
+def test_end_of_a_stopped_run_says_what_is_kept() -> None:
+    """And what the next command does."""
+    run = ended_run(Outcome.CANCELLED)
+    assert run.ending is not None
+    cast(Any, run.ending).rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: 7}
+    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    assert lines[0] == "Cancelled: 3 succeeded, 7 not started, 2 not finished"
+    assert lines[-2:] == [
+        "What was made or begun is kept, and is not bought again: the next command finishes 2 rows, and begins 7.",
+        "To go on: patternmill import spring.csv",
+    ]

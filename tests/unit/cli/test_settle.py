@@ -21,7 +21,7 @@ from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import LeaseHolder, acquire_lease
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
-from patternmill.states import WRITTEN_OFF, AttemptState
+from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
 
 LIMIT = timedelta(hours=12)
@@ -105,6 +105,18 @@ def test_write_off_ends_the_attempt(past: Past, state: AttemptState) -> None:
     assert after.error == "Written off by A. Weaver: the console says so"
     assert list(problems(past.ledger)) == []
     assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 50
+
+
+def test_results_of_the_latest_run_show_the_decision(past: Past) -> None:
+    """Of the run that ended with the request open; an earlier run's stay as they were."""
+    earlier, attempt = one_in(past, AttemptState.HELD)
+    earlier.end(Outcome.COMPLETED_WITH_FAILURES)
+    latest = past.begin(FERN)
+    latest.end(Outcome.COMPLETED_WITH_FAILURES)
+    decide(past, attempt.request_id, Decision.WRITE_OFF)
+    for run, status in ((earlier, RowStatus.HELD), (latest, RowStatus.FAILED)):
+        ((_, outcome),) = past.ledger.rows_with_outcomes(run.record)
+        assert outcome.status is status
 
 
 @pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -13,6 +13,7 @@ from cli.commands.status import status_lines
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.planning.checkout_items import order_scope
 from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
@@ -140,3 +141,25 @@ def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> 
     (of_run,) = found["runs"]
     assert (of_run["outcome"], of_run["amount"], of_run["rows"]["held"]) == ("CompletedWithFailures", 600, 1)
     assert {(one["stage"], one["state"]) for one in found["open"]} >= {("pattern", "held")}
+
+
+def test_killed_run_says_what_is_left_and_how_to_go_on(past: Past) -> None:
+    """Nobody cancelled its rows, and nobody knows how long it took."""
+    run = past.begin(HERON, FERN)
+    run.attempt(run.pattern("F-1"), AttemptState.ACCEPTED)
+    first, scope, rows, *_, last = shown(past).splitlines()
+    assert first.endswith("  crashed") and scope.endswith(", was ended before its end")
+    assert rows == "  rows: 1 not started, 1 not finished"
+    assert last == "To go on: patternmill retry --catalog spring --environment staging"
+
+
+def test_rows_that_wait_to_be_retired_are_named_with_the_command(past: Past) -> None:
+    """The source has none of them for good: each refresh would end so again."""
+    run = past.begin(HERON, options={"changes": {"unchanged": 1, "withheld": 3}})
+    run.make("H-1")
+    run.record = replace(run.record, reason=withheld_reason(run.record))
+    run.end()
+    assert "3 rows not retired (withheld). If they are to go: " in shown(past)
+    assert "patternmill refresh inputs/spring.csv --catalog spring --environment staging --retire 3" in shown(
+        past
+    )

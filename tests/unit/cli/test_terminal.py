@@ -8,7 +8,7 @@ import re
 import pytest
 
 import cli.terminal
-from cli.terminal import Steps, echo
+from cli.terminal import Steps, echo, said_yes
 from patternmill.text import visible_lines
 from tests.hostile.texts import HOSTILE_TEXTS
 
@@ -63,3 +63,23 @@ def test_steps_are_lines_without_repetition_where_there_is_no_terminal(
     steps.show("Drawing: 1 left")
     steps.clear()
     assert capsys.readouterr().err == "Drawing: 3 left\nDrawing: 1 left\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "default", "answer"),
+    [
+        ("y\n", False, True),
+        ("Yes\n", False, True),
+        ("no\n", True, False),
+        ("\n", True, True),
+        ("\n", False, False),
+        ("j\nwhat\ny\n", False, True),
+        ("j\noui\nsi\ny\n", True, False),
+    ],
+)
+def test_question_is_asked_three_times_at_most(
+    typed: str, default: bool, answer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is no answer in the end is no."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert said_yes("Make 3 items?", default=default) is answer

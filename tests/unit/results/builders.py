@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.records import RunRecord
+from patternmill.ledger.runs import ItemOutcome, RowOutcome
 from patternmill.results.results_files import Results, write_results
-from patternmill.results.row_files import ItemTrace, RowResult
+from patternmill.results.row_results import RowResult
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 
 HEADER = ("sku", "prompt", "category", "note")
 ALL_COLUMNS = range(len(HEADER))
 STARTED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+#: Of the items: 75 seconds after the run began.
+ENDED = 1_772_357_475.0625
 RUN = RunRecord(
     run_id=RunId("run-7"),
     catalog="spring",
@@ -35,42 +38,39 @@ RUN = RunRecord(
 )
 
 
-def trace(stage: Stage, name: str, *attempts: Attempt) -> ItemTrace:
-    return ItemTrace(stage, ItemKey(f"{stage}-{name}"), attempts)
-
-
-def attempt(name: str, number: int = 1, **changes: Any) -> Attempt:
-    """An attempt that succeeded, unless `changes` has other values."""
-    made = Attempt(
-        RequestId(f"request-{name}-{number}"),
-        ItemKey(name),
-        number,
-        AttemptState.SUCCEEDED,
-        job_id=f"job-{name}-{number}",
-        result_id=f"made-{name}",
-        intended_at=1_772_357_400.25,
-        accepted_at=1_772_357_400.5,
-        ended_at=1_772_357_475.0625,
-    )
-    return replace(made, **changes)
+def item(
+    stage: Stage, name: str, state: AttemptState | None = AttemptState.SUCCEEDED, **changes: Any
+) -> ItemOutcome:
+    """An item that was made, unless `changes` has other values; None: that was never requested."""
+    key = ItemKey(f"{stage}-{name}")
+    if state is None:
+        return ItemOutcome(stage, key)
+    made = f"made-{name}" if state is AttemptState.SUCCEEDED else None
+    found = ItemOutcome(stage, key, state, 1, RequestId(f"request-{name}"), f"job-{name}", made, since=ENDED)
+    return replace(found, **changes)
 
 
 def row(sku: str, status: RowStatus = RowStatus.SUCCEEDED, **changes: Any) -> RowResult:
-    """A row with its pattern and product; without them where it did not succeed."""
-    prompt, made = f"blue herons of {sku}", status is RowStatus.SUCCEEDED
+    """A row with its items, none where it did not succeed; `changes` are of the row or of its outcome."""
+    prompt = f"blue herons of {sku}"
+    items = (
+        item(Stage.PATTERN, f"pattern-{sku}", result_id=f"pat-{sku}"),
+        item(Stage.PRODUCT, f"product-{sku}", result_id=f"prd-{sku}"),
+    )
+    outcome = RowOutcome(status, items=items if status is RowStatus.SUCCEEDED else ())
+    of_outcome = {
+        name: changes.pop(name) for name in ("error_code", "error", "remedy", "items") if name in changes
+    }
     plain = RowResult(
         position=0,
         line=2,
         sku=sku,
         cells=(sku, prompt, "Cushion", ""),
         prompt=prompt,
+        category="Cushion",
         category_id="cat_1",
         selections={"size": "S", "fabric": "linen"},
-        status=status,
-        product_id=f"prd-{sku}" if made else None,
-        pattern_id=f"pat-{sku}" if made else None,
-        pattern=trace(Stage.PATTERN, sku, attempt(f"pattern-{sku}")) if made else None,
-        product=trace(Stage.PRODUCT, sku, attempt(f"product-{sku}")) if made else None,
+        outcome=replace(outcome, **of_outcome),
     )
     return replace(plain, **changes)
 

@@ -7,16 +7,15 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from patternmill.results.gallery import page
-from patternmill.results.row_files import RowResult
+from patternmill.results.row_results import RowResult
 from patternmill.states import RowStatus, Stage
 
-from .builders import HEADER, RUN, attempt, refused, row, trace
+from .builders import RUN, item, row
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -27,7 +26,7 @@ HOSTILE = [
 
 
 def html_of(rows: Sequence[RowResult]) -> str:
-    return b"".join(page(RUN, HEADER, rows, {})).decode()
+    return b"".join(page(RUN, rows, {})).decode()
 
 
 def block(html: str, name: str) -> Any:
@@ -37,7 +36,7 @@ def block(html: str, name: str) -> Any:
 
 
 def pictured(url: str) -> RowResult:
-    return row("A", product=trace(Stage.PRODUCT, "A", attempt("A", picture_url=url)))
+    return row("A", items=(item(Stage.PATTERN, "A"), item(Stage.PRODUCT, "A", picture_url=url)))
 
 
 def test_gallery_has_every_row_in_order() -> None:
@@ -100,12 +99,3 @@ def test_unpaired_surrogate_does_not_break_the_gallery() -> None:
     """As an odd answer may hold."""
     html = html_of([row("A", RowStatus.FAILED, error="\ud83d")])
     assert block(html, "row-data")[0]["error"] == "\ud83d"
-
-
-def test_refused_rows_show_their_prompt_as_written() -> None:
-    """They were never understood, so that the ledger has no prompt of them; the file has. Also in a mapped column."""
-    one = refused("A", prompt="", cells=("A", "three foxes", "Cusion", "x"))
-    assert block(html_of([one]), "row-data")[0]["prompt"] == "three foxes"
-    run = replace(RUN, options={"mapping": {"columns": {"motif": "prompt"}}})
-    html = b"".join(page(run, ("sku", "Motif", "category", "note"), [one], {})).decode()
-    assert block(html, "row-data")[0]["prompt"] == "three foxes"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.files import private_folder
 from patternmill.results.gallery import picture_name
-from patternmill.results.kept_pictures import WIDTH, PictureKeeper, picture_cache, share_pictures
+from patternmill.results.kept_pictures import WIDTH, keep_pictures, share_pictures
 
 
 class Painter(ThreadingHTTPServer):
@@ -65,23 +64,20 @@ def results(out: Path, *names: str) -> Path:
 
 
 def test_pictures_are_drawn_once_and_kept_next_to_the_gallery(tmp_path: Path, painter: Painter) -> None:
-    """While the run goes on and after it; the next run of the same rows draws nothing."""
-    cache = picture_cache(tmp_path)
-    keeper = PictureKeeper(cache, painter.url)
-    keeper.follow(lambda: [url("a"), url("p")])
-    out = results(tmp_path / "out", "a", "b", "b")
-    assert keeper.finish(out) == []
+    """The next run of the same rows draws nothing."""
+    out, again = results(tmp_path / "out", "a", "b", "b"), results(tmp_path / "again", "a", "b")
+    assert keep_pictures(out, tmp_path, painter.url) == []
     assert sorted(painter.asked) == [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "abp"]
-    assert {path.name for path in (out / "pictures").iterdir()} == {picture_name(url(name)) for name in "abp"}
-    again = PictureKeeper(cache, painter.url)
-    again.finish(results(tmp_path / "again", "a", "b"))
-    assert len(painter.asked) == 3 and again.drawn == 0
+    assert keep_pictures(again, tmp_path, painter.url) == [] and len(painter.asked) == 3
+    for folder in (out, again):
+        names = {path.name for path in (folder / "pictures").iterdir()}
+        assert names == {picture_name(url(name)) for name in "abp"}
 
 
 def test_what_cannot_be_drawn_is_said(tmp_path: Path, painter: Painter) -> None:
     """The others are drawn all the same; an answer that ends too early is no picture."""
     out = results(tmp_path / "out", "a", "broken", "cut")
-    said = PictureKeeper(picture_cache(tmp_path), painter.url).finish(out)
+    said = keep_pictures(out, tmp_path, painter.url)
     assert said[0].startswith("2 pictures could not be drawn: the gallery shows tiles")
     assert len(list((out / "pictures").iterdir())) == 2
 
@@ -92,14 +88,14 @@ def test_a_disk_that_refuses_pictures_fails_no_run(
     """Neither in the home nor in the results; a part of a picture never counts as one."""
     out = results(tmp_path / "out", "a")
     (tmp_path / "a-file").touch()
-    said = PictureKeeper(picture_cache(tmp_path / "a-file"), painter.url).finish(out)
+    said = keep_pictures(out, tmp_path / "a-file", painter.url)
     assert said[0].startswith("2 pictures could not be drawn")
     with monkeypatch.context() as full:
         full.setattr("shutil.copyfile", _copied_in_part)
-        said = PictureKeeper(picture_cache(tmp_path), painter.url).finish(out)
+        said = keep_pictures(out, tmp_path, painter.url)
     assert said[-1].startswith(f"Pictures cannot be written into {out}: the gallery shows tiles")
     assert list((out / "pictures").iterdir()) == []
-    assert share_pictures(out, picture_cache(tmp_path))
+    assert share_pictures(out, tmp_path)
     assert len(list((out / "pictures").iterdir())) == 2
 
 
@@ -111,13 +107,11 @@ def _copied_in_part(source: Path, target: Path) -> None:
 def test_a_stop_leaves_the_rest_out(
     tmp_path: Path, painter: Painter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As does the end of the time for it; what is there is shown."""
-    monkeypatch.setattr(PictureKeeper, "_draw_waiting", lambda keeper: None)
-    out, cache = results(tmp_path / "out", "a", "b"), picture_cache(tmp_path)
-    said = PictureKeeper(cache, painter.url).finish(out, is_stopped=lambda: True)
+    """As does the end of the time for it; nothing waits for the picture that is being drawn."""
+    out, may_draw = results(tmp_path / "out", *(str(number) for number in range(50))), threading.Event()
+    monkeypatch.setattr(_Answer, "do_GET", lambda answer: may_draw.wait(5))
+    said = keep_pictures(out, tmp_path, painter.url, is_stopped=lambda: True)
     monkeypatch.setattr("patternmill.results.kept_pictures.MOST_SECONDS", -1.0)
-    said += PictureKeeper(cache, painter.url).finish(out)
-    assert [line.partition(":")[0] for line in said] == ["3 pictures left out"] * 2
-    (private_folder(cache) / picture_name(url("a"))).write_bytes(b"a picture")
-    share_pictures(out, cache)
-    assert len(list((out / "pictures").iterdir())) == 1
+    said += keep_pictures(out, tmp_path, painter.url)
+    may_draw.set()
+    assert [line.partition(":")[0] for line in said] == ["51 pictures left out"] * 2

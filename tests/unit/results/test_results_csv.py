@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from patternmill.catalog.rows import RESULT_COLUMNS
 from patternmill.results.row_files import CELL_LIMIT, table
 from patternmill.sheets.csv_reader import parse_catalog
-from patternmill.states import RowStatus
+from patternmill.states import RowStatus, Stage
 
-from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row, table_of
+from .builders import ALL_COLUMNS, HEADER, RUN, item, published, refused, row, table_of
 
 NASTY = st.sampled_from(
     ["=1+1", "+1", "-3", "@x", "\tx", "\rx", "'", "'=x", "''=x", "a\rb", "a\nb", 'a"b', ",", " "]
@@ -53,42 +53,32 @@ def test_rows_keep_their_order(tmp_path: Path) -> None:
     assert [line[0] for line in table_of(tmp_path / "results.csv")[1:]] == skus
 
 
-def test_missing_cells_shift_nothing(tmp_path: Path) -> None:
-    """They are empty, and the status is in its own column."""
-    published([refused("A", cells=("A", "herons"))], tmp_path)
-    line = table_of(tmp_path / "results.csv")[1]
-    assert line[:6] == ["A", "herons", "", "", "refused", ""]
-
-
-def test_surplus_cells_are_kept(tmp_path: Path) -> None:
-    """The table stays rectangular; their text is added to the error."""
-    published([refused("A", cells=("A", "b", "c", "d", "one, two", 'say "x"'))], tmp_path)
-    line = table_of(tmp_path / "results.csv")[1]
-    assert len(line) == len(HEADER) + len(RESULT_COLUMNS)
-    assert line[-2] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
+def test_malformed_rows_shift_nothing(tmp_path: Path) -> None:
+    """Missing cells are empty; the text of surplus ones is added to the error, so that the table is rectangular."""
+    surplus = ("A", "b", "c", "d", "one, two", 'say "x"')
+    published([refused("A", cells=("A", "herons")), refused("A", cells=surplus)], tmp_path)
+    _, short, long = table_of(tmp_path / "results.csv")
+    assert short[:6] == ["A", "herons", "", "", "refused", ""]
+    assert len(long) == len(HEADER) + len(RESULT_COLUMNS)
+    assert long[-2] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
 
 
 def test_failures_have_the_rows_that_need_a_person(tmp_path: Path) -> None:
-    """Failed, refused and held; not what the next run resumes by itself."""
-    published([row(status.value, status) for status in RowStatus], tmp_path)
+    """Failed, refused and held; not what the next run resumes by itself. It is read as a catalog of these rows."""
+    published([*(row(status.value, status) for status in RowStatus), refused("=B")], tmp_path)
     lines = table_of(tmp_path / "failures.csv")
     assert lines[0] == table_of(tmp_path / "results.csv")[0]
-    assert [line[0] for line in lines[1:]] == ["failed", "refused", "held"]
-
-
-def test_failures_are_a_valid_input(tmp_path: Path) -> None:
-    """The reader takes them as a catalog of the same rows."""
-    published([row("A"), refused("=B")], tmp_path)
     again = parse_catalog((tmp_path / "failures.csv").read_bytes(), name="failures.csv")
-    assert [record.cells[0] for record in again.records] == ["=B"]
+    assert [record.cells[0] for record in again.records] == ["failed", "refused", "held", "=B"]
 
 
 def test_formulas_of_the_service_are_defused(tmp_path: Path) -> None:
     """An ID or a reason is text from outside like any other."""
-    hostile = {"product_id": "=ID", "error_code": "@code", "error": '=HYPERLINK("http://x")'}
-    published([row("A", RowStatus.FAILED, **hostile)], tmp_path)
+    hostile = {"error_code": "@code", "error": '=HYPERLINK("http://x")'}
+    items = (item(Stage.PATTERN, "A", result_id="+p"), item(Stage.PRODUCT, "A", result_id="=ID"))
+    published([row("A", RowStatus.FAILED, items=items, **hostile)], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
-    assert line[5:-1] == ["'=ID", "", "'@code", '\'=HYPERLINK("http://x")']
+    assert line[5:-1] == ["'=ID", "'+p", "'@code", '\'=HYPERLINK("http://x")']
 
 
 @pytest.mark.parametrize("error", ["nul \0 within", "half a pair \ud83d", "x" * (CELL_LIMIT * 5)])

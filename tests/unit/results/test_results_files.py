@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from patternmill.results.results_files import write_results
-from patternmill.results.row_files import RowResult
-from patternmill.states import Outcome, RowStatus
+from patternmill.results.row_results import RowResult
+from patternmill.states import Outcome, RowStatus, Stage
 
-from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row
+from .builders import ALL_COLUMNS, HEADER, RUN, item, published, refused, row
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -52,10 +52,7 @@ def test_every_outcome_has_its_results(tmp_path: Path, outcome: Outcome | None) 
 
 def test_local_pictures_are_linked(tmp_path: Path) -> None:
     """Of those that were fetched; their names are written as addresses."""
-    one = row("A")
-    assert one.product is not None and one.product.last is not None
-    last = replace(one.product.last, picture_url="http://x/1.png")
-    one = replace(one, product=replace(one.product, attempts=(last,)))
+    one = row("A", items=(item(Stage.PATTERN, "A"), item(Stage.PRODUCT, "A", picture_url="http://x/1.png")))
     write_results(
         RUN, HEADER, ALL_COLUMNS, [one], tmp_path, pictures={"http://x/1.png": "pictures/a b#1.png"}
     )

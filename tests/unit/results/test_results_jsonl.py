@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from patternmill.results.row_files import RowResult, iso_time, lines
-from patternmill.states import AttemptState, Stage
+from patternmill.results.row_files import iso_time, lines
+from patternmill.results.row_results import RowResult
+from patternmill.states import Stage
 
-from .builders import HEADER, attempt, row, trace
+from .builders import HEADER, item, row
 
 
 def objects(rows: list[RowResult], header: tuple[str, ...] = HEADER) -> list[dict[str, Any]]:
@@ -19,41 +20,32 @@ def objects(rows: list[RowResult], header: tuple[str, ...] = HEADER) -> list[dic
     return [json.loads(line) for line in raw.decode().split("\n")[:-1]]
 
 
-def test_row_has_every_attempt() -> None:
-    """States, request IDs, job IDs, pictures and times of each, the last one in short."""
-    first = attempt("p", state=AttemptState.FAILED, result_id=None, error="no ink", ended_at=None)
-    second = attempt("p", 2, picture_url="http://x/p.png")
-    pattern = trace(Stage.PATTERN, "p", first, second)
-    line = objects([row("A", pattern=pattern)])[0]["pattern"]
-    assert (line["request_id"], line["job_id"]) == ("request-p-2", "job-p-2")
-    assert (line["picture_url"], line["attempts"][0]["error"]) == ("http://x/p.png", "no ink")
-    assert [(one["attempt"], one["state"]) for one in line["attempts"]] == [(1, "failed"), (2, "succeeded")]
-    assert line["attempts"][1] == {
-        "attempt": 2,
+def test_row_has_its_items() -> None:
+    """State, IDs, picture and time of the last attempt at each, and how many there were; what it is built on before."""
+    pattern = item(Stage.REFINEMENT, "p", attempts=2, picture_url="http://x/p.png")
+    one = row("A", items=(item(Stage.PATTERN, "first"), pattern, item(Stage.PRODUCT, "A", state=None)))
+    line = objects([one])[0]
+    assert line["pattern"] == {
+        "key": "refinement-p",
         "state": "succeeded",
-        "request_id": "request-p-2",
-        "job_id": "job-p-2",
+        "attempts": 2,
+        "request_id": "request-p",
+        "job_id": "job-p",
         "result_id": "made-p",
         "picture_url": "http://x/p.png",
-        "error_code": None,
-        "error": None,
-        "intended_at": "2026-03-01T09:30:00.250Z",
-        "accepted_at": "2026-03-01T09:30:00.500Z",
-        "ended_at": "2026-03-01T09:31:15.062Z",
+        "since": "2026-03-01T09:31:15.062Z",
     }
+    assert [(before["stage"], before["key"]) for before in line["before"]] == [("pattern", "pattern-first")]
+    assert (line["product"]["state"], line["product"]["since"]) == (None, None)
 
 
 def test_cells_are_exact() -> None:
-    """Nothing is defused, and each cell is under its column's name."""
+    """Nothing is defused; a missing cell is absent, which an empty one is not, and surplus ones are listed."""
     cells = ("=A", "two\r\nlines", "'+x", "ü 🪿 \u2028")
-    line = objects([row("=A", cells=cells)])[0]
-    assert line["cells"] == dict(zip(HEADER, cells, strict=True))
-    assert line["surplus_cells"] == []
-
-
-def test_malformed_rows_are_written_as_they_are() -> None:
-    """A missing cell is absent, which an empty one is not; surplus ones are listed."""
-    short, long = objects([row("A", cells=("A", "")), row("B", cells=("B", "", "", "", "x", ""))])
+    exact, short, long = objects(
+        [row("=A", cells=cells), row("A", cells=("A", "")), row("B", cells=("B", "", "", "", "x", ""))]
+    )
+    assert exact["cells"] == dict(zip(HEADER, cells, strict=True)) and exact["surplus_cells"] == []
     assert short["cells"] == {"sku": "A", "prompt": ""}
     assert long["surplus_cells"] == ["x", ""]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.results.row_files import RowResult
-from patternmill.results.summary import SKUS_SHOWN, counts, failures_by_cause, signature
+from patternmill.results.row_results import RowResult
+from patternmill.results.summary import SKUS_SHOWN, failures_by_cause, signature
 from patternmill.states import RowStatus
 
 from .builders import refused, row
@@ -61,10 +61,3 @@ def test_each_wrong_word_of_a_file_is_a_cause() -> None:
         (2, "unknown category `Cusion`"),
         (1, "unknown category `Pillow`"),
     ]
-
-
-def test_every_status_is_counted() -> None:
-    """Also those that no row has."""
-    found = counts([row("A"), refused("B"), refused("C")])
-    assert found[RowStatus.REFUSED] == 2
-    assert (set(found), sum(found.values())) == (set(RowStatus), 3)

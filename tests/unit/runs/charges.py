@@ -217,6 +217,6 @@ class Shop(Workshop):
         **options: Any,
     ) -> tuple[FakeStudioApi, Run]:
         spec = replace(self.spec(**options), retry=retry)
-        api = Api(self.service, spec.options.max_in_flight, chance=chance)
+        api = Api(self.service, chance=chance)
         checked = check_rows(self.file(catalog), OFFER, prompt_limit=100)
         return api, await Run.begin(spec, checked, cast(StudioApi, api))

@@ -22,7 +22,6 @@ from patternmill.service.outcomes import (
     No,
     Succeeded,
 )
-from patternmill.service.pacing import Window
 from patternmill.states import AttemptState, Stage
 
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
@@ -87,9 +86,14 @@ class FakeStudioApi:
 
     waiting = ""
 
-    def __init__(self, service: Service, ceiling: int = 200, *, chance: random.Random | None = None) -> None:
-        self.service = service
-        self.window = Window(ceiling)
+    def __init__(
+        self,
+        service: Service,
+        *,
+        in_doubt_limit: timedelta = timedelta(hours=12),
+        chance: random.Random | None = None,
+    ) -> None:
+        self.service, self._in_doubt_limit = service, in_doubt_limit
         #: Jobs run while this is not set.
         self.jobs_may_end = asyncio.Event()
         self.jobs_may_end.set()
@@ -116,6 +120,8 @@ class FakeStudioApi:
             await permitted()
         if self.draining or stopping():
             return No(None, "in_doubt", "stopped") if age is not None else NOT_BEGUN
+        if age is not None and age > self._in_doubt_limit:
+            return No(None, "in_doubt_too_long")
         said: dict[str, Any] = json.loads(body)
         name = said["selections"]["name"] if stage is Stage.PRODUCT else _name(said, operation)
         create = Create(stage, name, said["requestId"], body, age)

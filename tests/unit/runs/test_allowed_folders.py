@@ -9,7 +9,6 @@ import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.runs.request import ImportRequest, RefreshRequest
-from patternmill.runs.safeguards import WORKER_FOLDER
 from patternmill.runs.spec import import_spec, refresh_spec
 
 ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
@@ -83,16 +82,10 @@ def test_command_line_is_not_restricted(path: str, here: Path) -> None:
     begin(path, by_deployment=False, out="../elsewhere")
 
 
-def test_folder_of_the_worker_is_allowed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is in another one; a source that the settings name needs no folder."""
+def test_source_of_the_settings_needs_no_folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "PATTERNMILL_SOURCES", json.dumps({"nightly": str(here.parent / "here-too/spring.csv")})
     )
-    monkeypatch.setenv(WORKER_FOLDER, str(here.parent / "elsewhere"))
-    begin("../elsewhere/spring.csv")
-    begin("link.csv")
-    with pytest.raises(ConfigurationError):
-        begin("../here-too/spring.csv")
     refresh_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
 
 

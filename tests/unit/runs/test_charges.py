@@ -24,7 +24,7 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import SpendingLimits
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.results.row_files import RowResult
+from patternmill.results.row_results import RowResult
 from patternmill.runs.run import Run
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes

@@ -420,7 +420,7 @@ def test_item_limit_leaves_no_pattern_without_its_product(shop: Workshop, servic
 def test_stopped_run_strands_at_most_a_window_of_patterns(
     shop: Workshop, service: Service, seed: int
 ) -> None:
-    """Killed at random moments, one after the other, of unique and shared prompts, in groups."""
+    """And the other rows of one shared pattern. Killed at random moments, of unique and shared prompts, in groups."""
     chance = random.Random(seed)
     window = chance.choice([2, 3, 5])
     pairs = [(f"S-{n:02}", f"prompt {chance.randrange(n // 2 + 1) if seed % 2 else n}") for n in range(24)]
@@ -439,7 +439,7 @@ def test_stopped_run_strands_at_most_a_window_of_patterns(
         left = chance.randrange(3, 14)
         with suppress(AssertionError):
             shop.crash(rows(*pairs), max_in_flight=window, chance=chance)
-        assert shop.stranded() <= max(window, largest)
+        assert shop.stranded() < window + largest
 
 
 def test_window_is_full_and_never_exceeded(shop: Workshop, service: Service) -> None:
@@ -606,7 +606,7 @@ def test_failures_of_a_group(shop: Workshop, service: Service) -> None:
     service.on_follow["herons"].extend(failed() for _ in range(2))
     engine = shop.run(THREE).run.engine
     (group,) = engine.groups
-    assert (engine.made(group), len(engine.pictures)) == (1, 0)
+    assert engine.made(group) == 1
     failures = engine.failures(group)
     assert [row.sku for row, _ in failures] == ["H-1", "H-2"]
     assert {failure.code for _, failure in failures} == {"pattern_failed"}

@@ -107,9 +107,7 @@ def profile(
 
 @pytest.fixture
 def desk(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(
-        StudioApi, "from_settings", lambda settings: FakeStudioApi(service, settings.max_in_flight)
-    )
+    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: FakeStudioApi(service))
     monkeypatch.setenv("PATTERNMILL_HOME", str(home))
     several = {name: {"url": url, "key": "key"} for name, url in json.loads(URLS).items()}
     monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps(several))

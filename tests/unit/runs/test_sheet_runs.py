@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.results.row_files import input_file
+from patternmill.results.row_results import input_file
 from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.states import RowStatus
 from tests.unit.sheets.sheet_files import workbook

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from patternmill.ledger.reports.current_rows import present_rows
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.results.row_results import input_file, row_results
 from patternmill.runs.retry import has_aged
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
@@ -88,7 +88,8 @@ def test_retry_says_which_rows_a_person_decides_about(executed: Workshop, ahead:
     """By the rule that the run goes by: a clock that contradicts itself is no age."""
     shift(executed, ahead)
     with executed.ledger() as ledger:
-        (row,) = present_rows(ledger, ledger.runs()[0])
+        record = ledger.runs()[0]
+        (row,) = row_results(ledger, record, input_file(ledger, record), now=True)
         assert has_aged(ledger, row, timedelta(hours=12)) is aged
 
 

@@ -21,7 +21,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt
 from patternmill.profiles import Profile
-from patternmill.results.row_files import RowResult, input_file, row_results
+from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
@@ -140,7 +140,7 @@ class Workshop:
         **options: Any,
     ) -> tuple[FakeStudioApi, Run]:
         spec = replace(self.spec(**options), retry=retry)
-        api = FakeStudioApi(self.service, spec.options.max_in_flight, chance=chance)
+        api = FakeStudioApi(self.service, in_doubt_limit=spec.options.in_doubt_limit, chance=chance)
         checked = check_rows(self.file(catalog), self.service.offer, prompt_limit=100)
         return api, await Run.begin(spec, checked, cast(StudioApi, api))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from patternmill.service.outcomes import Answer, ExchangeResult, Succeeded
-from patternmill.service.pacing import Pace, Window
+from patternmill.service.pacing import Pace
 from patternmill.service.polling import Poller, PollPolicy
 from patternmill.states import Stage
 from tests.unit.service import virtual
@@ -81,17 +81,14 @@ async def _rows(
     count: int, window: int, draws: list[list[float]], wait: Callable[[str, Stage, float], object]
 ) -> None:
     """Each row makes a pattern and then a product inside one window."""
-    slots = Window(window)
+    slots = asyncio.Semaphore(window)
     creates = Pace(CREATE_RATE, clock=virtual.clock)
 
     async def row(number: int) -> None:
-        for stage, durations in zip((Stage.PATTERN, Stage.PRODUCT), draws, strict=False):
-            await slots.acquire(stage)
-            await creates.acquire()
-            try:
+        async with slots:
+            for stage, durations in zip((Stage.PATTERN, Stage.PRODUCT), draws, strict=False):
+                await creates.acquire()
                 await wait("", stage, durations[number])  # type: ignore[misc]
-            finally:
-                slots.release()
 
     await asyncio.gather(*(row(number) for number in range(count)))
 

@@ -32,7 +32,8 @@ def least_used(figures: list[Figures]) -> float:
         ("20 patterns + 3 products", 0.9),
         pytest.param("6 + 6, sliding window, no hint", 0.9, marks=pytest.mark.soak),
         pytest.param("6 + 6, token bucket, burst 10, Retry-After", 0.9, marks=pytest.mark.soak),
-        pytest.param("6 + 6, token bucket, burst 1, Retry-After 1", 0.83, marks=pytest.mark.soak),
+        pytest.param("6 + 6, fixed window, Retry-After 5", 0.88, marks=pytest.mark.soak),
+        pytest.param("6 + 6, token bucket, burst 1, Retry-After 1", 0.88, marks=pytest.mark.soak),
     ],
 )
 def test_each_limit_is_made_use_of(name: str, least: float) -> None:
@@ -80,4 +81,4 @@ def test_few_rows_without_a_limit_take_no_longer() -> None:
 def test_after_two_minutes_of_503_the_window_is_full_within_seconds() -> None:
     """2,400 jobs of 10 s in a window of 200 take 122 s, and the outage two minutes."""
     figures = simulate(CASES["two minutes of 503, 200 in flight"])
-    assert figures.lasted is not None and figures.lasted < 1.25 * (122 + 120)
+    assert figures.lasted is not None and figures.lasted < 1.15 * (122 + 120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from statistics import median
 from typing import Any
 
 import pytest
@@ -83,10 +84,13 @@ def test_many_short_jobs_leave_room_in_the_rate() -> None:
 @pytest.mark.slow
 def test_quick_and_instant_jobs_are_found_fast() -> None:
     """Early polls find out at once that a wait of a minute is not needed."""
-    quick = _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
+    several = [
+        _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, seed), lognormal(0.5, 0.4, seed + 1)))
+        for seed in (1, 2, 3)
+    ]
     instant = _show("instant", simulate(200, 200, lambda: 0.0))
-    assert quick.ratio < 1.1
-    assert quick.p99_lag < 1.0
+    assert median(figures.ratio for figures in several) < 1.07
+    assert max(figures.p99_lag for figures in several) < 1.0
     assert instant.median_lag < 0.15
     assert instant.polls_per_job < 1.1
 
@@ -124,14 +128,6 @@ def test_only_the_last_durations_count() -> None:
     for duration in [*[10.0] * 500, *[90.0] * Durations.MEMORY]:
         known.ended(duration, duration)
     assert known.first_likely == known.typical == 90.0
-
-
-def test_each_of_the_first_durations_is_news() -> None:
-    known, news = Durations(), 0
-    for _ in range(1000):
-        known.ended(10.0, 12.0)
-        news += known.is_news()
-    assert 10 < news < 50
 
 
 JOB: dict[str, Any] = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}

@@ -19,7 +19,6 @@ from patternmill.service.outcomes import (
     Answer,
     CreateEnd,
     ExchangeResult,
-    FailedExchange,
     No,
     Succeeded,
     Trouble,
@@ -153,16 +152,14 @@ def test_lasting_500_of_one_item_is_in_doubt_after_ten_minutes() -> None:
 
 
 def test_unavailable_service_stops_the_run_in_time() -> None:
-    """2, 18: a hundred creates wait, few are sent, and all end with the service unavailable."""
+    """2, 18: a hundred creates wait, few are sent, and all end once the service is unavailable for too long."""
 
     async def main() -> None:
         script = Script({"patterns/create": [REFUSED]})
         async with _api(script) as api:
             ends = await asyncio.gather(*(api.create(Stage.PATTERN, b"%d" % n) for n in range(100)))
-            assert set(map(_code, ends)) == {"service_away"}
-            assert {end.state for end in ends if isinstance(end, No) and end.stops} == {
-                AttemptState.WITHDRAWN
-            }
+            assert [end.code for end in ends if isinstance(end, No) and end.stops] == ["service_away"]
+            assert {end.state for end in ends if isinstance(end, No)} == {AttemptState.WITHDRAWN}
             assert virtual.clock() < 700
             assert len(script.sent) < 250
 
@@ -551,9 +548,8 @@ def test_end_without_a_job_has_its_exchange(answer: Answer, status: int, body: A
     end, _, _ = _create(answer)
     assert isinstance(end, No) and end.exchange is not None
     found = end.exchange
-    assert (found.operation, found.status, found.milliseconds) == ("patterns/create", status, 50.0)
-    assert found.body == body
-    assert FailedExchange.from_json(found.as_json()) == found
+    assert (found["operation"], found["status"], found["durationMs"]) == ("patterns/create", status, 50.0)
+    assert found.get("body") == body
 
 
 def test_answer_to_a_checkout_is_not_kept() -> None:
@@ -562,7 +558,7 @@ def test_answer_to_a_checkout_is_not_kept() -> None:
         409, {"checkoutUrl": "https://pay.example/c/secret", "at": ["https://pay.example/c/secret"]}
     )
     found = failed_exchange("checkouts/create", answer, 0.5)
-    assert (found.status, found.body) == (409, None)
+    assert found == {"operation": "checkouts/create", "status": 409, "durationMs": 500.0}
 
 
 def test_failed_job_has_the_poll_that_showed_it() -> None:
@@ -574,7 +570,7 @@ def test_failed_job_has_the_poll_that_showed_it() -> None:
             end = await api.follow("job-1", Stage.PATTERN)
         assert isinstance(end, No) and end.exchange is not None
         found = end.exchange
-        assert (found.operation, found.status, found.body) == ("jobs/get", 200, failed)
+        assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
 
     virtual.run(main())
 

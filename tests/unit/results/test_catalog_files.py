@@ -8,8 +8,7 @@ import io
 from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RecordedChange
-from patternmill.results.catalog_table import COLUMNS, state_bytes
-from patternmill.results.changes_csv import changes_file
+from patternmill.results.catalog_files import CATALOG_COLUMNS, changes_file, state_bytes
 from tests.unit.results.builders import row
 
 SINCE = 1_772_357_400.25
@@ -25,7 +24,7 @@ def test_csv_is_for_spreadsheets() -> None:
     header, first, second = csv.reader(
         io.StringIO(b"".join(state_bytes(ROWS)).decode("utf-8-sig"), newline="")
     )
-    assert tuple(header) == COLUMNS
+    assert tuple(header) == CATALOG_COLUMNS
     assert first[:4] == ["007", "current", "prd-1", "pat"]
     assert first[6].startswith("'=blue")
     assert second[1] == "retired"

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from patternmill.errors import InputRefused
-from patternmill.orders.picks import Pick, Picks, picks_of, read_picks
+from patternmill.orders.picked_lines import picks_of
+from patternmill.results.picks import Pick, Picks, read_picks
 from patternmill.runs.request import OrderRequest
 
 
@@ -31,12 +32,6 @@ def test_quantity_that_nobody_means_is_refused(quantity: int) -> None:
         OrderRequest(sku=("A",), quantity=quantity)
 
 
-@pytest.mark.parametrize("mark", ["yes", "Y", "x", "X", "1", "TRUE", " yes ", "✓"])
-def test_marks_of_picked_rows(tmp_path: Path, mark: str) -> None:
-    (pick,) = read_picks(file(tmp_path, f"sku,picked\nA,{mark}\n"), 1).picks
-    assert pick.sku == "A"
-
-
 def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     """In any order and case; a row without a quantity has the one that was named."""
     text = "\ufeffNote,SKU,colour,Picked,Quantity\nfor Anna,A,red,x,2\n,B,blue,x,\n"
@@ -47,9 +42,13 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     )
 
 
+MARKS = ["yes", "Y", "x", "X", "1", "TRUE", " yes ", "✓"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        *(f"sku,picked\nA,{mark}\n" for mark in MARKS),
         "sku;picked\nA;yes\n",
         "Auswahl\n\nsku\tpicked\nB\t\nA\tyes\n",
         '{"sku": "A", "picked": "yes"}',
@@ -57,7 +56,7 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     ],
 )
 def test_any_sheet_may_have_picks(tmp_path: Path, text: str) -> None:
-    """As a catalog may: other delimiters, a title, JSON."""
+    """As a catalog may: other delimiters, a title, JSON; marked in any usual way."""
     (pick,) = read_picks(file(tmp_path, text), 1).picks
     assert pick.sku == "A"
 
@@ -106,11 +105,9 @@ def test_file_that_is_none_of_picks(tmp_path: Path, text: str | bytes, code: str
     assert refused.value.code == code
 
 
-def test_nothing_named_is_never_everything() -> None:
+def test_rows_are_named_in_one_way(tmp_path: Path) -> None:
+    """And naming nothing is never everything."""
     with pytest.raises(InputRefused, match="No rows are named"):
         picks_of(OrderRequest())
-
-
-def test_names_and_a_file_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="one by one and in a file"):
         picks_of(OrderRequest(sku=("A",), picks=file(tmp_path, "sku,picked\nB,yes\n")))

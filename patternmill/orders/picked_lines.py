@@ -1,0 +1,84 @@
+"""The products of the rows that a person picked, by the ledger and not by what a file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from patternmill.catalog.changes import CurrentRow
+from patternmill.catalog.rows import tidy
+from patternmill.errors import InputRefused
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import PickedLine, RunRecord
+from patternmill.results.picks import Pick, Picks, picks_refused, read_picks, repeated
+from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.runs.request import OrderRequest
+from patternmill.text import moment, plain, readable, shown
+
+
+def picks_of(request: OrderRequest) -> Picks:
+    """Raises InputRefused when the file as a whole cannot be read, or nothing is picked: never everything."""
+    if request.sku and request.picks is not None:
+        raise InputRefused(
+            "Rows are named one by one and in a file of picks.",
+            code="picked_twice",
+            remedy="Use either --sku or --picks.",
+        )
+    if request.picks is not None:
+        return read_picks(request.picks, request.quantity)
+    if not request.sku:
+        raise InputRefused(
+            "No rows are named.",
+            code="nothing_picked",
+            remedy="Name rows with --sku, or a file with --picks that has yes in its column `picked`.",
+        )
+    named = tuple(Pick(tidy(sku), request.quantity, f"--sku {plain(sku)}") for sku in request.sku)
+    return Picks(named, tuple(repeated(named)))
+
+
+def picked_lines(
+    ledger: Ledger, environment: str, catalog: str, listed: RunRecord | None, found: Picks
+) -> tuple[PickedLine, ...]:
+    """The lines to order, by sku: in whatever order a person names them, they are the same ones.
+
+    `listed`: the run whose results were named; None: the catalog as it is now. Raises InputRefused with everything
+    that is wrong.
+    """
+    current = {row.sku: row for row in ledger.catalog_rows(environment, catalog)}
+    of_run: Mapping[str, RowResult] = {}
+    if listed is not None:
+        of_run = {row.sku: row for row in row_results(ledger, listed, input_file(ledger, listed), now=True)}
+    lines: list[PickedLine] = []
+    problems = list(found.problems)
+    for pick in found.picks:
+        row, now = of_run.get(pick.sku), current.get(pick.sku)
+        fault = _fault_in_run(pick, row, now, listed) if listed else _fault_in_catalog(pick, now, catalog)
+        if fault or now is None:
+            problems.append(f"{pick.place}: {fault}")
+        else:
+            lines.append(PickedLine(pick.sku, now.product_key, now.product_id, pick.quantity, pick.note))
+    if problems:
+        raise picks_refused(problems)
+    return tuple(sorted(lines, key=lambda line: line.sku))
+
+
+def _fault_in_catalog(pick: Pick, now: CurrentRow | None, catalog: str) -> str | None:
+    if now is None:
+        remedy = "name several as --sku A --sku B" if "," in pick.sku else "see `patternmill explain`"
+        return f"the catalog {catalog!r} has no product for {shown(pick.sku)}; {remedy}"
+    if now.retired_at is not None:
+        return f"{shown(pick.sku)} was retired on {moment(now.retired_at)}; leave it out"
+    return None
+
+
+def _fault_in_run(pick: Pick, row: RowResult | None, now: CurrentRow | None, record: RunRecord) -> str | None:
+    """What a catalog has now is ordered, and only where that is what the run's results show."""
+    if row is None:
+        return f"run {record.run_id} has no row {shown(pick.sku)}; write each sku as its file does"
+    if row.product_id is None:
+        return f"{shown(pick.sku)} has no product, as its row is {readable(row.status.value)}; leave it out"
+    if now is None or now.retired_at is not None:
+        return f"the catalog no longer has {shown(pick.sku)}; leave it out"
+    if now.product_key != row.product_key:
+        made = f"was made anew since (run {now.run_id}: {now.product_id})"
+        return f"{shown(pick.sku)} {made}; order from the newer results"
+    return None
