@@ -21,7 +21,7 @@ from patternmill.files import make_home
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.results.kept_pictures import keep_pictures
+from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line

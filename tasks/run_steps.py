@@ -10,7 +10,7 @@ from prefect import task
 from prefect.runtime import flow_run
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.results.kept_pictures import keep_pictures
+from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows

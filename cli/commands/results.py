@@ -12,8 +12,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.run_lookup import find_run, had_lease, runs_with_lease
-from patternmill.results.gallery import KEPT_PICTURES
-from patternmill.results.kept_pictures import NOT_SHARED, share_pictures
+from patternmill.looking.kept_pictures import KEPT_PICTURES, NOT_SHARED, share_pictures
+from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild, write_catalog
 from patternmill.settings import load_settings
 from patternmill.text import counted, plural
@@ -49,7 +49,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         _refuse_skipped(record)
         place = out or Path("results") / record.catalog / record.run_id
         links = _links_to(ledger, record) if out is None else []
-        results = rebuild(ledger, record.run_id, place, links=links)
+        results = rebuild(ledger, record.run_id, place, gallery, links=links)
         if out is None:
             write_catalog(ledger, record.environment, record.catalog, place.parent)
     if record.options.get(KEPT_PICTURES) and not share_pictures(place, settings.home):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +15,8 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
 from patternmill.parameters import STAGING
-from patternmill.results import gallery, row_files
+from patternmill.results import row_files
 from patternmill.results.catalog_files import CHANGES_FILE, changes_file, state_bytes
-from patternmill.results.gallery import pictures_of
 from patternmill.results.row_files import table
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.results.summary import (
@@ -36,6 +35,8 @@ FAILURES_FILE = "failures.csv"
 EXACT = "results.jsonl"
 GALLERY = "gallery.html"
 CATALOG_FILE = "catalog.csv"
+#: Makes the page of a run's rows.
+GalleryMaker = Callable[[Ledger, RunRecord, Sequence[RowResult]], Iterable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,18 @@ class Results:
 
 
 def rebuild(
-    ledger: Ledger, run_id: RunId, out: Path, *, links: Iterable[str] = (), file: CatalogFile | None = None
+    ledger: Ledger,
+    run_id: RunId,
+    out: Path,
+    gallery: GalleryMaker,
+    *,
+    links: Iterable[str] = (),
+    file: CatalogFile | None = None,
 ) -> Results:
     """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
 
-    `links`: the names of links next to `out` that are to lead to it. `file`: the run's input, where it is parsed
-    already; else it is parsed from the ledger's bytes.
+    `gallery` makes its page. `links`: the names of links next to `out` that are to lead to it. `file`: the run's
+    input, where it is parsed already; else it is parsed from the ledger's bytes.
     """
     record = ledger.run(run_id)
     if record is None:
@@ -71,8 +78,8 @@ def rebuild(
     orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
     rows = list(with_orders(row_results(ledger, record, file), orders))
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
-    pictures = pictures_of(record, rows)
-    results = write_results(record, header, kept, rows, out, pictures=pictures, changes=changes)
+    page = gallery(ledger, record, rows)
+    results = write_results(record, header, kept, rows, out, page, changes=changes)
     for name in links:
         link_latest(out, name)
     return results
@@ -93,22 +100,21 @@ def write_results(
     carried: Sequence[int],
     rows: Sequence[RowResult],
     out: Path,
+    gallery: Iterable[bytes],
     *,
-    pictures: Mapping[str, str] | None = None,
     changes: Sequence[RecordedChange] | None = None,
 ) -> Results:
     """Write the results files of `run` into `out`, each whole, the manifest last.
 
-    `header` is the input's, as read; `carried` the indexes of its columns to write back. `pictures` leads
-    from a picture's URL to a file next to the gallery, as a path relative to `out`. Rows come out in the order
-    that they are passed in. `changes` is what a refresh found.
+    `header` is the input's, as read; `carried` the indexes of its columns to write back. `gallery` is the bytes
+    of its page. Rows come out in the order that they are passed in. `changes` is what a refresh found.
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
         RESULTS: table(run, header, carried, rows),
         FAILURES_FILE: table(run, header, carried, failures),
         EXACT: row_files.lines(run.run_id, header, carried, rows),
-        GALLERY: gallery.page(run, rows, pictures or {}),
+        GALLERY: gallery,
     }
     if changes is not None:
         contents[CHANGES_FILE] = changes_file(changes, rows)

@@ -254,13 +254,14 @@ class Pipeline:
 
     def _publish(self, run_id: RunId, out: Path) -> Results:
         # What writes files and pages is loaded for this alone.
+        from patternmill.looking.page import gallery
         from patternmill.results.results_files import rebuild, write_catalog
 
         spec = self.spec
         links = () if spec.out else (LATEST, latest_in(spec.settings.environment))
         folder = spec.catalog_folder
         with open_ledger(spec.settings) as ledger:
-            results = rebuild(ledger, run_id, out, links=links, file=self.checked.file)
+            results = rebuild(ledger, run_id, out, gallery, links=links, file=self.checked.file)
             if not folder.is_dir():
                 return results
             written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder)

@@ -22,9 +22,9 @@ from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
+from patternmill.looking.kept_pictures import KEPT_PICTURES
 from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import Plan
-from patternmill.results.gallery import KEPT_PICTURES
 from patternmill.runs.approval import APPROVE_ABOVE
 from patternmill.runs.followed_source import source_rows_of
 from patternmill.runs.refresh_changes import find_changes

@@ -15,6 +15,7 @@ import pytest
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.runs import ItemOutcome, RowOutcome
+from patternmill.looking.page import page
 from patternmill.results.results_files import write_results
 from patternmill.results.row_results import RowResult
 from patternmill.states import Outcome, RowStatus, Stage
@@ -116,7 +117,7 @@ def row(position: int, status: RowStatus = RowStatus.SUCCEEDED) -> RowResult:
 
 
 def gallery(rows: Sequence[RowResult], out: Path) -> Path:
-    return write_results(RUN, HEADER, range(3), rows, out).path("gallery.html")
+    return write_results(RUN, HEADER, range(3), rows, out, page(RUN, rows, {})).path("gallery.html")
 
 
 def test_every_row_has_its_card_and_failures_come_first(browser: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
 from patternmill.ledger.reports.integrity import problems
+from patternmill.looking.page import gallery
 from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
 from patternmill.runs.approval import ApprovalDecision, approve
@@ -215,10 +216,10 @@ def test_results_and_pages_show_the_order(shop: Shop) -> None:
     out = shop.folder / "again"
     with shop.ledger() as ledger:
         run = ledger.runs()[0].run_id
-        rebuild(ledger, run, out)
+        rebuild(ledger, run, out, gallery)
     assert "UTC, " not in (out / "gallery.html").read_text()
     order = shop.studio.pay(str(record.checkout_id))
     shop.order("S-1", "S-3")
     with shop.ledger() as ledger:
-        rebuild(ledger, run, out)
+        rebuild(ledger, run, out, gallery)
     assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2

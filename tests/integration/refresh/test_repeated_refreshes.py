@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.ledger import open_ledger
+from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
 from patternmill.results.summary import verify
 from patternmill.runs.pipeline import Pipeline
@@ -114,7 +115,7 @@ def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None
     desk.night(A1)
     ledger = open_ledger(load_settings())
     try:
-        rebuild(ledger, night.ending.record.run_id, tmp_path / "again")
+        rebuild(ledger, night.ending.record.run_id, tmp_path / "again", gallery)
         assert len(ledger.changes_of(night.ending.record.run_id)) == 3
     finally:
         ledger.close()

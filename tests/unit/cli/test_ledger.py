@@ -8,6 +8,7 @@ import pytest
 
 from cli import main
 from patternmill.ledger.reports.integrity import problems
+from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
@@ -88,7 +89,7 @@ def test_edited_file_is_found_by_its_manifest(
     """Unchanged files pass; a changed or missing one is named, with the remedy."""
     run = past.begin(HERON)
     run.end()
-    rebuild(past.ledger, run.record.run_id, tmp_path / "out")
+    rebuild(past.ledger, run.record.run_id, tmp_path / "out", gallery)
     assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 0
     (tmp_path / "out" / "results.csv").write_text("edited")
     (tmp_path / "out" / "failures.csv").unlink()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import main
+from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState, Outcome
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -32,7 +33,7 @@ def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
     """Files deleted, and every open item ended otherwise by a later run: the first run's files are the same."""
     run = troubled_run(past)
     written = tmp_path / "results" / "spring" / run.record.run_id
-    rebuild(past.ledger, run.record.run_id, written)
+    rebuild(past.ledger, run.record.run_id, written, gallery)
     before = contents(written)
     shutil.rmtree(written)
     later = past.begin(HERON, HERON_MUG, FERN, FOX)

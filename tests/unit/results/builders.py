@@ -13,6 +13,7 @@ from typing import Any
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.runs import ItemOutcome, RowOutcome
+from patternmill.looking.page import page
 from patternmill.results.results_files import Results, write_results
 from patternmill.results.row_results import RowResult
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
@@ -81,7 +82,7 @@ def refused(sku: str, **changes: Any) -> RowResult:
 
 
 def published(rows: Sequence[RowResult], out: Path, run: RunRecord = RUN) -> Results:
-    return write_results(run, HEADER, ALL_COLUMNS, rows, out)
+    return write_results(run, HEADER, ALL_COLUMNS, rows, out, page(run, rows, {}))
 
 
 def table_of(path: Path) -> list[list[str]]:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.results.results_files import write_results
 from patternmill.results.row_results import RowResult
-from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.states import Outcome, RowStatus
 
-from .builders import ALL_COLUMNS, HEADER, RUN, item, published, refused, row
+from .builders import RUN, published, refused, row
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -48,14 +47,3 @@ def test_every_outcome_has_its_results(tmp_path: Path, outcome: Outcome | None) 
         "gallery.html",
         "manifest.json",
     }
-
-
-def test_local_pictures_are_linked(tmp_path: Path) -> None:
-    """Of those that were fetched; their names are written as addresses."""
-    one = row("A", items=(item(Stage.PATTERN, "A"), item(Stage.PRODUCT, "A", picture_url="http://x/1.png")))
-    write_results(
-        RUN, HEADER, ALL_COLUMNS, [one], tmp_path, pictures={"http://x/1.png": "pictures/a b#1.png"}
-    )
-    page = contents(tmp_path)["gallery.html"]
-    assert b'"productPicture": "pictures/a%20b%231.png"' in page
-    assert b"http://x/1.png" not in page

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from http.client import HTTPException
@@ -14,9 +16,13 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from patternmill.files import private_folder, write_private
-from patternmill.results.gallery import FOLDER, picture_name, picture_urls
+from patternmill.ledger.records import RunRecord
+from patternmill.results.row_results import RowResult
 from patternmill.text import plural
 
+FOLDER = "pictures"
+#: The option in a run's record that makes its gallery look for them.
+KEPT_PICTURES = "pictures_beside"
 #: Sharp on a card of 256 points also where a point has two pixels.
 WIDTH = 512
 #: The gallery shows tiles for what takes longer, until the same file is run again.
@@ -28,6 +34,31 @@ NOT_SHARED = (
 _LOOK_SECONDS = 0.3
 #: Of one picture, with those that wait before it.
 _PICTURE_SECONDS = 60.0
+
+
+def picture_name(url: str) -> str:
+    """The file name of a picture: from its address's path alone, as the port of a local service changes."""
+    return f"{hashlib.sha256(urlsplit(url).path.encode()).hexdigest()[:24]}.png"
+
+
+def pictures_of(record: RunRecord, rows: Iterable[RowResult]) -> dict[str, str]:
+    """From the address of each picture to its place next to the gallery; empty where the service shows them."""
+    if not record.options.get(KEPT_PICTURES):
+        return {}
+    urls = (item.picture_url for row in rows for item in row.items[-2:])
+    return {url: f"{FOLDER}/{picture_name(url)}" for url in urls if url is not None}
+
+
+def picture_urls(results_jsonl: Path) -> Iterator[str]:
+    """The addresses of a run's pictures, products first as they are what a gallery shows large."""
+    for stage in ("product", "pattern"):
+        seen: set[str] = set()
+        with results_jsonl.open(encoding="utf-8") as lines:
+            for line in lines:
+                url = (json.loads(line).get(stage) or {}).get("picture_url")
+                if url is not None and url not in seen:
+                    seen.add(url)
+                    yield url
 
 
 def picture_cache(home: Path) -> Path:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from patternmill.addresses import is_web_address
+from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.runs import ItemOutcome
+from patternmill.looking.kept_pictures import pictures_of
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
 from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
@@ -35,9 +35,14 @@ _FOR_SCRIPT = {
 }
 
 
+def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
+    """The bytes of the page that is written with the results files of a run."""
+    return page(run, rows, pictures_of(run, rows))
+
+
 def page(run: RunRecord, rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
-    style, script = page_part("gallery.css"), page_part("gallery.js")
+    style, script = page_part("page.css"), page_part("page.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),
         "title": lambda: iter([html.escape(f"{run.catalog} · {run.environment}").encode("utf-8", "replace")]),
@@ -46,7 +51,7 @@ def page(run: RunRecord, rows: Sequence[RowResult], pictures: Mapping[str, str])
         "run": lambda: iter([_script_json(_run_facts(run, rows))]),
         "rows": lambda: _row_array(rows, pictures),
     }
-    for number, text in enumerate(_SLOT.split(page_part("gallery.html"))):
+    for number, text in enumerate(_SLOT.split(page_part("page.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
 
 
@@ -129,34 +134,4 @@ def policy_digest(text: str) -> str:
 
 
 def page_part(name: str) -> str:
-    return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")
-
-
-FOLDER = "pictures"
-#: The option in a run's record that makes its gallery look for them.
-KEPT_PICTURES = "pictures_beside"
-
-
-def picture_name(url: str) -> str:
-    """The file name of a picture: from its address's path alone, as the port of a local service changes."""
-    return f"{hashlib.sha256(urlsplit(url).path.encode()).hexdigest()[:24]}.png"
-
-
-def pictures_of(record: RunRecord, rows: Iterable[RowResult]) -> dict[str, str]:
-    """From the address of each picture to its place next to the gallery; empty where the service shows them."""
-    if not record.options.get(KEPT_PICTURES):
-        return {}
-    urls = (item.picture_url for row in rows for item in row.items[-2:])
-    return {url: f"{FOLDER}/{picture_name(url)}" for url in urls if url is not None}
-
-
-def picture_urls(results_jsonl: Path) -> Iterator[str]:
-    """The addresses of a run's pictures, products first as they are what a gallery shows large."""
-    for stage in ("product", "pattern"):
-        seen: set[str] = set()
-        with results_jsonl.open(encoding="utf-8") as lines:
-            for line in lines:
-                url = (json.loads(line).get(stage) or {}).get("picture_url")
-                if url is not None and url not in seen:
-                    seen.add(url)
-                    yield url
+    return files("patternmill.looking").joinpath(name).read_text(encoding="utf-8")

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from patternmill.results.gallery import page
+from patternmill.looking.page import page
 from patternmill.results.row_results import RowResult
 from patternmill.states import RowStatus, Stage
-
-from .builders import RUN, item, row
+from tests.unit.results.builders import RUN, item, row
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -79,6 +78,15 @@ def test_hostile_texts_add_no_element(text: str) -> None:
 def test_pictures_are_web_addresses(url: str, shown: str | None) -> None:
     """Nothing else of an answer is linked."""
     assert block(html_of([pictured(url)]), "row-data")[0].get("productPicture") == shown
+
+
+def test_local_pictures_are_linked() -> None:
+    """Of those that were fetched; their names are written as addresses."""
+    html = b"".join(
+        page(RUN, [pictured("http://x/1.png")], {"http://x/1.png": "pictures/a b#1.png"})
+    ).decode()
+    assert '"productPicture": "pictures/a%20b%231.png"' in html
+    assert "http://x/1.png" not in html
 
 
 def test_content_policy_allows_its_own_script_and_style_only() -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.results.gallery import picture_name
-from patternmill.results.kept_pictures import WIDTH, keep_pictures, share_pictures
+from patternmill.looking.kept_pictures import WIDTH, keep_pictures, picture_name, share_pictures
 
 
 class Painter(ThreadingHTTPServer):
@@ -111,7 +110,7 @@ def test_a_stop_leaves_the_rest_out(
     out, may_draw = results(tmp_path / "out", *(str(number) for number in range(50))), threading.Event()
     monkeypatch.setattr(_Answer, "do_GET", lambda answer: may_draw.wait(5))
     said = keep_pictures(out, tmp_path, painter.url, is_stopped=lambda: True)
-    monkeypatch.setattr("patternmill.results.kept_pictures.MOST_SECONDS", -1.0)
+    monkeypatch.setattr("patternmill.looking.kept_pictures.MOST_SECONDS", -1.0)
     said += keep_pictures(out, tmp_path, painter.url)
     may_draw.set()
     assert [line.partition(":")[0] for line in said] == ["51 pictures left out"] * 2
