@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -30,23 +31,31 @@ NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStoppe
 
 #: Verb: its module, which has a click command called `command`, and its summary in the list of verbs.
 VERBS: dict[str, tuple[str, str]] = {
-    "import": ("cli.commands.import_", "Turn a CSV of prompts and selections into products."),
-    "refresh": ("cli.commands.refresh", "Update a catalog from its source: make only what has changed."),
-    "catalog": ("cli.commands.catalog", "Write out what a catalog has now: each sku with its product ID."),
-    "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
-    "offer": ("cli.commands.offer", "Show what can be made, or write a workbook to fill in."),
-    "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
+    "check": ("cli.commands.check", "Check a sheet, and ask once what its columns mean."),
+    "offer": ("cli.commands.offer", "Show what can be made; write a workbook to fill in."),
+    "import": ("cli.commands.import_", "Turn the rows of a sheet into products."),
+    "refresh": ("cli.commands.refresh", "Update a catalog: make only what has changed."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
-    "order": ("cli.commands.order", "Order samples of picked rows: a checkout to pay, then its order."),
-    "explain": (
-        "cli.commands.explain",
-        "Show the history of a row, product, job or request; report a failure.",
-    ),
+    "order": ("cli.commands.order", "Order samples of rows: a checkout that a person pays."),
+    "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
+    "explain": ("cli.commands.explain", "Show the history of a row or ID; report a failure."),
+    "settle": ("cli.commands.settle", "Decide about requests that are in doubt or held."),
+    "catalog": ("cli.commands.catalog", "Write what a catalog has: each sku with its product ID."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
-    "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),
-    "ledger": ("cli.commands.ledger", "Check or export the ledger, and verify results files."),
-    "up": ("cli.commands.up", "Start everything in one terminal: UI, worker, deployments, studio."),
-    "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
+    "ledger": ("cli.commands.ledger", "Check the ledger, and verify results files."),
+    "up": ("cli.commands.up", "Serve the Prefect UI, a worker and the deployments."),
+    "studio": ("cli.commands.studio", "Serve the embedded studio, or check a service."),
+}
+#: The heading above the verbs from this one on.
+HEADINGS = {"check": "Make products", "status": "See and decide", "ledger": "Operate"}
+#: Names that are read beside the settings.
+OTHER_VARIABLES = {
+    "PATTERNMILL_STUDIO_URL",
+    "PATTERNMILL_API_KEY",
+    "PATTERNMILL_DEBUG",
+    "PATTERNMILL_NOTIFY_URL",
+    "PATTERNMILL_NOTIFY_BLOCK",
+    "PATTERNMILL_WORKER_FOLDER",
 }
 
 
@@ -62,49 +71,60 @@ class Verbs(click.Group):
         command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no verb {args[0]!r}{_near(args[0], VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
+        sections: list[tuple[str, list[tuple[str, str]]]] = []
+        for verb, (_, summary) in VERBS.items():
+            if verb in HEADINGS:
+                sections.append((HEADINGS[verb], []))
+            sections[-1][1].append((verb, summary))
+        for heading, rows in sections:
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _near(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known."""
+    nearest = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {nearest[0]}?" if nearest else "."
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    subcommand_metavar="VERB ...",
+)
 @click.version_option(__version__, prog_name="patternmill")
 def patternmill() -> None:
-    """Turn a CSV of prompts and category selections into products.
+    """Turn a sheet of prompts and selections into products: a pattern of each prompt, a product of each row.
 
-    Each row's prompt becomes a pattern, and each row a product on it. A ledger records all that was begun: a
-    run that was interrupted is resumed, and a second run of the same file buys nothing twice.
+    All that is begun is on record: the same command again resumes it, and nothing is paid for twice. To try it
+    without an account: patternmill import inputs/spring_catalog.csv
 
-    \b
-    Try it, without an account or a setting (the embedded studio makes the patterns):
-      patternmill check  inputs/spring_catalog.csv
-      patternmill import inputs/spring_catalog.csv
-      patternmill status --open
-
-    \b
-    Settings come from the environment, or from .env in the working directory:
-      PATTERNMILL_STUDIO_URL   the service's address, ending with /v1; none: the embedded studio
-      PATTERNMILL_API_KEY      the key for it
-      PATTERNMILL_ENVIRONMENT  staging (the default) or production: scopes the ledger and the category IDs
-      PATTERNMILL_CURRENCY     EUR, USD, ...: how amounts are shown; they are set in minor units (1000 is €10.00)
-      PATTERNMILL_HOME         ledger, history and logs (default .patternmill)
-      PATTERNMILL_LEDGER_URL   postgresql://... when several machines share a ledger
-      PATTERNMILL_NOTIFY_URL   a webhook for messages about runs (up --automations)
-      PREFECT_API_URL          a Prefect server of yours; none: one is started for the run
-      PATTERNMILL_DEBUG        1: unexpected errors show their traceback
-
-    \b
-    Exit codes:
-      0    every row has its product (check: every row is valid)
-      3    completed with failures (check: some rows are refused)
-      2    refused before anything was spent: the file, a setting or the command line is wrong,
-           or the plan waits for a person's approval
-      1    failed
-      4    another run has the lease of this catalog
-      130  interrupted; the next run resumes it
-
-    `patternmill VERB --help` describes one verb.
+    Settings are in the environment or in .env: see .env.example. Exit codes: 0 done, 3 with failures, 2 refused and
+    nothing spent, 1 failed, 4 another run goes on, 130 interrupted. `patternmill VERB --help` describes a verb.
     """
+    _warn_of_unknown_variables()
+
+
+def _warn_of_unknown_variables() -> None:
+    """A limit whose name is misspelt would be no limit."""
+    from patternmill.settings import PREFIX, Settings, of_file, variable
+
+    try:
+        named = {name.upper() for name, text in os.environ.items() if text} | set(of_file())
+    except ConfigurationError:
+        # The verb says so, if it needs the file.
+        return
+    known = {*map(variable, Settings.model_fields), *OTHER_VARIABLES}
+    for name in sorted(name for name in named - known if name.startswith(PREFIX)):
+        echo(f"warning: {name} is no setting{_near(name, known)}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -27,6 +27,7 @@ _NAMES = {
     "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
     "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
     "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
+    "budget": "must be an amount, as in 500.00",
     "wait": "must be a number and its unit, as in 30m or 2h",
 }
 #: Where a command's context keeps what was typed.

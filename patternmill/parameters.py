@@ -13,10 +13,11 @@ from datetime import timedelta
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo
 
 from patternmill.addresses import checked_url
 from patternmill.errors import ConfigurationError
+from patternmill.money import read_money
 
 #: The environment where none is named or set.
 STAGING = "staging"
@@ -41,7 +42,7 @@ def _checked_edition(name: str) -> str:
 
 EditionName = Annotated[str, AfterValidator(_checked_edition)]
 SourceName = Annotated[str, Field(min_length=1)]
-#: Of patterns, products, rows, or minor units of money.
+#: Of patterns, products or rows.
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
 Window = Annotated[int, Field(ge=1, le=5000)]
@@ -190,6 +191,13 @@ def _checked_currency(code: str) -> str:
     return code.strip().upper()
 
 
+def _minor_units(value: object, info: ValidationInfo) -> object:
+    """Of an amount that a person wrote, in the currency of the same settings."""
+    if not isinstance(value, str) or "currency" not in info.data:
+        return value if not isinstance(value, str) else 0
+    return read_money(value, info.data["currency"])
+
+
 Url = Annotated[str, AfterValidator(checked_url)]
 Key = Annotated[SecretStr, AfterValidator(_checked_key)]
 #: A Dask scheduler's address, or the arguments of Prefect's DaskTaskRunner as JSON.
@@ -203,7 +211,11 @@ Confirmed = Annotated[Confirmation | None, BeforeValidator(confirmation)]
 RetireLimitText = Annotated[str, AfterValidator(_checked_retire_limit)]
 #: An ISO 4217 code, in any case.
 Currency = Annotated[str, AfterValidator(_checked_currency)]
-#: In minor units.
-Price = Annotated[int, Field(ge=0, le=MOST_PRICE)]
-Amount = Annotated[int, Field(ge=0, le=MOST_AMOUNT)]
+#: In minor units; as text, an amount as people write it.
+Price = Annotated[int, Field(ge=0, le=MOST_PRICE), BeforeValidator(_minor_units)]
+Amount = Annotated[int, Field(ge=0, le=MOST_AMOUNT), BeforeValidator(_minor_units)]
+#: An amount of money as a person writes it: what it is depends on the currency of the settings.
+AmountText = Annotated[
+    str, Field(pattern=r"\d"), BeforeValidator(lambda value: str(value) if type(value) is int else value)
+]
 Duration = Annotated[timedelta, Field(gt=timedelta(0))]

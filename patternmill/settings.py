@@ -74,7 +74,7 @@ class Settings(BaseModel):
     final_reasons: Reasons = ()
     #: What a service is known to call the operations and fields that the interface leaves open: JSON, by environment.
     operations_file: Path | None = None
-    #: The currency of all amounts, by its ISO 4217 code. None: people read them in minor units.
+    #: The currency of all amounts, by its ISO 4217 code. None: the unit of the prices.
     currency: Currency | None = None
     #: What one of each costs, in minor units (cents); 0 where costs are not counted.
     pattern_price: Price = 0

@@ -1,4 +1,4 @@
-"""How counts, durations, money, and texts that others wrote are shown to people."""
+"""How counts, durations, and texts that others wrote are shown to people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from math import ceil, floor
 
 from patternmill.states import Stage
@@ -88,20 +87,6 @@ def duration_range(low: float, high: float) -> str:
     if fewest == most:
         return f"about {most} {name}"
     return f"{fewest} to {most} {name}" if fewest else f"up to {most} {name}"
-
-
-def money(amount: int, currency: str | None) -> str:
-    """An amount in minor units as `€500.00`; as `50,000 minor units` where no currency is set.
-
-    Signs and decimals are those of babel, which has them from the Unicode CLDR.
-    """
-    if currency is None:
-        return plural(amount, "minor unit")
-    from babel.numbers import format_currency, get_currency_precision
-
-    units = Decimal(amount).scaleb(-get_currency_precision(currency))
-    # XOF has a narrow no-break space, which a terminal would be shown as an escape.
-    return format_currency(units, currency, locale="en").replace("\u202f", " ")
 
 
 def shortened(text: str, length: int = 100) -> str:

@@ -15,6 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
+from patternmill.money import money, read_money
 from patternmill.runs.lease import DeployedRun, crashed_runs
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
@@ -47,10 +48,10 @@ async def resume_crashed_runs(settings: Settings) -> list[str]:
     if not crashed:
         return []
     async with get_client() as client:
-        return [sentence for run in crashed if (sentence := await _resume(client, run))]
+        return [sentence for run in crashed if (sentence := await _resume(client, run, settings.currency))]
 
 
-async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
+async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | None) -> str | None:
     """Begin it again, and say on its page what became of it; None where there is nothing new to say."""
     try:
         found = await client.read_flow_run(UUID(crashed.flow_run_id))
@@ -65,7 +66,7 @@ async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
     else:
         again = await client.create_flow_run_from_deployment(
             found.deployment_id,
-            parameters=parameters_left(found, crashed),
+            parameters=parameters_left(found, crashed, currency),
             tags=found.tags,
             idempotency_key=f"{_RESUMES}{crashed.run_id}",
         )
@@ -78,17 +79,18 @@ async def _resume(client: PrefectClient, crashed: DeployedRun) -> str | None:
     return f"{found.name}: {message}"
 
 
-def parameters_left(found: FlowRun, crashed: DeployedRun) -> dict[str, Any]:
+def parameters_left(found: FlowRun, crashed: DeployedRun, currency: str | None) -> dict[str, Any]:
     """Those of the crashed run, with what is left of its limits.
 
     Of a retry, what it had begun or not come to: what has failed in it was retried already.
     """
     given, spent = found.parameters, crashed.spent
-    left = {
-        name: max(0, given[name] - used)
-        for name, used in (("budget", spent.amount), ("max_items", spent.items.total()))
-        if given.get(name) is not None
-    }
+    left: dict[str, Any] = {}
+    if given.get("max_items") is not None:
+        left["max_items"] = max(0, given["max_items"] - spent.items.total())
+    if given.get("budget") not in (None, ""):
+        amount = max(0, read_money(str(given["budget"]), currency) - spent.amount)
+        left["budget"] = money(amount, currency) if currency else str(amount)
     if crashed.is_retry:
         left |= {"run": crashed.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
     return {**given, **left}

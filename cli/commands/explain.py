@@ -13,8 +13,9 @@ from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.story import stories
+from patternmill.money import money
 from patternmill.settings import load_settings
-from patternmill.text import moment, money, more, readable, shortened
+from patternmill.text import moment, more, readable, shortened
 
 if TYPE_CHECKING:
     from patternmill.ledger.records import Attempt

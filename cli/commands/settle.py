@@ -17,12 +17,13 @@ from patternmill.errors import Overlap
 from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.money import money
 from patternmill.parameters import wait_time
 from patternmill.runs.safeguards import settings_for_request
 from patternmill.runs.settlement import Decision, Settlement, SettlementFilter, next_runs, settle, settle_many
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
-from patternmill.text import duration, money, more, plural, shortened
+from patternmill.text import duration, more, plural, shortened
 
 if TYPE_CHECKING:
     from patternmill.errors import PatternmillError

@@ -18,6 +18,7 @@ from patternmill.ledger.reports.overview import rows_by_status, spent_on
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.ledger.spending import day_of
+from patternmill.money import money
 from patternmill.planning.checkout_items import catalog_of
 from patternmill.planning.plan import Cost
 from patternmill.runs.approval import APPROVAL_TIME
@@ -25,7 +26,7 @@ from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
 from patternmill.states import Verdict
-from patternmill.text import by_kind, counted, duration, goods, moment, money, plural
+from patternmill.text import by_kind, counted, duration, goods, moment, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
@@ -65,7 +66,7 @@ def command(
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
-    PATTERNMILL_CURRENCY, or else in minor units; times are UTC.
+    PATTERNMILL_CURRENCY, or else in the unit of the prices; times are UTC.
 
     With --open the record that commands keep under PATTERNMILL_HOME (runs, task runs, logs, artifacts) is served, and
     its address shown. Runs on a Prefect server of yours (PREFECT_API_URL) are in that server's UI instead.

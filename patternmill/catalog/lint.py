@@ -12,7 +12,8 @@ from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.catalog.slips import stands_for_another
-from patternmill.text import money, more, plural, shown
+from patternmill.money import money
+from patternmill.text import more, plural, shown
 
 _MOST_SPELLINGS = 5
 _MOST_FINDINGS = 10

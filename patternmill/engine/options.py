@@ -9,10 +9,10 @@ from datetime import timedelta
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
+from patternmill.money import money, read_money
 from patternmill.parameters import MOST_AMOUNT
 from patternmill.settings import Settings
 from patternmill.states import ROW_STAGES, Stage
-from patternmill.text import money
 
 #: A share of failed items counts once so many have ended.
 _SAMPLE = 20
@@ -29,6 +29,23 @@ def _failure_limit(text: str | None) -> tuple[int | None, float | None]:
         )
     count, percent = written.groups()
     return (int(count), None) if count else (None, float(percent) / 100)
+
+
+def _amount(text: str | None, currency: str | None) -> int | None:
+    """The minor units of a budget as a person wrote it. Raises ConfigurationError."""
+    try:
+        amount = None if text is None else read_money(text, currency)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--budget {text!r} {error}.", remedy="Correct it, or leave it out."
+        ) from None
+    if amount is not None and amount > MOST_AMOUNT:
+        most, written = (money(number, currency) for number in (MOST_AMOUNT, amount))
+        raise ConfigurationError(
+            f"A budget of {written} is more than can be counted ({most}).",
+            remedy="Set a lower --budget, or leave it out.",
+        )
+    return amount
 
 
 #: Named alike in the settings. No service is known to take anything for a reference.
@@ -64,21 +81,16 @@ class RunOptions:
         *,
         max_failures: str | None = None,
         max_items: int | None = None,
-        budget: int | None = None,
+        budget: str | None = None,
     ) -> RunOptions:
-        """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
-        if budget is not None and budget > MOST_AMOUNT:
-            most = money(MOST_AMOUNT, settings.currency)
-            raise ConfigurationError(
-                f"A budget of {money(budget, settings.currency)} is more than can be counted ({most}).",
-                remedy="Set a lower --budget, or leave it out.",
-            )
+        """`budget` is an amount as a person writes it, `max_failures` a count or a share. Raises ConfigurationError."""
+        most_spent = _amount(budget, settings.currency)
         prices = {name: getattr(settings, name) for name in _PRICES.values()}
-        limits = (budget, settings.day_budget, settings.approve_above_cost)
+        limits = (most_spent, settings.day_budget, settings.approve_above_cost)
         if not any(prices.values()) and any(limit is not None for limit in limits):
             raise ConfigurationError(
                 "A budget, or a cost that is to be approved, is set, and no prices.",
-                remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE, in minor units.",
+                remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE.",
             )
         most_failures, share = _failure_limit(max_failures)
         return cls(
@@ -86,7 +98,7 @@ class RunOptions:
             attempts=settings.attempts,
             final_reasons=settings.final_reasons,
             in_doubt_limit=settings.in_doubt_limit,
-            limits=SpendingLimits(max_items, budget, settings.day_budget, currency=settings.currency),
+            limits=SpendingLimits(max_items, most_spent, settings.day_budget, currency=settings.currency),
             **prices,
             approve_above_items=settings.approve_above_items,
             approve_above_cost=settings.approve_above_cost,
@@ -96,7 +108,7 @@ class RunOptions:
 
     @property
     def currency(self) -> str | None:
-        """None: people read amounts in minor units."""
+        """None: amounts are in the unit of the prices."""
         return self.limits.currency
 
     @property

@@ -11,8 +11,9 @@ from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Approval, Intent
+from patternmill.money import money
 from patternmill.states import Verdict
-from patternmill.text import money, plural
+from patternmill.text import plural
 
 _COLUMNS = [field.name for field in fields(Approval)]
 

@@ -13,8 +13,9 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalTables
 from patternmill.ledger.records import Intent, SpendingLimits
 from patternmill.limits import Limit
+from patternmill.money import money
 from patternmill.states import Stage
-from patternmill.text import goods, money, plural
+from patternmill.text import goods, plural
 
 #: The code of BudgetReached where a limit is reached for second attempts only.
 SECOND_ATTEMPT = "second_attempt"

@@ -12,10 +12,11 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.limits import Limit, amount_of
+from patternmill.money import money
 from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope
 from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
-from patternmill.text import goods, money, plural
+from patternmill.text import goods, plural
 
 
 class Reason(StrEnum):

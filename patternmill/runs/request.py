@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from patternmill.parameters import (
+    AmountText,
     CatalogName,
     Confirmation,
     Count,
@@ -35,10 +36,10 @@ class RunRequest(BaseModel):
         None,
         description="staging, production, or another configured environment; each has its own catalogs and purchases.",
     )
-    budget: Count | None = Field(
+    budget: AmountText | None = Field(
         None,
-        description="The most that one run spends, in minor units (50000 is €500.00); needs prices set. "
-        "Default: no limit.",
+        description="The most that one run spends: €500, 500.00; without a currency, in the unit of the prices. "
+        "Needs prices set. Default: no limit; 0 buys nothing.",
     )
     max_items: Count | None = Field(
         None, description="The most items to buy: patterns, refinements and products. Default: no limit."

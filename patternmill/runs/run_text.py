@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patternmill.ledger.catalog_rows import counts_of
+from patternmill.money import money
 from patternmill.results.catalog_files import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.states import RowStatus
-from patternmill.text import counted, duration, duration_range, goods, joined, money, plural, worth_naming
+from patternmill.text import counted, duration, duration_range, goods, joined, plural, worth_naming
 
 if TYPE_CHECKING:
     from patternmill.runs.run import Run, RunEnding

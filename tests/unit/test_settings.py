@@ -136,6 +136,15 @@ def test_currency_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
         load_settings()
 
 
+def test_amounts_are_money_in_the_currency(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("CURRENCY", "EUR"), ("PATTERN_PRICE", "€10"), ("DAY_BUDGET", "500.00")):
+        monkeypatch.setenv(f"PATTERNMILL_{name}", text)
+    assert (load_settings().pattern_price, load_settings().day_budget) == (1000, 50000)
+    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "500")
+    with pytest.raises(ConfigurationError, match=r"DAY_BUDGET: may be €500\.00 or €5\.00: write which"):
+        load_settings()
+
+
 def test_every_setting_is_known_to_these_tests() -> None:
     """A new one needs a value that it refuses, and another one to leave."""
     assert len(Settings.model_fields) <= 25

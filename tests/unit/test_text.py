@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from babel.numbers import list_currencies
 
+from patternmill.money import money, read_money
 from patternmill.parameters import MOST_AMOUNT
-from patternmill.text import (
-    duration,
-    duration_range,
-    moment,
-    money,
-    visible,
-)
+from patternmill.text import duration, duration_range, moment, visible
 
 
 @pytest.mark.parametrize(
@@ -27,14 +23,53 @@ from patternmill.text import (
         (50000, "CAD", "CA$500.00"),
         (-5, "USD", "-$0.05"),
         (MOST_AMOUNT + 1, "EUR", "€10,000,000,000,000.01"),
-        (50000, None, "50,000 minor units"),
-        (1, None, "1 minor unit"),
-        (0, None, "0 minor units"),
+        (50000, None, "50,000 units"),
+        (1, None, "1 unit"),
+        (0, None, "0 units"),
     ],
 )
 def test_money(amount: int, currency: str | None, text: str) -> None:
-    """Minor units become the currency's own; without a currency they are marked as minor units."""
+    """Minor units become the currency's own; without a currency they are in the unit of the prices."""
     assert money(amount, currency) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [
+        ("€5", "EUR", 500),
+        ("5.00", "EUR", 500),
+        ("5.5", "EUR", 550),
+        ("eur 1,234.50", "EUR", 123450),
+        ("5 €", "EUR", 500),
+        ("0", "EUR", 0),
+        ("500", "JPY", 500),
+        ("¥50,000", "JPY", 50000),
+        ("50,000", None, 50000),
+        ("0", None, 0),
+        ("500", "EUR", "may be €500.00 or €5.00: write which"),
+        ("50,000", "KWD", "may be KWD50,000.000 or KWD50.000: write which"),
+        ("$5", "EUR", "is an amount in EUR, such as €500.00"),
+        ("5,00", "EUR", "is an amount in EUR"),
+        ("5.001", "EUR", "is an amount in EUR"),
+        ("5.5", "JPY", "is an amount in JPY"),
+        ("-5.00", "EUR", "is an amount in EUR"),
+        ("", "EUR", "is an amount in EUR"),
+        ("5.00", None, "is a whole number"),
+        ("€5", None, "is a whole number"),
+    ],
+)
+def test_money_that_a_person_writes(text: str, currency: str | None, amount: int | str) -> None:
+    if isinstance(amount, int):
+        assert read_money(text, currency) == amount
+    else:
+        with pytest.raises(ValueError, match=f"^{re.escape(amount)}"):
+            read_money(text, currency)
+
+
+@pytest.mark.parametrize("amount", [0, 1, 123456])
+def test_money_is_read_as_it_is_shown(amount: int) -> None:
+    for currency in list_currencies("en"):
+        assert read_money(money(amount, currency), currency) == amount
 
 
 def test_money_has_no_hidden_characters() -> None:

@@ -10,8 +10,9 @@ from itertools import groupby, pairwise
 
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.spending import day_of
+from patternmill.money import money
 from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage
-from patternmill.text import money, plural
+from patternmill.text import plural
 
 Check = Callable[[Ledger], Iterator[str]]
 _STATES = frozenset(state.value for state in AttemptState)

@@ -75,7 +75,7 @@ def test_budget_of_a_run(ledger: Ledger) -> None:
         ),
         (
             None,
-            "The budget of 1,000 minor units, of which 600 minor units is spent or reserved, is reached",
+            "The budget of 1,000 units, of which 600 units is spent or reserved, is reached",
         ),
     ],
 )

@@ -101,8 +101,7 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         named = re.search(r"--approve ([0-9a-f]{12})`", refused.stderr)
         assert (
             named is not None
-            and "4 items for at least 500 minor units, at most 1,000 minor units if jobs fail"
-            in refused.stderr
+            and "4 items for at least 500 units, at most 1,000 units if jobs fail" in refused.stderr
         )
         digest = named[1]
         assert digest in command("import", "spring.csv", "--plan-only").stdout
@@ -110,7 +109,7 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         code, shown = on_a_terminal("n", ["import", "spring.csv"], tmp_path, environment)
         assert (code, "the plan was not approved" in shown) == (2, True), shown
         assert (
-            f"Approve plan {digest}: 4 items for at least 500 minor units, at most 1,000 minor units if jobs fail"
+            f"Approve plan {digest}: 4 items for at least 500 units, at most 1,000 units if jobs fail"
             in shown
         )
         assert not ledger.exists()
@@ -122,7 +121,4 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         assert decided.who is not None and "@" in decided.who
     status = command("status").stdout
     assert f"Last decision on spring (staging): plan {digest} approved by {decided.who}" in status
-    assert (
-        "4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
-        in status
-    )
+    assert "4 items, 500 units of at most 1,000 units spent or reserved under it in 4 requests." in status

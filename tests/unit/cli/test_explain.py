@@ -70,7 +70,7 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
         assert shown(capsys, name) == text
         assert name in text
     assert "the loom broke" in text
-    assert "450 minor units, over all attempts" in text
+    assert "450 units, over all attempts" in text
 
 
 def test_sku_of_several_catalogs_has_a_story_in_each(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

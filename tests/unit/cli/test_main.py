@@ -84,7 +84,30 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
 
 def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["chek"]) == 2
-    assert "chek" in capsys.readouterr().err
+    assert "There is no verb 'chek'; did you mean check?" in capsys.readouterr().err
+
+
+def test_help_is_one_screen_with_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines if line.startswith("  ")} >= set(main.VERBS)
+    assert [line for line in lines if line.rstrip(":") in main.HEADINGS.values()] == [
+        "Make products:",
+        "See and decide:",
+        "Operate:",
+    ]
+
+
+def test_misspelt_setting_is_named(
+    raising: list[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be no limit. Names that are read beside the settings are known."""
+    monkeypatch.setenv("PATTERNMILL_DAYBUDGET", "5.00")
+    monkeypatch.setenv("PATTERNMILL_NOTIFY_URL", "https://example.com")
+    assert main.run(["check"]) == 3
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert warnings == ["warning: PATTERNMILL_DAYBUDGET is no setting; did you mean PATTERNMILL_DAY_BUDGET?"]
 
 
 @pytest.mark.parametrize(

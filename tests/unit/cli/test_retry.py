@@ -193,7 +193,7 @@ def test_plan_only_and_no_terminal_begin_nothing(
     troubled(past)
     assert main.run(["retry", "--plan-only"]) == 0
     shown = capsys.readouterr()
-    cost = "at least 850 minor units, at most 1,800 minor units if jobs fail"
+    cost = "at least 850 units, at most 1,800 units if jobs fail"
     assert f"To buy: 1 pattern and 4 products for {cost}." in shown.out
     assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in shown.out
     assert main.run(["retry"]) == 2
@@ -223,7 +223,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
         assert approve == "58903795eb6b"
         assert isinstance(request, RetryRequest)
         assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
-        assert (request.budget, request.max_failures) == (7, "10%")
+        assert (request.budget, request.max_failures) == ("7", "10%")
         seen.append(spec)
         return 3
 

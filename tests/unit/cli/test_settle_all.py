@@ -48,7 +48,7 @@ def test_fifty_attempts_are_one_decision(past: Past, capsys: pytest.CaptureFixtu
     attempts = held(past)
     assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
     out = capsys.readouterr().out
-    assert "50 requests for 2,500 minor units" in out and "… and 10 more" in out
+    assert "50 requests for 2,500 units" in out and "… and 10 more" in out
     assert "50 decided, 0 left" in out
     assert states(past, attempts) == {AttemptState.FAILED}
     for attempt in attempts:

@@ -74,7 +74,7 @@ def test_money_and_open_items_are_shown(past: Past) -> None:
     text = shown(past)
     assert run.record.run_id in text.splitlines()[0]
     assert "CompletedWithFailures" in text
-    assert "Today in staging: 4 patterns and 2 products, 600 minor units spent or reserved." in text
+    assert "Today in staging: 4 patterns and 2 products, 600 units spent or reserved." in text
     assert "1 pattern sent or about to be, without an answer, the oldest for 1 h" in text
     assert "1 pattern waiting for a person's decision" in text
     assert "patternmill retry --catalog spring --environment staging" in text
@@ -85,7 +85,7 @@ def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.Mon
     """By run, for the day and of its budget; nowhere the bare number that a person would misread."""
     of_every_status(past).end()
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
-    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "50000")
+    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "500.00")
     text = shown(past)
     assert "€6.00 of €500.00 spent or reserved." in text
     assert text.splitlines()[3].endswith(", for €6.00")

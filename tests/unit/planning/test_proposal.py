@@ -75,7 +75,7 @@ def test_expected_and_worst_cost() -> None:
     """Two patterns and three products; at worst each has two attempts."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     assert (found.items, found.cost) == (5, Cost(700, 1400))
-    assert str(found) == "5 items for at least 700 minor units, at most 1,400 minor units if jobs fail"
+    assert str(found) == "5 items for at least 700 units, at most 1,400 units if jobs fail"
 
 
 def test_cost_is_in_the_configured_currency() -> None:

@@ -39,16 +39,16 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
 @pytest.mark.parametrize(
     ("limits", "whole", "message"),
     [
-        (SpendingLimits(run_amount=1000), 20, "The budget of 1,000 minor units reaches to 20 of 60 rows"),
-        (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 minor units reaches to 20 of 60 rows"),
+        (SpendingLimits(run_amount=1000), 20, "The budget of 1,000 units reaches to 20 of 60 rows"),
+        (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 units reaches to 20 of 60 rows"),
         (SpendingLimits(day_amount=1000), 20, "reaches to 20 of 60 rows"),
         (SpendingLimits(items=15), 7, "The limit of 15 items reaches to 7 of 60 rows"),
         (
             SpendingLimits(items=18, run_amount=300),
             6,
-            "The budget of 300 minor units reaches to 6 of 60 rows",
+            "The budget of 300 units reaches to 6 of 60 rows",
         ),
-        (SpendingLimits(run_amount=0), 0, "The budget of 0 minor units reaches to 0 of 60 rows"),
+        (SpendingLimits(run_amount=0), 0, "The budget of 0 units reaches to 0 of 60 rows"),
         (SpendingLimits(run_amount=3000), 60, ""),
     ],
 )
@@ -74,7 +74,7 @@ def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Servi
     assert shop.run(many(4), limits=day, **PRICES).outcome is Outcome.COMPLETED
     ended = shop.run(many(60), max_in_flight=25, limits=day, **PRICES)
     assert bought(service) == (10, 10)
-    assert "of which 200 minor units is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
+    assert "of which 200 units is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
 
 
 def test_made_and_begun_patterns_get_their_products_first(shop: Workshop, service: Service) -> None:

@@ -29,21 +29,27 @@ CRASHED = DeployedRun(
 @pytest.mark.parametrize(
     ("given", "left"),
     [
-        ({"budget": 1000, "max_items": 8}, {"budget": 300, "max_items": 3}),
-        ({"budget": 500, "max_items": None}, {"budget": 0, "max_items": None}),
+        ({"budget": "1000", "max_items": 8}, {"budget": "300", "max_items": 3}),
+        ({"budget": 500, "max_items": None}, {"budget": "0", "max_items": None}),
+        ({"budget": ""}, {"budget": ""}),
         ({}, {}),
     ],
 )
 def test_limits_are_what_is_left_of_them(given: dict[str, Any], left: dict[str, Any]) -> None:
     """None is without limit; what was reserved is spent."""
     found = FlowRun(flow_id=uuid4(), parameters={"file": "spring.csv", **given})
-    assert parameters_left(found, CRASHED) == {"file": "spring.csv", **left}
+    assert parameters_left(found, CRASHED, None) == {"file": "spring.csv", **left}
+
+
+def test_budget_that_is_left_is_written_in_its_currency() -> None:
+    found = FlowRun(flow_id=uuid4(), parameters={"budget": "10.00"})
+    assert parameters_left(found, CRASHED, "EUR") == {"budget": "€3.00"}
 
 
 def test_retry_goes_on_without_what_failed_in_it() -> None:
     """By the crashed run's ID: its rows that were retried, and failed again, wait for a person."""
     found = FlowRun(flow_id=uuid4(), parameters={"run": "latest", "status": ["failed"], "code": ["too_dark"]})
-    assert parameters_left(found, replace(CRASHED, is_retry=True)) == {
+    assert parameters_left(found, replace(CRASHED, is_retry=True), None) == {
         "run": "run-1",
         "status": ["cancelled", "in_doubt", "not_started", "waiting"],
         "code": [],
