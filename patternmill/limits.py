@@ -18,6 +18,8 @@ class Limit:
     left: int
     #: What a purchase of each stage takes of what is left: 1 where items are counted, else the price.
     takes: Mapping[Stage, int]
+    #: `left` is minor units.
+    is_money: bool = False
 
     def covers(self, purchases: Mapping[Stage, int], more: int = 0) -> bool:
         """Whether it covers these purchases, and so much more."""

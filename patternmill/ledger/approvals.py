@@ -11,9 +11,7 @@ from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Approval, Intent
-from patternmill.money import money
 from patternmill.states import Verdict
-from patternmill.text import plural
 
 _COLUMNS = [field.name for field in fields(Approval)]
 
@@ -74,25 +72,28 @@ class ApprovalTables(Tables):
         )
         return frozenset(ItemKey(key) for (key,) in rows)
 
-    def draw_on_approval(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
-        """Reserve one purchase under an approval. Raises BudgetReached, reserving nothing, where it does not."""
-        drawn = self.database.execute(
-            "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
-            "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
-            "AND amount + :price <= worst AND EXISTS (SELECT 1 FROM approval_items i "
-            "WHERE i.approval_id = :id AND i.item_key = :key)",
-            {"id": approval_id, "price": intent.price, "key": intent.item_key},
-        )
-        if drawn:
-            return
+    def approval_of(self, approval_id: str, intent: Intent) -> Approval:
+        """What a purchase rests on. Raises LedgerError, and BudgetReached where its plan lacks the item."""
         approval = self.approval(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
-        raise BudgetReached(
-            f"The approval of plan {approval.short} by {approval.who} is used up: it covers "
-            f"{_ceiling_text(approval, currency)}.",
-            code="approval",
-            remedy="Run again: what is left needs another approval.",
+        its = {"id": approval_id, "key": intent.item_key}
+        if (
+            self._row("SELECT 1 FROM approval_items WHERE approval_id = :id AND item_key = :key", **its)
+            is None
+        ):
+            raise BudgetReached(
+                f"Plan {approval.short}, which {approval.who} approved, lacks the {intent.stage}.",
+                code="approval",
+                remedy="Run again: what is left needs another approval.",
+            )
+        return approval
+
+    def draw_on_approval(self, approval_id: str, price: int) -> None:
+        """Reserve one purchase under an approval that covers it."""
+        self.database.execute(
+            "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price WHERE id = :id",
+            {"id": approval_id, "price": price},
         )
 
     def return_to_approval(self, approval_id: str, price: int) -> None:
@@ -120,13 +121,3 @@ class ApprovalTables(Tables):
             "flow_run_id": approval.flow_run_id,
         }
         self.record_event(RunId(approval.id), kind, detail=json.dumps(detail, ensure_ascii=False))
-
-
-def _ceiling_text(approval: Approval, currency: str | None) -> str:
-    """What an approval covers, and what was bought under it; without prices in requests."""
-    items = plural(approval.items, "item")
-    if not approval.worst:
-        made = f"{approval.purchases:,} of at most {plural(approval.most_purchases, 'request')}"
-        return f"{items}, and {made} were sent under it"
-    most, spent = (money(amount, currency) for amount in (approval.worst, approval.amount))
-    return f"{items} for at most {most}, and {spent} is spent or reserved under it"

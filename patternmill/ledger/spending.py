@@ -11,7 +11,7 @@ from typing import Any
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalTables
-from patternmill.ledger.records import Intent, SpendingLimits
+from patternmill.ledger.records import Approval, Intent, SpendingLimits
 from patternmill.limits import Limit
 from patternmill.money import money
 from patternmill.states import Stage
@@ -67,7 +67,7 @@ class SpendingTable(ApprovalTables):
             self.database.lock(f"spending {environment}")
             self._refuse_over_limit(run_id, environment, intent, limits, day)
         if limits.approval is not None:
-            self.draw_on_approval(limits.approval, intent, limits.currency)
+            self.draw_on_approval(limits.approval, intent.price)
         self._book(environment, day, run_id, intent.stage.value, intent.price)
 
     def move_reservation(self, request_id: RequestId, to: str) -> None:
@@ -135,7 +135,8 @@ class SpendingTable(ApprovalTables):
     def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
-        left = limits_of(limits, limits.prices, *self._spent(run_id, environment, day))
+        approval = self.approval_of(limits.approval, intent) if limits.approval is not None else None
+        left = limits_of(limits, limits.prices, *self._spent(run_id, environment, day), approval)
         is_second = intent.attempt > 1 and self._failed_here(run_id, intent)
         refusal = _refusal(intent, left, limits, _NOTHING)
         # What is outstanding is counted only where a limit does not cover the whole plan once more.
@@ -180,9 +181,16 @@ _REMEDY = "Raise {} and run the same command again."
 
 
 def limits_of(
-    limits: SpendingLimits, prices: Mapping[Stage, int], of_run: Spent, day_amount: int
+    limits: SpendingLimits,
+    prices: Mapping[Stage, int],
+    of_run: Spent,
+    day_amount: int,
+    approval: Approval | None = None,
 ) -> list[Limit]:
-    """The limits of a run, with what is left of each; `day_amount`: spent or reserved today, by all runs."""
+    """All limits of a run, as its plan is cut to them and as each purchase is held to them, with what is left of each.
+
+    `day_amount`: spent or reserved today, by all runs.
+    """
     found = []
     if limits.items is not None:
         left = limits.items - of_run.items.total()
@@ -195,7 +203,13 @@ def limits_of(
         if most is not None:
             of_it = f", of which {money(used, limits.currency)} is spent or reserved," if used else ""
             name = f"the budget of {money(most, limits.currency)}{day}{of_it}"
-            found.append(Limit("budget", name, _REMEDY.format(option), most - used, prices))
+            found.append(Limit("budget", name, _REMEDY.format(option), most - used, prices, is_money=True))
+    if approval is not None:
+        name = f"the approval of plan {approval.short} by {approval.who}"
+        remedy = "Run again: what is left needs another approval."
+        requests, amount = approval.most_purchases - approval.purchases, approval.worst - approval.amount
+        found.append(Limit("approval", name, remedy, requests, dict.fromkeys(Stage, 1)))
+        found.append(Limit("approval", name, remedy, amount, prices, is_money=True))
     return found
 
 
@@ -204,11 +218,10 @@ def _refusal(
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
     for limit in left:
-        is_money = limit.code == "budget"
-        takes = intent.price if is_money else 1
+        takes = intent.price if limit.is_money else 1
         if not takes or limit.covers(kept, takes):
             continue
-        cost = f": the next {intent.stage} costs {money(takes, limits.currency)}" if is_money else ""
+        cost = f": the next {intent.stage} costs {money(takes, limits.currency)}" if limit.is_money else ""
         for_others = f"; what is left is kept for {goods(kept)} of the plan" if sum(kept.values()) else ""
         message = f"{limit.name[:1].upper()}{limit.name[1:]} is reached{cost}{for_others}."
         return BudgetReached(message, code=limit.code, remedy=limit.remedy)

@@ -39,7 +39,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, Stage
+from patternmill.states import WRITTEN_OFF, AttemptState, Outcome
 from patternmill.text import joined
 
 
@@ -186,17 +186,8 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
 
 def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
     """All limits of a run that begins now. Without a ledger nothing has been spent."""
-    prices = spec.options.prices
     spent_today = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
-    found = limits_of(spec.options.limits, prices, Spent(), spent_today)
-    if approval is not None:
-        # What further attempts have left of it.
-        name = f"what is left of the approval of plan {approval.short}"
-        remedy = "Run again: what is left needs another approval."
-        requests = approval.most_purchases - approval.purchases
-        found.append(Limit("approval", name, remedy, requests, dict.fromkeys(Stage, 1)))
-        found.append(Limit("approval", name, remedy, approval.worst - approval.amount, prices))
-    return found
+    return limits_of(spec.options.limits, spec.options.prices, Spent(), spent_today, approval)
 
 
 async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> tuple[Offer, Offer]:

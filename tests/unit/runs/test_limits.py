@@ -168,4 +168,4 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     ended = shop.run(many(6), max_in_flight=6, **terms)
     assert bought(service) == (6, 5)
     assert shop.stranded() == 0
-    assert "what is left of the approval" in reason(ended).lower()
+    assert "the approval of plan" in reason(ended).lower()
