@@ -123,15 +123,6 @@ class CatalogRowTables(Tables):
             if sku_key(sku) in sku_keys:
                 yield other, sku_key(sku), _content(row)
 
-    def other_catalogs_skus(self, environment: str, catalog: str) -> Iterator[tuple[str, str]]:
-        """What the other catalogs of an environment have now, as (catalog, sku), in no order."""
-        rows = self.database.stream(
-            "SELECT catalog, sku FROM catalog_rows "
-            "WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL",
-            {"environment": environment, "catalog": catalog},
-        )
-        yield from ((other, sku) for other, sku in rows)
-
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""
         self.database.execute_many(

@@ -19,7 +19,6 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.ledger.spending import day_of
 from patternmill.states import (
     PASSING_REFUSALS,
     UNFINISHED_ROWS,
@@ -101,17 +100,6 @@ class RunTables(Tables):
         for scope, _, text in sorted(rows, key=lambda row: row[1], reverse=True):
             of_scope[scope].append(text)
         return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
-
-    def buyers_today(self, environment: str, catalog: str) -> Iterator[tuple[RunRecord, int, int]]:
-        """The runs of a catalog that bought something today (UTC): each with its items and minor units."""
-        for record, items, amount in self.database.rows(
-            "SELECT r.record, sum(s.items), sum(s.amount) FROM spending s JOIN runs r ON r.run_id = s.run_id "
-            "WHERE s.environment = :environment AND s.day = :day AND r.catalog = :catalog "
-            "GROUP BY r.run_id, r.record",
-            {"environment": environment, "catalog": catalog, "day": day_of(self.now())},
-        ):
-            # PostgreSQL's sums are decimals.
-            yield _load_run(record), int(items), int(amount)
 
     def input_of(self, record: RunRecord) -> bytes:
         raw = self.kept_input(record.input_sha256)

@@ -156,7 +156,7 @@ class Ordering:
         try:
             options = await writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
         except BaseException:
-            await release_lease(writer, lease)
+            await release_lease(writer)
             raise
         # Products were made at this address, so that "not found" is about a product, and others go on.
         self._api.known_to_work([Stage.CHECKOUT])
@@ -188,8 +188,7 @@ class Ordering:
             return
         writer, self._writer = self._writer, None
         await self._heartbeat.stop()
-        assert writer.lease is not None, "it has the lease"
-        await release_lease(writer, writer.lease)
+        await release_lease(writer)
 
     async def ending(self, plan: OrderPlan) -> OrderEnding:
         """As the ledger has it now."""

@@ -35,7 +35,6 @@ class Proposal:
     most_purchases: int
     #: For people, instead of the number of items.
     named: str | None = None
-    edition: str | None = None
 
     def __str__(self) -> str:
         """`20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
@@ -66,7 +65,6 @@ def proposal_of(
         items=len(to_buy),
         cost=cost_of(plan, prices, attempts, currency),
         most_purchases=len(to_buy) * attempts + begun * (attempts - 1),
-        edition=edition,
     )
 
 

@@ -18,7 +18,7 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval
+from patternmill.ledger.records import Approval, RunRecord
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal, proposal_of
@@ -110,11 +110,8 @@ def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposal)
     is_covered = last is not None and bool(proposal.to_do) and proposal.to_do <= items[last.id]
     if last is not None and is_covered and not rejected and _has_work(last, proposal):
         return last
-    others, amount = _bought_by_other_editions(ledger, proposal) if ledger is not None else (0, 0)
-    if proposal.to_buy and (
-        withheld or is_covered or _exceeds(proposal, _limits(ledger, spec), others, amount)
-    ):
-        raise _approval_needed(proposal, withheld, others)
+    if proposal.to_buy and (withheld or is_covered or proposal.exceeds(*_limits(ledger, spec))):
+        raise _approval_needed(proposal, withheld)
     return None
 
 
@@ -135,25 +132,6 @@ def _withheld(
     return found
 
 
-def _exceeds(proposal: Proposal, limits: tuple[int | None, int | None], items: int, amount: int) -> bool:
-    """Whether a plan is above a limit together with what other editions bought."""
-    most_items, most_cost = limits
-    return proposal.exceeds(
-        None if most_items is None else most_items - items,
-        None if most_cost is None else most_cost - amount,
-    )
-
-
-def _bought_by_other_editions(ledger: Ledger, proposal: Proposal) -> tuple[int, int]:
-    """Items and minor units that the catalog bought today, unapproved: what is split into editions is one purchase."""
-    bought = [
-        (items, amount)
-        for record, items, amount in ledger.buyers_today(proposal.scope.environment, proposal.scope.catalog)
-        if record.options.get("edition") != proposal.edition and "approval" not in record.options
-    ]
-    return sum(items for items, _ in bought), sum(amount for _, amount in bought)
-
-
 def _has_work(approval: Approval, proposal: Proposal) -> bool:
     """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase."""
     if proposal.to_do - proposal.to_buy.keys():
@@ -162,11 +140,8 @@ def _has_work(approval: Approval, proposal: Proposal) -> bool:
     return approval.purchases < approval.most_purchases and min(proposal.to_buy.values(), default=0) <= left
 
 
-def _approval_needed(
-    proposal: Proposal, withheld: dict[ItemKey, Approval], bought_by_others: int
-) -> ApprovalNeeded:
+def _approval_needed(proposal: Proposal, withheld: dict[ItemKey, Approval]) -> ApprovalNeeded:
     named = proposal.digest[:LEAST_DIGEST]
-    others = plural(bought_by_others, "item") if bought_by_others else ""
     why = {
         f"rejected by {one.who}" if one.who else f"plan {one.short} waits for an approval"
         for one in withheld.values()
@@ -175,7 +150,6 @@ def _approval_needed(
         joined(
             f"The plan would buy {proposal}, and waits for a person's approval.",
             f"{plural(len(withheld), 'item')} of it: {', '.join(sorted(why))}." if why else None,
-            f"Other editions of this catalog bought {others} today." if others else None,
             f"Its digest is {named}.",
         ),
         remedy=f"Look at --plan-only, then add `--approve {named}`. Nothing was bought.",
@@ -208,6 +182,14 @@ def record_decision(
         if decision.approved and not proposal.to_do <= ledger.approval_items(request.id):
             return None
         return _decide(ledger, request, decision)
+
+
+def with_decision(record: RunRecord, decision: Approval | None) -> RunRecord:
+    """The record of a run, with the decision that it rests on, or was refused by."""
+    if decision is None:
+        return record
+    said = {"digest": decision.digest, "verdict": decision.verdict.value, "who": decision.who}
+    return record.with_options({"approval": said})
 
 
 def rejection(decision: Approval) -> HaltReason:

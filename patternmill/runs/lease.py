@@ -112,8 +112,10 @@ def is_free(lease: HeldLease) -> bool:
     return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
 
 
-async def release_lease(writer: LedgerWriter, lease: Lease) -> None:
+async def release_lease(writer: LedgerWriter) -> None:
     """Of a run that begins nothing, or has ended; its writer is closed with it."""
+    lease = writer.lease
+    assert lease is not None, "the writer of a run has its lease"
     writer.shorten_wait()
     with suppress(LedgerError):
         await writer.write(lambda ledger: ledger.release_lease(lease))
@@ -123,9 +125,11 @@ async def release_lease(writer: LedgerWriter, lease: Lease) -> None:
 class LeaseHeartbeat:
     """Renews the lease of a run while it lives; `on_loss` is called once the lease, or the ledger, is lost."""
 
-    def __init__(self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None]) -> None:
+    def __init__(
+        self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None] = lambda error: None
+    ) -> None:
         self._writer = writer
-        self._on_loss = on_loss
+        self.on_loss = on_loss
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -145,7 +149,7 @@ class LeaseHeartbeat:
                 await self._writer.write(lambda ledger: ledger.renew_lease(lease))
                 await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
-            self._on_loss(error)
+            self.on_loss(error)
 
 
 @dataclass(frozen=True)

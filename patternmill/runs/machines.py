@@ -32,7 +32,7 @@ from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
-from patternmill.runs.run import Run, accepted_before
+from patternmill.runs.run import Run, learn_what_works
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import Outcome, Stage
@@ -119,8 +119,7 @@ class Execution:
         options = _OPTIONS.validate_python(record.options[DRIVEN_WITH]["options"])
         api = api_of(settings.model_copy(update={"max_in_flight": options.max_in_flight}))
         writer, slots = LedgerWriter(ledger, lease), Slots(options.max_in_flight)
-        stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, record.environment))
-        api.known_to_work(stages, _unstated(record).operations(stages, refinements))
+        await learn_what_works(api, writer, record.environment, _unstated(record))
         return cls(Engine(record, plan, memory, writer, api, options, slots), group, writer, api, slots)
 
     async def drive(self) -> bool:

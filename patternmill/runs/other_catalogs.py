@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from patternmill.catalog.changes import Content
-from patternmill.catalog.lint import Lint
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import Row, sku_key
@@ -16,12 +15,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
 from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.planning.recognition import EXISTING, Memory, folded, same_refinements
-from patternmill.text import plain, plural
+from patternmill.text import plural
 
-#: Fewer rows may have the skus of another catalog by chance.
-_LEAST_ROWS = 6
-#: Of the rows, in percent.
-_MOST_OF_THEM = 90
 #: So many rows may be alike by chance, or on purpose, without a confirmation.
 _HANDFUL = 5
 _FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
@@ -106,19 +101,3 @@ def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
         return True
     blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
     return blind and folded("", theirs.selections) == folded("", ours.selections)
-
-
-def other_catalog_lint(ledger: Ledger, plan: Plan, own: Iterable[str]) -> Iterator[Lint]:
-    """Where another catalog has the skus of nearly all rows, and this one, whose products have `own`, has none."""
-    rows: list[Row] = [row.entry.row for row in plan.rows if row.entry.row is not None]
-    scope = plan.scope
-    skus = {sku_key(row.sku) for row in rows}
-    if len(skus) < _LEAST_ROWS or not skus.isdisjoint(map(sku_key, own)):
-        return
-    others = ledger.other_catalogs_skus(scope.environment, scope.catalog)
-    counts = Counter(catalog for catalog, sku in others if sku_key(sku) in skus)
-    for catalog, count in counts.most_common(1):
-        if count * 100 >= len(skus) * _MOST_OF_THEM:
-            own, other = plain(scope.catalog), plain(catalog)
-            what = f"{count:,} of {plural(len(skus), 'sku')} of this file are in catalog {other}, and none in {own}."
-            yield Lint(what, f"Is it the right file? If it is a file of {other}, add `--catalog {other}`.")

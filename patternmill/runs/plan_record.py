@@ -20,7 +20,7 @@ from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
+from patternmill.ledger.records import NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
 from patternmill.looking.kept_pictures import KEPT_PICTURES
 from patternmill.planning.items import Item, Scope, canonical_json
@@ -77,12 +77,6 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     if mapping := checked.file.mapping.on_record():
         options[MAPPING] = mapping
     return options
-
-
-def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
-    """With the decision that the run rests on, or was refused by."""
-    decision = {"digest": approval.digest, "verdict": approval.verdict.value, "who": approval.who}
-    return record.with_options({"approval": decision})
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:

@@ -33,7 +33,7 @@ from patternmill.planning.plan import (
 from patternmill.planning.recognition import AnsweredItems, Memory
 from patternmill.planning.run_time import RunTime, run_time
 from patternmill.runs.followed_source import refuse_stale
-from patternmill.runs.other_catalogs import find_duplicates, other_catalog_lint
+from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.safeguards import new_ledger_note
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
@@ -102,8 +102,7 @@ def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog)
     lint = _lint(plan, checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
     if ledger is None:
         return memory, plan, None, lint
-    other = other_catalog_lint(ledger, plan, memory.products_by_sku)
-    return memory, plan, find_duplicates(ledger, plan, memory, checked.offer), (*other, *lint)
+    return memory, plan, find_duplicates(ledger, plan, memory, checked.offer), lint
 
 
 def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lint, ...]:

@@ -20,16 +20,12 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.unsettled import open_requests
 from patternmill.ledger.spending import Spent
-from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.planning.run_time import RunTime
+from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
-from patternmill.runs.approval import (
-    propose,
-    rejection,
-    require_approval,
-)
+from patternmill.runs.approval import propose, rejection, require_approval, with_decision
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import (
     LINT,
@@ -38,21 +34,19 @@ from patternmill.runs.plan_record import (
     new_record,
     put_on_record,
     record_overlap,
-    with_approval,
 )
 from patternmill.runs.preview import (
+    PlannedRows,
     apply_limits,
     plan_rows,
     time_of,
     with_spending_limits,
 )
-from patternmill.runs.refresh_changes import (
-    withheld_reason,
-)
+from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.runs.safeguards import refuse_other_service, require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus, Stage
+from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import joined
 
 if TYPE_CHECKING:
@@ -84,36 +78,31 @@ class Run:
     """A run that has the lease of its catalog: `begin`, drive its `engine`, `end`."""
 
     def __init__(
-        self,
-        spec: RunSpec,
-        recorded: _RecordedPlan,
-        writer: LedgerWriter,
-        api: StudioApi,
-        heartbeat: LeaseHeartbeat,
+        self, spec: RunSpec, begun: _Begun, writer: LedgerWriter, api: StudioApi, heartbeat: LeaseHeartbeat
     ) -> None:
-        plan, options = recorded.plan, spec.options
-        self.spec, self.record, self.plan, self.writer = spec, recorded.record, plan, writer
-        self.engine = Engine(recorded.record, plan, recorded.memory, writer, api, options)
+        plan, options = begun.plan, spec.options
+        self.spec, self.record, self.plan, self.writer = spec, begun.record, plan, writer
+        self.engine = Engine(begun.record, plan, begun.memory, writer, api, options)
         self.halt, self.progress = self.engine.halt, self.engine.progress
-        self._studio = api
+        self._studio, self._heartbeat = api, heartbeat
+        heartbeat.on_loss = self._lost
         #: None until it has ended.
         self.ending: RunEnding | None = None
         self.is_stopped = False
         #: By the prices alone.
         self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
         #: How long it takes by its plan.
-        self.time = recorded.time
-        if recorded.time is not None:
-            self.progress.expected = recorded.time.low, recorded.time.high
+        self.time = begun.time
+        if begun.time is not None:
+            self.progress.expected = begun.time.low, begun.time.high
         #: What was written, once it has ended.
         self.results: Results | None = None
         #: Why they could not be written, or not where they were to be delivered.
         self.unpublished: PatternmillError | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
-        self.left_out = recorded.left_out
+        self.left_out = begun.left_out
         #: Earlier runs of its catalog whose process was lost.
-        self.broken = recorded.broken
-        self._heartbeat = heartbeat
+        self.broken = begun.broken
 
     @classmethod
     async def begin(
@@ -126,26 +115,34 @@ class Run:
         prefect_flow_run_id: str | None = None,
         refused: Approval | None = None,
     ) -> Run:
-        """Acquire the lease of the catalog, plan, and put the plan on record.
+        """The six steps from a checked catalog to a run that may buy.
 
         `refused`: a person's decision against the plan, or the end of their time; then nothing is begun.
         Raises Overlap when another run drives the catalog; that is on record too. Raises ApprovalNeeded when the plan
         is above what may be bought without a person's approval, and none covers it.
         """
         collect_rarely()
-        run: Run | None = None
-        record, lease, writer = await _acquire(spec, checked, prefect_flow_run_id)
-        heartbeat = LeaseHeartbeat(writer, lambda error: run._lost(error) if run is not None else None)
-        # Before the plan: to plan a large catalog takes longer than a lease without heartbeats is left alone.
+        # 1. The ledger. All that asks its database is done off the event loop: it may take as long as an answer may.
+        ledger = await asyncio.to_thread(_opened, spec)
+        # 2. The lease of the catalog. It beats from here on: to plan may take longer than a silent one is left alone.
+        record, writer = await _leased(ledger, spec, checked, prefect_flow_run_id)
+        heartbeat = LeaseHeartbeat(writer)
         heartbeat.start()
         try:
-            recorded = await _plan_on_record(spec, checked, offer, refused, record, writer, api)
+            # 3. The plan: what is to be made, by what the ledger remembers.
+            planned = await asyncio.to_thread(plan_rows, spec, checked)
+            # 4. What the service is known to take.
+            await learn_what_works(api, writer, record.environment, spec.unstated)
+            # 5. Approval, confirmation, limits and the record of the plan, in one transaction.
+            begun = await writer.run(
+                lambda ledger: _put_on_record(ledger, writer, spec, checked, offer, refused, record, planned)
+            )
         except BaseException:
             await heartbeat.stop()
-            await release_lease(writer, lease)
+            await release_lease(writer)
             raise
-        spec = with_spending_limits(spec, recorded.plan, recorded.approved)
-        run = cls(spec, recorded, writer, api, heartbeat)
+        # 6. The engine, within its limits.
+        run = cls(with_spending_limits(spec, begun.plan, begun.approved), begun, writer, api, heartbeat)
         if refused is not None:
             run.halt.begin(rejection(refused))
         return run
@@ -243,33 +240,51 @@ class Run:
         )
 
 
-async def _acquire(
-    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
-) -> tuple[RunRecord, Lease, LedgerWriter]:
-    """A run with the lease of its catalog. Raises Overlap, which is on record then.
+def _opened(spec: RunSpec) -> Ledger:
+    """The ledger; raises ConfigurationError when the service is another environment's."""
+    ledger = open_ledger(spec.settings)
+    try:
+        if not spec.settings.embedded:
+            refuse_other_service(ledger, spec.settings)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
-    Everything that asks the database is done off the event loop: it may take as long as an answer may.
-    """
-    ledger = await asyncio.to_thread(_opened, spec)
+
+async def _leased(
+    ledger: Ledger, spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
+) -> tuple[RunRecord, LedgerWriter]:
+    """A run with the lease of its catalog. Raises Overlap, which is on record then."""
     record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
+    flow_run_id = prefect_flow_run_id if spec.by_deployment else None
     try:
         lease = await acquire_lease(
-            ledger,
-            record.environment,
-            record.catalog,
-            record.run_id,
-            flow_run_id=prefect_flow_run_id if spec.by_deployment else None,
+            ledger, record.environment, record.catalog, record.run_id, flow_run_id=flow_run_id
         )
     except BaseException as error:
         if isinstance(error, Overlap):
             await asyncio.to_thread(record_overlap, ledger, record, checked, error)
         await asyncio.to_thread(ledger.close)
         raise
-    return record, lease, LedgerWriter(ledger, lease)
+    return record, LedgerWriter(ledger, lease)
+
+
+async def learn_what_works(
+    api: StudioApi, writer: LedgerWriter, environment: str, unstated: Unstated
+) -> None:
+    """What the service has ever accepted, so that "not found" is about one item."""
+    stages, refinements = await writer.run(
+        lambda ledger: (
+            ledger.accepted_stages(environment),
+            ledger.accepted_refinements(environment, REFINEMENTS),
+        )
+    )
+    api.known_to_work(stages, unstated.operations(stages, refinements))
 
 
 @dataclass(frozen=True)
-class _RecordedPlan:
+class _Begun:
     """A plan on record, within the limits and the approval of its run."""
 
     record: RunRecord
@@ -283,60 +298,31 @@ class _RecordedPlan:
     broken: list[RunRecord]
 
 
-async def _plan_on_record(
+def _put_on_record(
+    ledger: Ledger,
+    writer: LedgerWriter,
     spec: RunSpec,
     checked: CheckedCatalog,
     offer: Offer | None,
     refused: Approval | None,
     record: RunRecord,
-    writer: LedgerWriter,
-    api: StudioApi,
-) -> _RecordedPlan:
-    """Plan a run that has its lease, and put that on record."""
-    memory, whole, duplicates, lint = await asyncio.to_thread(plan_rows, spec, checked)
-    stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, record.environment))
-    api.known_to_work(stages, spec.unstated.operations(stages, refinements))
-    note = lint_note(lint, PatternPrice(spec.options.pattern_price, spec.options.currency))
+    planned: PlannedRows,
+) -> _Begun:
+    memory, whole, duplicates, lint = planned
     lease = writer.lease
     assert lease is not None, "a run has a lease"
-
-    def put(ledger: Ledger) -> _RecordedPlan:
-        with ledger.transaction(lease):
-            approved = None
-            if refused is None:
-                approved = require_approval(ledger, spec, propose(spec, whole))
-                if approved is None:
-                    require_confirmation(spec.settings, whole)
-                    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
-                        raise duplicates
-            broken = close_broken_runs(ledger, spec.scope)
-            its = record.with_options({LINT: note} if note else {})
-            decision = approved or refused
-            if decision is not None:
-                its = with_approval(its, decision)
-            plan, left_out = apply_limits(ledger, spec, whole, approved)
-            # A person who decided against a correction leaves what the source has.
-            keeps = spec.selection is None and (refused is None or spec.origin is None)
-            kept = memory.source_rows if keeps else None
-            its = put_on_record(ledger, spec, its, plan, checked, offer, lease.fence, kept)
-        time = time_of(ledger, spec, plan) if refused is None else None
-        return _RecordedPlan(its, memory, plan, approved, left_out, time, broken)
-
-    return await writer.run(put)
-
-
-def _opened(spec: RunSpec) -> Ledger:
-    """The ledger; raises ConfigurationError when the service is another environment's."""
-    ledger = open_ledger(spec.settings)
-    try:
-        if not spec.settings.embedded:
-            refuse_other_service(ledger, spec.settings)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
-
-
-def accepted_before(ledger: Ledger, environment: str) -> tuple[frozenset[Stage], frozenset[str]]:
-    """The stages, and of refinements the operations, of which the service has ever accepted a create."""
-    return ledger.accepted_stages(environment), ledger.accepted_refinements(environment, REFINEMENTS)
+    if note := lint_note(lint, PatternPrice(spec.options.pattern_price, spec.options.currency)):
+        record = record.with_options({LINT: note})
+    with ledger.transaction(lease):
+        approved = require_approval(ledger, spec, propose(spec, whole)) if refused is None else None
+        if approved is None and refused is None:
+            require_confirmation(spec.settings, whole, duplicates)
+        broken = close_broken_runs(ledger, spec.scope)
+        record = with_decision(record, approved or refused)
+        plan, left_out = apply_limits(ledger, spec, whole, approved)
+        # A person who decided against a correction leaves what the source has.
+        keeps = spec.selection is None and (refused is None or spec.origin is None)
+        kept = memory.source_rows if keeps else None
+        record = put_on_record(ledger, spec, record, plan, checked, offer, lease.fence, kept)
+    time = time_of(ledger, spec, plan) if refused is None else None
+    return _Begun(record, memory, plan, approved, left_out, time, broken)

@@ -13,7 +13,7 @@ from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledge
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, service_of
-from patternmill.parameters import NEW_LEDGER
+from patternmill.parameters import DUPLICATES, NEW_LEDGER
 from patternmill.planning.plan import Plan
 from patternmill.results.summary import ManifestUnreadable, read_manifest
 from patternmill.settings import Settings, load_settings, other_environment
@@ -144,20 +144,23 @@ def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
             )
 
 
-def require_confirmation(settings: Settings, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought of a real service, and its environment is not confirmed.
+def require_confirmation(
+    settings: Settings, plan: Plan, duplicates: ConfigurationError | None = None
+) -> None:
+    """Raise ConfigurationError when much would be bought of a real service, or something once more, unconfirmed.
 
     Not for a plan that a person has approved.
     """
     items, environment = plan.purchases().total(), settings.environment
-    if settings.embedded or items <= settings.confirm_above or settings.confirms(environment):
-        return
-    raise ConfigurationError(
-        f"{plural(items, 'item')} would be bought in {environment}; more than {settings.confirm_above:,} have to be "
-        "confirmed.",
-        code="unconfirmed",
-        remedy=f"Look at --plan-only, then add `--confirm {environment}`. Nothing was bought.",
-    )
+    if not settings.embedded and items > settings.confirm_above and not settings.confirms(environment):
+        raise ConfigurationError(
+            f"{plural(items, 'item')} would be bought in {environment}; more than {settings.confirm_above:,} have to "
+            "be confirmed.",
+            code="unconfirmed",
+            remedy=f"Look at --plan-only, then add `--confirm {environment}`. Nothing was bought.",
+        )
+    if duplicates is not None and not settings.confirms(DUPLICATES):
+        raise duplicates
 
 
 def refuse_password(address: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -364,29 +363,3 @@ def test_approvers_code() -> None:
         for wrong in ("", "orchard-42", digest, digest.removeprefix("sha256:"), "Orchard-41", "ørchard"):
             assert not approval.is_approval_code(expected, wrong), wrong
     assert approval.is_approval_code(None, "")
-
-
-@pytest.mark.parametrize(
-    "limit", [{"approve_above_items": 6}, {"approve_above_items": None, "approve_above_cost": 170}]
-)
-def test_editions_of_one_day_count_together(shop: Workshop, limit: dict[str, Any]) -> None:
-    """Each is below the limit: four items for 60, at worst 120."""
-    two = many(2)
-    run(shop, two, **limit)
-    second = replace(shop, edition="second")
-    assert "Other editions of this catalog bought 4 items today" in str(refused(second, two, **limit))
-    approve(second, two, **limit)
-    run(second, two, **limit)
-    # What a person has approved is not counted against the next one, and what is bought needs no approval.
-    assert "bought 4 items today" in str(refused(replace(shop, edition="third"), two, **limit))
-    run(shop, two, **limit)
-    assert run(shop, many(3), **limit).counts == {RowStatus.SUCCEEDED: 3}, (
-        "its own edition is judged plan by plan"
-    )
-
-
-def test_editions_of_another_day_do_not_count(shop: Workshop) -> None:
-    run(shop, many(2), approve_above_items=6)
-    with shop.ledger() as ledger, ledger.transaction():
-        ledger.database.execute("UPDATE spending SET day = '2020-01-01'")
-    run(replace(shop, edition="second"), many(2), approve_above_items=6)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from patternmill.catalog.row_checks import check_rows
 from patternmill.runs.plan_record import LINT
 from patternmill.runs.preview import preview
@@ -33,21 +31,3 @@ def test_only_what_would_be_bought_is_lint(shop: Workshop, service: Service) -> 
     assert LINT not in shop.run(SPELLED).ending.record.options
     (again,) = lint_of(shop, SPELLED + "D,IKAT,Tote,D\n")
     assert again.startswith("4 spellings of one prompt, in rows 2-5")
-
-
-@pytest.mark.parametrize(("known", "expected"), [(8, 1), (7, 0)])
-def test_file_of_another_catalog_is_noticed(shop: Workshop, known: int, expected: int) -> None:
-    """By nine skus in ten, whatever their prompts are now; each from another run of this machine."""
-    shop.run(rows(*((sku, f"heron {sku}") for sku in SKUS[:known])))
-    found = lint_of(shop, rows(*((sku, f"kite {sku}") for sku in SKUS)), "autumn")
-    assert len(found) == expected
-    if expected:
-        assert found[0] == "8 of 8 skus of this file are in catalog spring, and none in autumn."
-
-
-def test_file_of_its_own_catalog_is_not(shop: Workshop) -> None:
-    """Nor a new one with a few skus of another."""
-    text = rows(*((sku, f"heron {sku}") for sku in SKUS))
-    shop.run(text)
-    assert lint_of(shop, text.replace("heron", "kite")) == []
-    assert lint_of(shop, rows(*((sku, "heron") for sku in SKUS[:5])), "autumn") == []
