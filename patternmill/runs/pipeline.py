@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -30,7 +28,7 @@ from patternmill.runs.capabilities import read_extras
 from patternmill.runs.followed_source import follow
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
-from patternmill.runs.refresh_changes import RefreshTerms, find_changes
+from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service, refuse_new_ledger, require_machines
@@ -63,16 +61,12 @@ class Pipeline:
         #: A person's decision against the plan; the run is put on record then, and nothing is begun.
         self.refused: Approval | None = None
         self._run: Run | None = None
-        self._ending: RunEnding | None = None
-        self._results: Results | None = None
         self._finishing: asyncio.Task[Results] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._api.close()
 
     async def read(self) -> str:
@@ -126,12 +120,14 @@ class Pipeline:
 
     async def changes(self, plan: Plan) -> Changes:
         """What a refresh would change. Writes nothing."""
-        return await asyncio.to_thread(_changes, self.spec, self._terms, plan)
+        terms = self.spec.refresh
+        assert terms is not None, "only a refresh changes its catalog"
 
-    @property
-    def _terms(self) -> RefreshTerms:
-        assert self.spec.refresh is not None, "only a refresh changes its catalog"
-        return self.spec.refresh
+        def found() -> Changes:
+            with ledger_if_any(self.spec.settings) as ledger:
+                return find_changes(ledger, self.spec.scope, plan, terms)
+
+        return await asyncio.to_thread(found)
 
     def proposal(self, plan: Plan) -> Proposal:
         return approval.propose(self.spec, plan)
@@ -169,34 +165,32 @@ class Pipeline:
         return self._finishing is not None and self._finishing.done()
 
     async def _end_and_publish(self) -> Results:
-        await self.end()
-        return await self.publish()
-
-    async def end(self) -> RunEnding:
-        self._ending = await self.begun.end()
-        return self._ending
-
-    @property
-    def ended(self) -> RunEnding:
-        assert self._ending is not None, "ended before it is published"
-        return self._ending
-
-    async def publish(self) -> Results:
-        """Write the results files, and copy them to the address that was requested; the run knows if it fails."""
+        """End the run, write its results, and copy them where that was requested; the run knows if it fails."""
+        run = self.begun
+        await run.end()
         try:
-            self._results = self.begun.results = await self._write_results()
+            run.results = await asyncio.to_thread(self._publish)
             if self._place is not None:
-                await asyncio.to_thread(_deliver, self._results, self._place)
+                await asyncio.to_thread(_deliver, run.results, self._place)
         except PatternmillError as error:
-            self.begun.unpublished = error
+            run.unpublished = error
             raise
-        return self._results
+        return run.results
 
-    async def _write_results(self) -> Results:
-        run_id = self.ended.record.run_id
-        out = self.spec.out_of(run_id)
+    def _publish(self) -> Results:
+        # What writes files and pages is loaded for this alone.
+        from patternmill.looking.page import gallery
+        from patternmill.results.results_files import rebuild, write_catalog
+
+        spec, run_id, folder = self.spec, self.begun.record.run_id, self.spec.catalog_folder
+        out, links = spec.out_of(run_id), () if spec.out else (LATEST, latest_in(spec.settings.environment))
         try:
-            return await asyncio.to_thread(self._publish, run_id, out)
+            with open_ledger(spec.settings) as ledger:
+                results = rebuild(ledger, run_id, out, gallery, links=links, file=self.checked.file)
+                if not folder.is_dir():
+                    return results
+                written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder)
+                return replace(results, catalog=written)
         except OSError as error:
             raise PatternmillError(
                 f"The results could not be written to {out}: {error.strerror or type(error).__name__}. "
@@ -210,18 +204,20 @@ class Pipeline:
         return self.spec.refresh.place if self.spec.refresh is not None else None
 
     @property
+    def ended(self) -> RunEnding:
+        assert self.begun.ending is not None, "ended before it is published"
+        return self.begun.ending
+
+    @property
     def published(self) -> Results:
-        assert self._results is not None, "published before it is shown"
-        return self._results
+        assert self.begun.results is not None, "published before it is shown"
+        return self.begun.results
 
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
-        spec = self.spec
-        _, plan, _, _ = await asyncio.to_thread(plan_rows, spec, self.checked)
-        if plan.counts(TO_DO).total():
-            return False
-        if spec.refresh is None:
-            return True
+        _, plan, _, _ = await asyncio.to_thread(plan_rows, self.spec, self.checked)
+        if plan.counts(TO_DO).total() or self.spec.refresh is None:
+            return not plan.counts(TO_DO).total()
         changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}
         return changing.isdisjoint(change.kind for change in (await self.changes(plan)).all)
 
@@ -251,26 +247,6 @@ class Pipeline:
             ) from error
         if self._place is not None:
             require_writable(self._place)
-
-    def _publish(self, run_id: RunId, out: Path) -> Results:
-        # What writes files and pages is loaded for this alone.
-        from patternmill.looking.page import gallery
-        from patternmill.results.results_files import rebuild, write_catalog
-
-        spec = self.spec
-        links = () if spec.out else (LATEST, latest_in(spec.settings.environment))
-        folder = spec.catalog_folder
-        with open_ledger(spec.settings) as ledger:
-            results = rebuild(ledger, run_id, out, gallery, links=links, file=self.checked.file)
-            if not folder.is_dir():
-                return results
-            written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder)
-            return replace(results, catalog=written)
-
-
-def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
-    with ledger_if_any(spec.settings) as ledger:
-        return find_changes(ledger, spec.scope, plan, terms)
 
 
 def _deliver(results: Results, place: str) -> None:

@@ -157,7 +157,7 @@ def test_catalog_with_a_run_is_skipped(
         with pytest.raises(Overlap, match=run.record.run_id):
             await second.plan()
         assert service.creates == []
-        await first.end()
+        await run.end()
         for work in (first, second):
             await work.__aexit__(None, None, None)
 
