@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -79,24 +79,61 @@ async def settle(
     if settlement.decision is Decision.JOB:
         assert settlement.named, "the decision names a job"
         job = await verified_job(settlement.named, found, look_up)
-    async with _lease(ledger, *_scope(found), acquire) as lease:
-        with ledger.transaction(lease):
-            # Once more: what was seen before the lease was acquired may have changed.
-            undecided(ledger, settlement, limit)
-            if job is not None:
-                refuse_result_of_another(ledger, job, found)
-            attempt = _decide(ledger, lease.run_id, settlement, found.stage)
-            _write_rows(ledger, lease)
-            return attempt
+    async with _deciding(ledger, _scope(found), acquire) as run_id:
+        # Once more: what was seen before the lease was acquired may have changed.
+        undecided(ledger, settlement, limit)
+        if job is not None:
+            refuse_result_of_another(ledger, job, found)
+        return _decide(ledger, run_id, settlement, found.stage)
+
+
+async def settle_many(
+    ledger: Ledger,
+    items: Sequence[Unsettled],
+    decision: Decision,
+    *,
+    reason: str,
+    by: str,
+    limit: timedelta,
+    acquire: Acquire = acquire_lease,
+) -> dict[RequestId, PatternmillError]:
+    """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
+
+    Returns why some were left as they were: they have changed meanwhile, or a run drives their catalog.
+    """
+    assert decision in (Decision.RESEND, Decision.WRITE_OFF), "one job, or result, is of one request"
+    left: dict[RequestId, PatternmillError] = {}
+    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
+        shown = [(item, Settlement(item.attempt.request_id, decision, reason, by)) for item in group]
+        try:
+            async with _deciding(ledger, scope, acquire) as run_id:
+                for item, settlement in shown:
+                    try:
+                        _refuse_changed(item, undecided(ledger, settlement, limit))
+                    except ConfigurationError as error:
+                        left[settlement.request_id] = error
+                    else:
+                        _decide(ledger, run_id, settlement, item.stage)
+        except Overlap as overlap:
+            left |= {item.attempt.request_id: overlap for item, _ in shown}
+    return left
 
 
 @asynccontextmanager
-async def _lease(ledger: Ledger, environment: str, catalog: str, acquire: Acquire) -> AsyncIterator[Lease]:
-    """The lease of a catalog, for a decision. Raises Overlap."""
+async def _deciding(ledger: Ledger, scope: tuple[str, str], acquire: Acquire) -> AsyncIterator[RunId]:
+    """One transaction with the lease of a catalog; the results of its latest run show then what was decided.
+
+    A run without an end is computed when it is read. Raises Overlap.
+    """
+    environment, catalog = scope
     run_id = RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
     lease = await acquire(ledger, environment, catalog, run_id)
     try:
-        yield lease
+        with ledger.transaction(lease):
+            yield run_id
+            latest = next(runs_with_lease(ledger, catalog, environment), None)
+            if latest is not None and latest.outcome is not None:
+                ledger.write_decided_rows(latest)
     finally:
         with ledger.transaction(lease):
             ledger.release_lease(lease)
@@ -132,57 +169,6 @@ def next_runs(
     return waiting, driven
 
 
-async def settle_many(
-    ledger: Ledger,
-    items: Sequence[Unsettled],
-    decision: Decision,
-    *,
-    reason: str,
-    by: str,
-    limit: timedelta,
-    acquire: Acquire = acquire_lease,
-) -> dict[RequestId, PatternmillError]:
-    """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
-
-    Returns why some were left as they were: they have changed meanwhile, or a run drives their catalog.
-    """
-    assert decision in (Decision.RESEND, Decision.WRITE_OFF), "one job, or result, is of one request"
-    left: dict[RequestId, PatternmillError] = {}
-    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
-        shown = [(item, Settlement(item.attempt.request_id, decision, reason, by)) for item in group]
-        try:
-            async with _lease(ledger, *scope, acquire) as lease:
-                left |= _decide_unchanged(ledger, lease, shown, limit)
-        except Overlap as overlap:
-            left |= {item.attempt.request_id: overlap for item, _ in shown}
-    return left
-
-
-def _decide_unchanged(
-    ledger: Ledger, lease: Lease, shown: Sequence[tuple[Unsettled, Settlement]], limit: timedelta
-) -> dict[RequestId, PatternmillError]:
-    """In one transaction; returns why some were refused."""
-    refused: dict[RequestId, PatternmillError] = {}
-    with ledger.transaction(lease):
-        for item, settlement in shown:
-            try:
-                _refuse_changed(item, undecided(ledger, settlement, limit))
-            except ConfigurationError as error:
-                refused[settlement.request_id] = error
-            else:
-                _decide(ledger, lease.run_id, settlement, item.stage)
-        _write_rows(ledger, lease)
-    return refused
-
-
-def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
-    if now.attempt != shown.attempt:
-        raise ConfigurationError(
-            f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",
-            remedy="See `patternmill settle --list`.",
-        )
-
-
 def _scope(item: Unsettled) -> tuple[str, str]:
     return item.environment, item.catalog
 
@@ -195,51 +181,53 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
             f"There is no request {settlement.request_id!r} in this ledger.",
             remedy="See `patternmill settle --list`.",
         )
-    if not is_for_a_person(ledger, found, limit):
-        raise _not_for_a_person(found, age_of(ledger, found), limit)
-    if settlement.decision is Decision.JOB:
-        _refuse_job(ledger, found, settlement)
+    for message, remedy in _objections(ledger, found, settlement, limit):
+        raise ConfigurationError(f"Request {found.attempt.request_id} {message}", remedy=remedy)
     if settlement.decision is Decision.MADE:
         assert settlement.named, "the decision names what was made"
         refuse_made(ledger, settlement.named, found)
-    if settlement.decision is Decision.RESEND and found.attempt.state is AttemptState.ACCEPTED:
-        raise ConfigurationError(
-            f"The service has job {found.attempt.job_id} for it; sending the request again changes nothing.",
-            remedy="Wait for the job with another run, or write it off.",
-        )
     return found
 
 
-def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta) -> ConfigurationError:
-    state = found.attempt.state
-    if age is not None and state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
-        return ConfigurationError(
-            f"Request {found.attempt.request_id} is {state} for {duration(age)}; "
-            f"a person decides after {limit.total_seconds() / 3600:g} h only.",
-            remedy="Run the same import again: it resumes it.",
-        )
-    return ConfigurationError(
-        f"Request {found.attempt.request_id} is {state}: there is nothing to decide.",
-        remedy=f"See `patternmill explain {found.attempt.request_id}`.",
-    )
-
-
-def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
+def _objections(
+    ledger: Ledger, found: Unsettled, settlement: Settlement, limit: timedelta
+) -> Iterator[tuple[str, str]]:
+    """What the ledger has against a decision, each with its remedy."""
+    attempt, decision = found.attempt, settlement.decision
+    age = age_of(ledger, found)
+    if not is_for_a_person(ledger, found, limit):
+        if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED) and age is not None:
+            hours = f"{limit.total_seconds() / 3600:g} h"
+            yield (
+                f"is {attempt.state} for {duration(age)}; a person decides after {hours} only.",
+                "Run the same import again: it resumes it.",
+            )
+        remedy = f"See `patternmill explain {attempt.request_id}`."
+        yield f"is {attempt.state}: there is nothing to decide.", remedy
+    if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
+        remedy = "Wait for the job with another run, or write it off."
+        yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
+    if decision is not Decision.JOB:
+        return
     assert settlement.named, "the decision names a job"
     if found.stage is Stage.CHECKOUT:
-        raise ConfigurationError(
-            f"Request {found.attempt.request_id} is for a checkout, which no job makes.",
-            remedy="Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
+        yield (
+            "is for a checkout, which no job makes.",
+            "Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
         )
     other = ledger.request_of_job(settlement.named, found.environment)
-    if other is not None and other != found.attempt.request_id:
+    if other is not None and other != attempt.request_id:
+        yield f"has not job {settlement.named}, which belongs to request {other}.", "Look for its own job."
+    if attempt.state is AttemptState.ACCEPTED:
+        remedy = "Write it off if that job will never end."
+        yield f"has job {attempt.job_id} already.", remedy
+
+
+def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
+    if now.attempt != shown.attempt:
         raise ConfigurationError(
-            f"Job {settlement.named} belongs to request {other}.", remedy="Look for the job of this request."
-        )
-    if found.attempt.state is AttemptState.ACCEPTED:
-        raise ConfigurationError(
-            f"Request {found.attempt.request_id} has job {found.attempt.job_id} already.",
-            remedy="Write it off if that job will never end.",
+            f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",
+            remedy="See `patternmill settle --list`.",
         )
 
 
@@ -264,13 +252,6 @@ def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement, stage: Stage)
             return ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
         case Decision.WRITE_OFF:
             return _write_off(ledger, run_id, settlement)
-
-
-def _write_rows(ledger: Ledger, lease: Lease) -> None:
-    """Let the results of the catalog's latest run show the decision; one without an end is computed when it is read."""
-    latest = next(runs_with_lease(ledger, lease.catalog, lease.environment), None)
-    if latest is not None and latest.outcome is not None:
-        ledger.write_decided_rows(latest)
 
 
 def _write_off(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
