@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -32,9 +31,6 @@ MAPPABLE = frozenset(
         FileCode.STRAY_QUOTE,
     }
 )
-_PLAIN = re.compile(r"[\w./\\:@%+=,-]+")
-#: A shell reads them within double quotes too.
-_NOT_LITERAL = re.compile(r'["$`\\!]')
 _WORDS_SHOWN = 3
 
 
@@ -63,15 +59,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
 
 def check_command(spec: RunSpec) -> str:
     """What a person types to be asked about the input, with what they named."""
-    named = f" --catalog {_word(spec.catalog)}" if spec.catalog_named and spec.origin is None else ""
-    return f"patternmill check {_word(shown_address(spec.named_source))}{named}"
-
-
-def _word(text: str) -> str:
-    """One word of a command, whatever is in it; quoted as most shells understand, where that is enough."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return shlex.quote(text) if _NOT_LITERAL.search(text) else f'"{text}"'
+    named = f" --catalog {shlex.quote(spec.catalog)}" if spec.catalog_named and spec.origin is None else ""
+    return f"patternmill check {shlex.quote(shown_address(spec.named_source))}{named}"
 
 
 def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -> list[Question]:

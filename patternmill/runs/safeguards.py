@@ -89,27 +89,15 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
     """Those of the service that a recorded request went to. Raises ConfigurationError when they are not set here."""
     item = open_attempt(ledger, request_id)
     assert item is not None, "it is on record"
-    settings, address = load_settings(environment=item.environment), service_of(ledger, request_id)
-    if not address and settings.studio_url is None:
-        return settings
-    if not address:
+    settings = load_settings(environment=item.environment)
+    asked, here = service_of(ledger, request_id) or None, settings.studio_url
+    if (asked and settings.service_at(asked)) != (here and settings.service_at(here)):
         raise ConfigurationError(
-            f"The request went to an embedded studio, and {settings.studio_url} is set here.",
+            f"The request went to {asked or 'an embedded studio'}, and {here or 'no service'} is set here: another "
+            "service knows nothing of it, and may have a job of the same name.",
             code="other_service",
-            remedy="Unset PATTERNMILL_STUDIO_URL. Nothing was sent or changed.",
-        )
-    if settings.studio_url is None:
-        raise ConfigurationError(
-            f"The request went to {address}, and no address of the service is set here.",
-            remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY. Nothing was sent or changed.",
-        )
-    if settings.service_at(address) != settings.service_at(settings.studio_url):
-        raise ConfigurationError(
-            f"The request went to {address}, and {settings.studio_url} is set here: another service knows nothing of "
-            "it, and may have a job of the same name.",
-            code="other_service",
-            remedy="Set the first, or list it as `formerly` in the profile of the service that has moved. "
-            "Nothing was sent or changed.",
+            remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY as they were, or list the address as `formerly` "
+            "in the profile of the service that has moved. Nothing was sent or changed.",
         )
     return settings
 

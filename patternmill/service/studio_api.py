@@ -200,7 +200,7 @@ class StudioApi:
         self._creating += 1
         try:
             while True:
-                end = self._too_old(sending) or await self._send_in_turn(sending)
+                end = await self._send_in_turn(sending)
                 if not isinstance(end, ResendAfter):
                     if isinstance(end, No) and end.stops:
                         self.drain()
@@ -314,15 +314,13 @@ class StudioApi:
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
         pace = self._paces[sending.operation]
-        if self._is_stopping(sending):
-            return _unsent(sending)
         try:
             async with self._draining.guard():
                 await self._acquire(pace, sending)
         except TimeoutError:
             return _unsent(sending)
         try:
-            return await self._permission(sending) or await self._send(sending, pace)
+            return await self._kept_back(sending) or await self._send(sending, pace)
         finally:
             pace.release()
 
@@ -332,14 +330,16 @@ class StudioApi:
         await pace.acquire(sending.stage, again=sending.in_doubt or sending.tries > 0)
         sending.first_sent += self._clock() - since if full else 0.0
 
-    async def _permission(self, sending: _Sending) -> CreateEnd | None:
-        """None when it may be sent at once. The waits before may have been long, and so may this one."""
+    async def _kept_back(self, sending: _Sending) -> CreateEnd | None:
+        """Directly before each send: why it is not sent after all. The wait for its turn may have been long.
+
+        The run's last beat may be too old, which `permitted` renews or refuses, and so may the request.
+        """
         if sending.permitted is not None:
             await sending.permitted()
-        return _unsent(sending) if self._is_stopping(sending) else self._too_old(sending)
-
-    def _is_stopping(self, sending: _Sending) -> bool:
-        return self._draining.begun or sending.stopping()
+        if self._draining.begun or sending.stopping():
+            return _unsent(sending)
+        return self._too_old(sending)
 
     async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
         sending.tries += 1
