@@ -136,7 +136,7 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
 def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
     """The command that goes on with what did not finish; no run goes on with what waits for a person."""
     if ending.to_decide:
-        yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle --list"
+        yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle"
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
     is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ValidationError
 
 from patternmill.errors import ConfigurationError
 from patternmill.parameters import DUPLICATES, NEW_LEDGER, confirmation
+from patternmill.results.row_filter import RowFilter
 from patternmill.runs.request import RunRequest
+from patternmill.states import RowStatus
 
 Command = Callable[..., Any]
 Request = TypeVar("Request", bound=BaseModel)
@@ -28,11 +30,20 @@ _NAMES = {
     "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
     "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
     "budget": "must be an amount, as in 500.00",
+    "status": f"must be of {', '.join(RowStatus)}",
+    "changed_since": "must be a date, or a date and time, as in 2026-03-01T09:30",
     "wait": "must be a number and its unit, as in 30m or 2h",
 }
 #: Where a command's context keeps what was typed.
 _ARGUMENTS = "patternmill.arguments"
-_METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
+_METAVARS = {
+    "changed_since": "DATE",
+    "status": "A,B",
+    "max_failures": "N|N%",
+    "retire_at_most": "N,N%",
+    "wait": "TIME",
+    "order": "NAME",
+}
 
 
 def run_options(model: type[BaseModel], declared: tuple[str, ...]) -> Callable[[Command], Command]:
@@ -56,6 +67,11 @@ def named_options(model: type[BaseModel], *names: str) -> Callable[[Command], Co
         return command
 
     return decorate
+
+
+def row_filter(asked: Mapping[str, Any]) -> RowFilter:
+    """Raises ConfigurationError."""
+    return checked_request(RowFilter, asked)
 
 
 def request_command(model: type[BaseModel]) -> type[click.Command]:
@@ -133,3 +149,7 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
         required=required,
         help=f"{text} Repeatable." if many else text,
     )
+
+
+#: The filter of rows, for verbs whose request is nothing else: `row_filter` reads it.
+filter_options = named_options(RowFilter, *RowFilter.model_fields)

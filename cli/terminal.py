@@ -120,6 +120,19 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> FileMark:
         raise ConfigurationError(f"{path} cannot be written: {reason}.") from None
 
 
+def write_table(chunks: Iterable[bytes], out: str | Path | None) -> None:
+    """Write a table to the standard output, or to a file or an address."""
+    from patternmill.catalog.remote import is_remote, write_bytes
+
+    if out is None:
+        sys.stdout.buffer.writelines(chunks)
+        sys.stdout.buffer.flush()
+    elif is_remote(str(out)):
+        write_bytes(str(out), b"".join(chunks))
+    else:
+        write_output(Path(out), chunks)
+
+
 def echo_json(value: object) -> None:
     """Write a value to the standard output as JSON for programs, invisible characters as escapes."""
     steps.clear()

@@ -24,7 +24,7 @@ from tasks.prefect_states import state_of
 
 
 @flow(name="order-samples", flow_run_name="order {order}", persist_result=False)
-@asks_for(OrderRequest)
+@asks_for(OrderRequest, "results", "catalog", "environment")
 async def order_samples(**asked: Any) -> State[Any]:
     """Open a checkout of the picked rows, once, and follow it; `patternmill order --address` shows where to pay."""
     request = OrderRequest(**asked)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo
@@ -59,8 +59,6 @@ Lines = Annotated[int, Field(ge=1, le=1000)]
 OrderName = Annotated[str, Field(pattern=r"^[\w][\w .-]{0,62}$")]
 #: A time to wait: a number and its unit.
 WaitTime = Annotated[str, Field(pattern=r"^\d{1,5}[smhd]$")]
-#: What a retry can change.
-RetriableStatus = Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"]
 #: What a person confirms: a large purchase in an environment, by its name; a second one of what exists.
 Confirmation = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}(,[a-z0-9][a-z0-9_-]{0,62})*$")]
 

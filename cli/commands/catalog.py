@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.terminal import echo, write_output
-from patternmill.catalog.remote import is_remote, write_bytes
+from cli.run_options import filter_options, row_filter
+from cli.terminal import echo, write_table
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.overview import catalogs
 from patternmill.results.catalog_files import state_bytes
+from patternmill.results.row_filter import catalog_rows_meant
 from patternmill.settings import load_settings
 from patternmill.text import plural
 
@@ -29,7 +27,8 @@ if TYPE_CHECKING:
     "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
-def command(name: str, out: str | None, environment: str | None, current: bool) -> int:
+@filter_options
+def command(name: str, out: str | None, environment: str | None, current: bool, **chosen: Any) -> int:
     """Write what the catalog NAME has now: each sku with its latest product, and what that was made from.
 
     A changed row that failed keeps its old product. Rows that the source no longer has are `retired`.
@@ -38,30 +37,20 @@ def command(name: str, out: str | None, environment: str | None, current: bool) 
     Examples:
       patternmill catalog spring
       patternmill catalog spring --out spring.csv
-      patternmill catalog spring --current
+      patternmill catalog spring --current --category Mug
 
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    settings = load_settings(environment, unknown_too=True)
+    wanted, settings = row_filter(chosen), load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
-        rows = list(ledger.catalog_rows(settings.environment, name))
-        if not rows:
+        if not any(True for _ in ledger.catalog_rows(settings.environment, name)):
             raise _unknown(ledger, name, settings.environment)
+        rows = catalog_rows_meant(ledger, settings.environment, name, wanted)
     shown = [row for row in rows if row.retired_at is None or not current]
-    _write(state_bytes(shown), out)
+    write_table(state_bytes(shown), out)
     if out is not None:
         echo(f"{plural(len(shown), 'row')} of catalog {name} ({settings.environment})", err=True)
     return 0
-
-
-def _write(chunks: Iterable[bytes], out: str | None) -> None:
-    if out is None:
-        sys.stdout.buffer.writelines(chunks)
-        sys.stdout.buffer.flush()
-    elif is_remote(out):
-        write_bytes(out, b"".join(chunks))
-    else:
-        write_output(Path(out), chunks)
 
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:

@@ -41,7 +41,7 @@ _EMBEDDED_WAIT = "1h"
 def command(
     request: OrderRequest, approve: str | None, plan_only: bool, refresh: bool, address: str | None
 ) -> int:
-    """Order samples of the rows that a person picked: named with --sku, or in a file of picks.
+    """Order samples of the rows that a person picked: by --sku, --category and the like, or in a file of picks.
 
     Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
     The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
@@ -57,8 +57,8 @@ def command(
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
     approved, and nothing was opened; 1 failed; 4 somebody else orders from this catalog just now; 130 interrupted.
     """
-    if (refresh or address) and (request.sku or request.picks):
-        raise click.UsageError("--refresh and --address order nothing: leave --sku and --picks out.")
+    if (refresh or address) and not request.is_empty:
+        raise click.UsageError("--refresh and --address order nothing: name no rows.")
     if address is not None:
         return _show_address(request, address)
     if refresh:

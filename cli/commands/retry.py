@@ -12,7 +12,7 @@ from cli.terminal import confirmed, echo_lines
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import cost, has_aged, select_rows, statuses_of
+from patternmill.runs.retry import cost, has_aged, select_rows
 from patternmill.runs.spec import retry_spec
 from patternmill.settings import in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -27,23 +27,9 @@ _MOST_ROWS = 40
 _MOST_LEFT_OUT = 10
 
 
-def _statuses(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
-    if not names:
-        return ()
-
-    return tuple(status.value for status in statuses_of(names))
-
-
 @click.command("retry", cls=request_command(RetryRequest))
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option(
-    "--status",
-    default="",
-    metavar="A,B",
-    callback=_statuses,
-    help="Only rows with these statuses. Default: failed, cancelled, not_started, in_doubt, waiting.",
-)
-@run_options(RetryRequest, declared=("run", "status"))
+@run_options(RetryRequest, declared=("run",))
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needed without a terminal.")
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
@@ -95,7 +81,7 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
     yield f"{plural(len(chosen.rows), 'row')}: {counted({s.words: n for s, n in chosen.by_status.items()})}"
     aged = sum(has_aged(ledger, row, options.in_doubt_limit) for row in chosen.rows)
     if aged:
-        yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle --list`."
+        yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle`."
     bought, spent = cost(chosen.rows, options)
     yield f"To buy: {goods(bought)}{f' for {spent}' if spent.worst else ''}."
 

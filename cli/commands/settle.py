@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from getpass import getuser
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.available_service import available_service
+from cli.run_options import filter_options, row_filter
 from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import Overlap
 from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.ledger.reports.unsettled import in_doubt, unsettled
 from patternmill.money import money
-from patternmill.parameters import wait_time
 from patternmill.runs.safeguards import settings_for_request
-from patternmill.runs.settlement import Decision, Settlement, SettlementFilter, next_runs, settle, settle_many
+from patternmill.runs.settlement import Decision, Settlement, next_runs, requests_meant, settle, settle_many
 from patternmill.settings import load_settings
-from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration, more, plural, shortened
 
 if TYPE_CHECKING:
@@ -42,119 +42,90 @@ def _refuse_contradictions(
     if len(decisions) != 1:
         raise click.UsageError("Decide one of --resend, --write-off, --job and --made.")
     if (request_id is None) is not many:
-        raise click.UsageError("Name one request, or choose several with --all and a filter.")
+        raise click.UsageError("Name one request, or choose several with --all and a filter of rows.")
     if many and decisions[0] in ("job", "made"):
         raise click.UsageError("A job belongs to one request; --all takes --resend or --write-off.")
     if filters and not many:
-        raise click.UsageError("--catalog, --environment, --stage, --code and --older-than go with --all.")
+        raise click.UsageError("--catalog, --environment and the filter of rows go with --all.")
 
 
 @click.command("settle")
 @click.argument("request_id", metavar="[REQUEST-ID]", required=False)
 @click.option(
-    "--list", "listing", is_flag=True, help="List what waits for a decision (the default without REQUEST-ID)."
+    "--resend", is_flag=True, help="Send the same request again, under the same ID, with the next run."
 )
 @click.option(
-    "--resend",
-    is_flag=True,
-    help="Send the same request again, under the same ID, with the next run; of a refinement or a reference: it was "
-    "not made.",
+    "--write-off", is_flag=True, help="Give the request up; a retry then makes and pays for a new attempt."
 )
 @click.option(
-    "--write-off",
-    is_flag=True,
-    help="Give the request up; a retry then makes a new attempt, which is paid for.",
+    "--job", metavar="JOB-ID", help="The service's job for it: it is checked, and followed by the next run."
 )
 @click.option(
-    "--job",
-    metavar="JOB-ID",
-    help="The service's job for this request; it is checked, and the next run follows it.",
+    "--made", metavar="ID", help="The refined pattern, or reference, that was made for it without a job."
 )
 @click.option(
-    "--made",
-    metavar="ID",
-    help="What was made: the ID of the refined pattern, or of the reference, where no job names it.",
+    "--all", "many", is_flag=True, help="Decide about all requests that wait, or those of a filter."
 )
-@click.option(
-    "--all", "many", is_flag=True, help="Decide about all requests that wait and match the filters."
-)
-@click.option("--catalog", help="Filter: this catalog.")
-@click.option("--environment", help="Filter: this environment (staging, production, ...).")
-@click.option(
-    "--stage", type=click.Choice([stage.value for stage in Stage]), help="Filter: patterns or products."
-)
-@click.option("--code", help="Filter: this error code.")
-@click.option(
-    "--older-than",
-    metavar="AGE",
-    help="Filter: longer in this state than an age (90m, 12h, 3d).",
-)
+@click.option("--catalog", help="Only requests of this catalog.")
+@click.option("--environment", help="Only requests of this environment: staging, production, ...")
+@filter_options
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation with --all; needed without a terminal."
 )
 @click.option("--reason", help="Why you decide so; kept with the decision.")
-@click.option("--by", metavar="NAME", help="Who decides (default: your login name).")
+@click.option("--by", metavar="NAME", help="Who decides. Default: your login name.")
 def command(
     request_id: str | None,
-    listing: bool,
     catalog: str | None,
     environment: str | None,
-    stage: str | None,
-    code: str | None,
-    older_than: str | None,
     many: bool,
     yes: bool,
     reason: str | None,
     by: str | None,
-    **decided: Any,
+    resend: bool,
+    write_off: bool,
+    job: str | None,
+    made: str | None,
+    **chosen: Any,
 ) -> int:
-    """Decide about a request that no run may decide about: one held, or one in doubt for too long.
+    """List the requests that no run may decide about, or decide about one (or --all).
 
     Held: the service's answers contradict one another, or a refinement or reference may have been made and nothing
-    promises that its request may be sent again. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT):
-    the service may have forgotten the request ID, so that a resend could buy twice. Look into the service's console
-    first. A decision is refused while a run has the catalog's lease. A job is refused when the service does not
-    know it, or shows that it was made for something else; where the service does not show what a job was asked for,
-    only you can compare. With --all, all requests that match are shown and decided alike.
+    promises that its request may be sent again. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT): the service
+    may have forgotten the request ID, so that a resend could buy twice. Look into the service's console first, and
+    give the reason of your decision. It is refused while a run goes on in the catalog; a job is refused when the
+    service does not know it, or shows that it was made for something else.
 
     \b
     Examples:
-      patternmill settle --list --catalog spring
+      patternmill settle --catalog spring
       patternmill settle 6f1c…80 --resend --reason "support says it never arrived"
       patternmill settle 6f1c…80 --job job_4c1f --reason "found in the console"
-      patternmill settle 6f1c…80 --made pat_77 --reason "found in the console"
-      patternmill settle 6f1c…80 --write-off --reason "refunded" --by "A. Weaver"
-      patternmill settle --all --code job_unknown --older-than 12h --write-off --reason "lost in their outage"
+      patternmill settle --all --code job_unknown --write-off --reason "lost in their outage" --by "A. Weaver"
 
     Exit codes: 0 listed or decided; 2 nothing to decide or not confirmed, and nothing was changed;
     3 some of many were left; 4 a run has the catalog's lease; 1 failed.
     """
+    wanted = row_filter(chosen)
+    decided = {"resend": resend, "write_off": write_off, "job": job, "made": made}
     decisions = [name for name, value in decided.items() if value]
-    filters = (catalog, environment, stage, code, older_than)
-    listing = listing or (request_id is None and not many and not decisions)
-    if not listing:
-        _refuse_contradictions(decisions, request_id, many, any(one is not None for one in filters))
+    is_listing = request_id is None and not many and not decisions
+    if not is_listing:
+        is_filtered = not wanted.is_empty or catalog is not None or environment is not None
+        _refuse_contradictions(decisions, request_id, many, is_filtered)
         if not (reason or "").strip():
             raise click.UsageError("Give the reason with --reason; it is kept with the decision.")
     settings = load_settings()
     with open_ledger(settings, must_exist=True) as ledger:
-        before = None if older_than is None else ledger.now() - _age(older_than)
-        choice = SettlementFilter(catalog, environment, Stage(stage) if stage else None, code, before)
-        if listing:
-            return _list(ledger, settings, choice)
+        meant = partial(requests_meant, ledger, wanted=wanted, environment=environment, catalog=catalog)
+        items = meant(unsettled(ledger, settings.in_doubt_limit)) if request_id is None else []
+        if is_listing:
+            return _list(ledger, settings, items, meant(in_doubt(ledger, settings.in_doubt_limit)))
         decision, why, who = Decision(decisions[0]), (reason or "").strip(), by or getuser()
         if request_id is None:
-            return _settle_many(ledger, settings, choice, decision, why, who, yes=yes)
-        request = RequestId(request_id.strip())
-        settlement = Settlement(request, decision, why, who, decided["job"] or decided["made"])
+            return _settle_many(ledger, settings, items, decision, why, who, yes=yes)
+        settlement = Settlement(RequestId(request_id.strip()), decision, why, who, job or made)
         return _settle(ledger, settings, settlement)
-
-
-def _age(older_than: str) -> float:
-    """In seconds."""
-    if not re.fullmatch(r"\d{1,6}[mhd]", older_than):
-        raise click.UsageError(f"--older-than {older_than!r} is no age, such as 90m, 12h or 3d.")
-    return wait_time(older_than).total_seconds()
 
 
 def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
@@ -178,7 +149,7 @@ def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
 def _settle_many(
     ledger: Ledger,
     settings: Settings,
-    choice: SettlementFilter,
+    items: Sequence[Unsettled],
     decision: Decision,
     reason: str,
     by: str,
@@ -186,8 +157,6 @@ def _settle_many(
     yes: bool,
 ) -> int:
     """Show the requests, ask, and decide about all of them at once."""
-    limit = settings.in_doubt_limit
-    items = [item for item in unsettled(ledger, limit) if choice.fits(item)]
     if not items:
         echo("Nothing that fits waits for a decision.")
         return EXIT_CODES[Outcome.COMPLETED]
@@ -197,7 +166,9 @@ def _settle_many(
     question = f"Decide so about {plural(len(items), 'request')}?"
     if not yes and not confirmed(question, "Not decided"):
         return EXIT_REFUSED
-    left = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=by, limit=limit))
+    left = asyncio.run(
+        settle_many(ledger, items, decision, reason=reason, by=by, limit=settings.in_doubt_limit)
+    )
     return _report(len(items) - len(left), left)
 
 
@@ -224,12 +195,12 @@ def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES] if decided else EXIT_REFUSED
 
 
-def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
-    found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
-    if not found:
+def _list(ledger: Ledger, settings: Settings, items: Sequence[Unsettled], young: Sequence[Unsettled]) -> int:
+    """`young`: what is in doubt, and not yet for a person."""
+    if not items:
         echo("Nothing waits for a decision.")
-    _echo_items(ledger, found, settings.currency)
-    waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
+    _echo_items(ledger, items, settings.currency)
+    waiting, driven = next_runs(ledger, young)
     if waiting:
         echo(f"\nIn doubt, and resumed by the next run of their catalog ({len(waiting)}):")
         _echo_items(ledger, waiting, settings.currency)

@@ -170,7 +170,7 @@ def status_lines(
     yield from _order_lines(ledger, environment, catalog)
     yield from _next_lines(ledger, records, running)
     if _matching(catalog, environment, unsettled(ledger, settings.in_doubt_limit)):
-        yield "To decide: patternmill settle --list"
+        yield "To decide: patternmill settle"
 
 
 def _matching(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:

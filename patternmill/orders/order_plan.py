@@ -14,7 +14,7 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.orders.picked_lines import picks_of
+from patternmill.orders.picked_lines import fitting_picks, picks_of
 from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
 from patternmill.planning.items import Scope
 from patternmill.planning.proposal import Proposal
@@ -53,7 +53,7 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
     if by_deployment:
         require_allowed_path(request.picks, settings)
         require_allowed_path(path, settings)
-    picks = picks_of(request)
+    named = picks_of(request)
     wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
     with open_ledger(wanted, must_exist=True) as ledger:
         scope = (request.environment, request.catalog)
@@ -61,6 +61,7 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
             scope = _scope_with(ledger, request)
         name = _run_named_in(path) if path is not None else request.results or LATEST
         record = find_run(ledger, name, environment=scope[0], catalog=scope[1])
+        picks = fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment, unknown_too=by_deployment)
     return OrderSpec(
         settings=its,

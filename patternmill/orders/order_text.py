@@ -48,7 +48,7 @@ def _why(record: CheckoutRecord) -> str:
     if not attempt.error:
         return (
             "whether the service has it is not known. The same command sends its request again, and past "
-            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle --list)."
+            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle)."
         )
     return f"{attempt.error} ({attempt.error_code}, request {attempt.request_id})"
 

@@ -10,13 +10,20 @@ from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.results.picks import Pick, Picks, picks_refused, read_picks, repeated
+from patternmill.results.row_filter import RowFilter, catalog_rows_meant, rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import OrderRequest
 from patternmill.text import moment, plain, readable, shown
 
+#: Of the filter, besides what names rows one by one.
+_FIELDS = ("status", "code", "category", "changed_since")
 
-def picks_of(request: OrderRequest) -> Picks:
-    """Raises InputRefused when the file as a whole cannot be read, or nothing is picked: never everything."""
+
+def picks_of(request: OrderRequest) -> Picks | None:
+    """The rows that are named; None: those that fit the rest of the filter.
+
+    Raises InputRefused when the file as a whole cannot be read, or nothing is picked: never everything.
+    """
     if request.sku and request.picks is not None:
         raise InputRefused(
             "Rows are named one by one and in a file of picks.",
@@ -25,14 +32,41 @@ def picks_of(request: OrderRequest) -> Picks:
         )
     if request.picks is not None:
         return read_picks(request.picks, request.quantity)
+    if request.is_empty:
+        raise _nothing_picked("No rows are named.")
     if not request.sku:
-        raise InputRefused(
-            "No rows are named.",
-            code="nothing_picked",
-            remedy="Name rows with --sku, or a file with --picks that has yes in its column `picked`.",
-        )
+        return None
     named = tuple(Pick(tidy(sku), request.quantity, f"--sku {plain(sku)}") for sku in request.sku)
     return Picks(named, tuple(repeated(named)))
+
+
+def fitting_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, named: Picks | None) -> Picks:
+    """Of the named rows, or else of all with a product, those that fit: of a run that is named, or of its catalog."""
+    wanted = RowFilter(**{name: getattr(request, name) for name in _FIELDS})
+    if wanted.is_empty and named is not None:
+        return named
+    if request.results:
+        rows = rows_meant(row_results(ledger, record, input_file(ledger, record), now=True), wanted)
+        fitting = [row.sku for row in rows if row.product_id is not None]
+    else:
+        now = catalog_rows_meant(ledger, record.environment, record.catalog, wanted)
+        fitting = [row.sku for row in now if row.retired_at is None]
+    if named is not None:
+        fits = set(fitting)
+        found = Picks(tuple(pick for pick in named.picks if pick.sku in fits), named.problems)
+    else:
+        found = Picks(tuple(Pick(sku, request.quantity, f"row {plain(sku)}") for sku in fitting))
+    if not found.picks and not found.problems:
+        raise _nothing_picked("No row with a product fits.")
+    return found
+
+
+def _nothing_picked(message: str) -> InputRefused:
+    return InputRefused(
+        message,
+        code="nothing_picked",
+        remedy="Name rows with --sku or --category, or a file with --picks that has yes in its column `picked`.",
+    )
 
 
 def picked_lines(

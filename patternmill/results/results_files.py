@@ -18,6 +18,7 @@ from patternmill.parameters import STAGING
 from patternmill.results import row_files
 from patternmill.results.catalog_files import CHANGES_FILE, changes_file, state_bytes
 from patternmill.results.row_files import table
+from patternmill.results.row_filter import RowFilter, rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.results.summary import (
     FAILURES,
@@ -83,6 +84,13 @@ def rebuild(
     for name in links:
         link_latest(out, name)
     return results
+
+
+def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Iterator[bytes]:
+    """The rows of a run that fit, as its results.csv has them. Raises as `rows_meant` does."""
+    file = input_file(ledger, record)
+    rows = rows_meant(row_results(ledger, record, file), wanted)
+    return table(record, file.mapping.repeated(file.header), file.columns.kept, rows)
 
 
 def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:

@@ -5,7 +5,7 @@ Loads nothing but pydantic until rows are filtered, so that `--help` is quick.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -16,6 +16,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.states import RowStatus
 
 if TYPE_CHECKING:
+    from patternmill.catalog.changes import CurrentRow
+    from patternmill.ledger.ledger import Ledger
     from patternmill.results.row_results import RowResult
 
 
@@ -104,12 +106,8 @@ def rows_meant(rows: Iterable[RowResult], wanted: RowFilter) -> list[RowResult]:
 
     Raises ConfigurationError for a sku that no row has, and InputRefused for picks that cannot be read.
     """
-    wanted, rows = wanted.with_picks_read(), list(rows)
-    if unknown := sorted(set(wanted.sku) - {row.sku for row in rows}):
-        raise ConfigurationError(
-            f"There is no row {', '.join(unknown[:5])} here.",
-            remedy="Write the sku as its file does, several as --sku A --sku B.",
-        )
+    rows = list(rows)
+    wanted = _with_skus(wanted, {row.sku for row in rows})
     return [
         row
         for row in rows
@@ -121,6 +119,43 @@ def rows_meant(rows: Iterable[RowResult], wanted: RowFilter) -> list[RowResult]:
             changed_at=row.changed_at,
         )
     ]
+
+
+def catalog_rows_meant(ledger: Ledger, environment: str, catalog: str, wanted: RowFilter) -> list[CurrentRow]:
+    """Of what a catalog has, the rows that fit; all of them have succeeded. Raises as `rows_meant` does."""
+    from patternmill.catalog.rows import sku_key
+
+    rows = list(ledger.catalog_rows(environment, catalog))
+    if wanted.is_empty:
+        return rows
+    wanted = _with_skus(wanted, {row.sku for row in rows})
+    said = {
+        sku: row.answered.get("category", "") for sku, row in ledger.source_rows(environment, catalog).items()
+    }
+    return [
+        row
+        for row in rows
+        if wanted.fits(
+            sku=row.sku,
+            status=RowStatus.SUCCEEDED,
+            categories=(row.content.category, said.get(sku_key(row.sku), "")),
+            changed_at=row.since,
+        )
+    ]
+
+
+def _with_skus(wanted: RowFilter, present: Collection[str]) -> RowFilter:
+    """With its picks read. Raises ConfigurationError for a sku that is not present."""
+    from patternmill.catalog.rows import tidy
+
+    wanted = wanted.with_picks_read()
+    wanted = wanted.model_copy(update={"sku": tuple(map(tidy, wanted.sku))})
+    if unknown := sorted(set(wanted.sku) - set(present)):
+        raise ConfigurationError(
+            f"There is no row {', '.join(unknown[:5])} here.",
+            remedy="Write the sku as its file does, several as --sku A --sku B.",
+        )
+    return wanted
 
 
 def _folded(names: Iterable[str]) -> set[str]:

@@ -21,10 +21,10 @@ from patternmill.parameters import (
     MaxFailures,
     OrderName,
     Quantity,
-    RetriableStatus,
     SourceName,
     WaitTime,
 )
+from patternmill.results.row_filter import RowFilter
 
 
 class RunRequest(BaseModel):
@@ -106,27 +106,18 @@ class RefreshRequest(SheetRequest):
     )
 
 
-class RetryRequest(RunRequest):
+class RetryRequest(RunRequest, RowFilter):
     """The rows of an earlier run that did not succeed."""
 
     run: str = Field("latest", description="The run's ID or its beginning, from its summary; or `latest`.")
     catalog: str | None = Field(
         None, description="The catalog whose run to retry; needed if there are several."
     )
-    status: tuple[RetriableStatus, ...] = Field(
-        (), description="Only rows with one of these statuses. Default: all of these."
-    )
-    code: tuple[str, ...] = Field(
-        (), description="Only rows with these error codes, as in failures.csv. Default: all."
-    )
-    sku: tuple[str, ...] = Field((), description="Only rows with these skus. Default: all.")
     out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
-class OrderRequest(BaseModel):
-    """The products that a person picked, to be ordered: rows named one by one, or a file of picks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class OrderRequest(RowFilter):
+    """The products that a person picked, to be ordered: rows that fit a filter, or a file of picks."""
 
     results: str | None = Field(
         None,
@@ -135,10 +126,6 @@ class OrderRequest(BaseModel):
     catalog: str | None = Field(None, description="The catalog to order from; needed if there are several.")
     environment: EnvironmentName | None = Field(
         None, description="staging, production, or another configured environment."
-    )
-    sku: tuple[str, ...] = Field((), description="Order this row's product.")
-    picks: Path | None = Field(
-        None, description="A CSV with the columns sku and picked (yes or no), and maybe quantity and note."
     )
     quantity: Quantity = Field(1, description="How many of each product whose row names no quantity.")
     order: OrderName = Field(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.rows import Row, sku_key, tidy
+from patternmill.catalog.rows import Row, sku_key
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
@@ -20,6 +20,7 @@ from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.limits import amount_of
 from patternmill.planning.plan import Cost
+from patternmill.results.row_filter import rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
@@ -39,15 +40,6 @@ _REMEDIES = {
     RowStatus.HELD: "Decide about them with `patternmill settle`.",
 }
 _OPEN = (AttemptState.INTENDED, AttemptState.ACCEPTED)
-
-
-def _is_chosen(row: RowResult, request: RetryRequest, skus: Collection[str]) -> bool:
-    """An empty field of a request chooses all."""
-    return (
-        row.status in (request.status or RETRIABLE)
-        and (not request.code or row.error_code in request.code)
-        and (not skus or row.sku in skus)
-    )
 
 
 @dataclass(frozen=True)
@@ -93,22 +85,6 @@ class RetrySelection:
         return row.sku in self._skus
 
 
-def statuses_of(names: str) -> tuple[RowStatus, ...]:
-    """Read `failed,in_doubt`. Raises ConfigurationError for what is no status, or none that a retry can change."""
-    found = []
-    for name in filter(None, (part.strip().lower().replace("-", "_") for part in names.split(","))):
-        if name not in set(RowStatus):
-            raise ConfigurationError(
-                f"{name!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
-            )
-        if RowStatus(name) not in RETRIABLE:
-            raise ConfigurationError(
-                f"Rows that are {name} cannot be retried.", remedy=_REMEDIES[RowStatus(name)]
-            )
-        found.append(RowStatus(name))
-    return tuple(found) or RETRIABLE
-
-
 def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
     """Raises ConfigurationError when the run, or one of the rows, is not known."""
     record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
@@ -118,15 +94,15 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
 def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySelection:
     """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
 
-    Raises ConfigurationError for a sku that the run does not have.
+    Raises ConfigurationError for a sku that the run does not have, and for a status that no retry can change.
     """
+    for status in request.status:
+        if status not in RETRIABLE:
+            raise ConfigurationError(f"Rows that are {status} cannot be retried.", remedy=_REMEDIES[status])
     file = input_file(ledger, record)
     present = list(row_results(ledger, record, file, now=True))
-    skus = frozenset(map(tidy, request.sku))
-    _refuse_unknown(skus - {row.sku for row in present}, record)
-    fitting = {
-        row.sku: row for row in present if row.product_key is not None and _is_chosen(row, request, skus)
-    }
+    wanted = request.model_copy(update={"status": request.status or RETRIABLE})
+    fitting = {row.sku: row for row in rows_meant(present, wanted) if row.product_key is not None}
     superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
@@ -176,12 +152,3 @@ def has_aged(ledger: Ledger, row: RowResult, limit: timedelta) -> bool:
     in_doubt = (item.request_id for item in row.items if item.state is AttemptState.INTENDED)
     attempts = (ledger.attempt(request_id) for request_id in in_doubt if request_id is not None)
     return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in attempts if attempt is not None)
-
-
-def _refuse_unknown(skus: Collection[str], record: RunRecord) -> None:
-    if skus:
-        named = ", ".join(sorted(skus)[:5])
-        raise ConfigurationError(
-            f"Run {record.run_id} has no row {named}.",
-            remedy="Write the sku as its file does, several as --sku A --sku B.",
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,11 +19,13 @@ from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.ledger.reports.unsettled import (
     Unsettled,
     age_of,
-    in_doubt,
     is_for_a_person,
     open_attempt,
+    run_of,
 )
 from patternmill.planning.checkout_items import catalog_of
+from patternmill.results.row_filter import RowFilter, rows_meant
+from patternmill.results.row_results import input_file, row_results
 from patternmill.runs.job_evidence import LookUp, refuse_made, refuse_result_of_another, verified_job
 from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
@@ -139,31 +141,40 @@ async def _deciding(ledger: Ledger, scope: tuple[str, str], acquire: Acquire) ->
             ledger.release_lease(lease)
 
 
-@dataclass(frozen=True)
-class SettlementFilter:
-    """Which of the attempts that wait for a decision; an empty field chooses all. A catalog's orders are its own."""
+def requests_meant(
+    ledger: Ledger,
+    items: Iterable[Unsettled],
+    wanted: RowFilter,
+    *,
+    environment: str | None = None,
+    catalog: str | None = None,
+) -> list[Unsettled]:
+    """The requests of the rows that fit, as they are now in the runs that recorded the requests.
 
-    catalog: str | None = None
-    environment: str | None = None
-    stage: Stage | None = None
-    code: str | None = None
-    #: In the state they are in since before this moment, in Unix seconds.
-    before: float | None = None
+    A catalog's orders are its own; of a filter of rows none is meant. Raises ConfigurationError for an unknown sku.
+    """
+    found = [
+        item
+        for item in items
+        if environment in (None, item.environment) and catalog in (None, catalog_of(item.catalog))
+    ]
+    if wanted.is_empty or not found:
+        return found
+    records = {run.run_id: run for item in found if (run := run_of(ledger, item.attempt.request_id))}
+    rows = [
+        row
+        for record in records.values()
+        for row in row_results(ledger, record, input_file(ledger, record), now=True)
+    ]
+    keys = {item.key for row in rows_meant(rows, wanted) for item in row.items}
+    return [item for item in found if item.attempt.item_key in keys]
 
-    def fits(self, item: Unsettled) -> bool:
-        wanted = (self.catalog, self.environment, self.stage, self.code)
-        found = (catalog_of(item.catalog), item.environment, item.stage, item.attempt.error_code)
-        agrees = all(want is None or want == has for want, has in zip(wanted, found, strict=True))
-        return agrees and (self.before is None or item.since < self.before)
 
-
-def next_runs(
-    ledger: Ledger, limit: timedelta, choice: SettlementFilter
-) -> tuple[list[Unsettled], list[Unsettled]]:
-    """What is in doubt and not yet for a person: what the next run resends, and what a live run drives."""
+def next_runs(ledger: Ledger, items: Iterable[Unsettled]) -> tuple[list[Unsettled], list[Unsettled]]:
+    """Of what is in doubt and not yet for a person: what the next run resends, and what a live run drives."""
     waiting: list[Unsettled] = []
     driven: list[Unsettled] = []
-    for item in filter(choice.fits, in_doubt(ledger, limit)):
+    for item in items:
         lease = ledger.lease(item.environment, item.catalog)
         (waiting if lease is None or is_free(lease) else driven).append(item)
     return waiting, driven
@@ -179,7 +190,7 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
     if found is None:
         raise ConfigurationError(
             f"There is no request {settlement.request_id!r} in this ledger.",
-            remedy="See `patternmill settle --list`.",
+            remedy="See `patternmill settle`.",
         )
     for message, remedy in _objections(ledger, found, settlement, limit):
         raise ConfigurationError(f"Request {found.attempt.request_id} {message}", remedy=remedy)
@@ -227,7 +238,7 @@ def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
     if now.attempt != shown.attempt:
         raise ConfigurationError(
             f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",
-            remedy="See `patternmill settle --list`.",
+            remedy="See `patternmill settle`.",
         )
 
 

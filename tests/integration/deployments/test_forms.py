@@ -28,7 +28,7 @@ _PREFECTS = ("title", "position", "pattern")
 @pytest.mark.parametrize(("flow", "model", "first"), FORMS, ids=[flow.name for flow, _, _ in FORMS])
 def test_form_is_made_of_the_request(flow: Flow[..., Any], model: type[BaseModel], first: str) -> None:
     """Prefect reads each field with its type, bounds, default and help, what matters most first."""
-    form, schema = flow.parameters, model.model_json_schema()
+    form, schema = flow.parameters, model.model_json_schema(ref_template="#/definitions/{model}")
     assert _fields(form.properties) == _fields(schema["properties"])
     assert form.required == schema.get("required", [])
     assert form.properties[first]["position"] == 0

@@ -14,7 +14,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.planning.plan import Cost
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
-from patternmill.runs.retry import RETRIABLE, RetrySelection, choose, cost, statuses_of
+from patternmill.runs.retry import RetrySelection, choose, cost
 from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -54,6 +54,8 @@ def skus(found: RetrySelection) -> list[str]:
         ({"code": ("unheard_of",)}, []),
         ({"sku": ("D-1", "H-1")}, ["D-1"]),
         ({"sku": ("D-1",), "status": (RowStatus.FAILED,)}, []),
+        ({"status": ("failed,in-doubt",), "category": ("tote bag",)}, ["F-1"]),
+        ({"changed_since": "2030-01-01"}, []),
     ],
 )
 def test_rows_are_chosen_by_status_code_and_sku(
@@ -149,14 +151,24 @@ def test_rows_left_out_are_shown(past: Past, capsys: pytest.CaptureFixture[str])
 def test_unknown_sku_is_refused(past: Past) -> None:
     """It is most likely mistyped."""
     run = troubled(past)
-    with pytest.raises(ConfigurationError, match="has no row Z-1"):
+    with pytest.raises(ConfigurationError, match="There is no row Z-1"):
         chosen(past, run, sku=("Z-1",))
 
 
-def test_statuses_are_parsed() -> None:
-    """Commas, spaces and dashes as people write them; none means all."""
-    assert statuses_of("failed, in-doubt") == (RowStatus.FAILED, RowStatus.IN_DOUBT)
-    assert statuses_of("") == RETRIABLE
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--status", "failed,made"), "--status must be of succeeded, failed, refused"),
+        (("--status", "held"), "Rows that are held cannot be retried.\n  Decide about them"),
+        (("--changed-since", "soon"), "--changed-since must be a date"),
+    ],
+)
+def test_filter_that_fits_no_retry_is_refused(
+    past: Past, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    troubled(past)
+    assert main.run(["retry", *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

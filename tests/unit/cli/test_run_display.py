@@ -203,7 +203,7 @@ def test_end_of_a_run_leads_to_whoever_can_go_on(left: tuple[int, int], goes_on:
     cast(dict[RowStatus, int], run.ending.rows)[RowStatus.IN_DOUBT] = 3
     cast(Any, run.ending).to_decide, cast(Any, run.ending).resumed = left
     lines = list(ending_lines(run, "", "patternmill import spring.csv"))
-    decide = "To decide, as no run resends 2 requests: patternmill settle --list"
+    decide = "To decide, as no run resends 2 requests: patternmill settle"
     assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left[0]), goes_on)
 
 

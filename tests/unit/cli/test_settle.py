@@ -226,7 +226,7 @@ def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str
     assert held.request_id in capsys.readouterr().out
     arguments = ["settle", held.request_id, "--write-off", "--reason", "refunded", "--by", "A. Weaver"]
     assert main.run(arguments) == 0
-    assert main.run(["settle", "--list"]) == 0
+    assert main.run(["settle"]) == 0
     assert "Nothing waits" in capsys.readouterr().out
     assert main.run(arguments) == 2
 

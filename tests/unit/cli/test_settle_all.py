@@ -66,11 +66,13 @@ def test_fifty_attempts_are_one_decision(past: Past, capsys: pytest.CaptureFixtu
         ([], {"H-1", "F-1", "product", "other"}),
         (["--catalog", "spring"], {"H-1", "F-1", "product"}),
         (["--environment", "production"], {"other"}),
-        (["--stage", "product"], {"product"}),
         (["--code", "no_such_code"], set()),
-        (["--code", "job_of_another_item", "--stage", "pattern", "--catalog", "spring"], {"H-1", "F-1"}),
-        (["--older-than", "12h"], {"H-1"}),
-        (["--older-than", "1d"], set()),
+        (["--code", "job_of_another_item", "--catalog", "spring"], {"H-1", "F-1", "product"}),
+        (["--sku", "F-1"], {"F-1", "other"}),
+        (["--sku", "H-1"], {"H-1"}),
+        (["--category", "Mug"], {"H-1", "product"}),
+        (["--status", "held", "--changed-since", "2027-01-16", "--category", "tote bag"], {"F-1", "other"}),
+        (["--status", "failed"], set()),
     ],
 )
 def test_filters(
@@ -90,7 +92,7 @@ def test_filters(
     found["product"] = new.attempt(new.product("H-2"), AttemptState.HELD)
     other = past.begin(FERN, environment="production", catalog="autumn")
     found["other"] = other.attempt(other.pattern("F-1"), AttemptState.HELD)
-    assert main.run(["settle", "--list", *options]) == 0
+    assert main.run(["settle", *options]) == 0
     listed = capsys.readouterr().out
     assert {name for name, attempt in found.items() if attempt.request_id in listed} == meant
     assert main.run(["settle", "--all", *options, "--resend", "--yes", *WHY]) == 0
@@ -108,7 +110,8 @@ def test_filters(
         ["--resend", *WHY],
         ["some-request", "--all", "--resend", *WHY],
         ["some-request", "--resend", "--catalog", "spring", *WHY],
-        ["--all", "--resend", "--older-than", "soon", *WHY],
+        ["--all", "--resend", "--changed-since", "soon", *WHY],
+        ["--all", "--resend", "--sku", "none", *WHY],
     ],
 )
 def test_ambiguous_options_are_refused(past: Past, arguments: list[str]) -> None:
