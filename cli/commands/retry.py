@@ -12,7 +12,7 @@ from cli.terminal import confirmed, echo_lines
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import cost, has_aged, select_rows
+from patternmill.runs.retry import cost, select_rows
 from patternmill.runs.spec import retry_spec
 from patternmill.settings import in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -20,7 +20,6 @@ from patternmill.text import counted, goods, in_columns, more, plural, shortened
 
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
-    from patternmill.ledger.ledger import Ledger
     from patternmill.runs.retry import RetrySelection
 
 _MOST_ROWS = 40
@@ -54,7 +53,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
         chosen = select_rows(ledger, request)
         spec = retry_spec(request, chosen, settings)
-        echo_lines(retry_lines(ledger, chosen, spec.options))
+        echo_lines(retry_lines(chosen, spec.options))
     if not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     from cli.launcher import run_request, show_plan
@@ -69,7 +68,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     return run_request(request.model_copy(update=named), spec, approve)
 
 
-def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
+def retry_lines(chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
     """The rows, up to a screenful, and their cost."""
     record = chosen.record
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
@@ -79,9 +78,6 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
         return
     yield from _row_lines(chosen)
     yield f"{plural(len(chosen.rows), 'row')}: {counted({s.words: n for s, n in chosen.by_status.items()})}"
-    aged = sum(has_aged(ledger, row, options.in_doubt_limit) for row in chosen.rows)
-    if aged:
-        yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle`."
     bought, spent = cost(chosen.rows, options)
     yield f"To buy: {goods(bought)}{f' for {spent}' if spent.worst else ''}."
 

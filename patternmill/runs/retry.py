@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
 from itertools import islice
 
@@ -17,7 +16,6 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import find_run
-from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.limits import amount_of
 from patternmill.planning.plan import Cost
 from patternmill.results.row_filter import rows_meant
@@ -145,10 +143,3 @@ def cost(rows: Iterable[RowResult], options: RunOptions) -> tuple[Counter[Stage]
             most[item.stage] += attempts
     expected, worst = (amount_of(counts, options.prices) for counts in (bought, most))
     return bought, Cost(expected, worst, options.currency)
-
-
-def has_aged(ledger: Ledger, row: RowResult, limit: timedelta) -> bool:
-    """Whether the row is in doubt for so long that a person has to decide."""
-    in_doubt = (item.request_id for item in row.items if item.state is AttemptState.INTENDED)
-    attempts = (ledger.attempt(request_id) for request_id in in_doubt if request_id is not None)
-    return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in attempts if attempt is not None)

@@ -111,14 +111,7 @@ def test_approved_plan_is_made(shop: Workshop) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_approval_covers_one_plan(shop: Workshop) -> None:
-    """A file with another row needs another approval, however small the difference."""
-    approve(shop, FOUR)
-    refused(shop, many(5))
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-
-
-@pytest.mark.parametrize("moment", range(1, 7))
+@pytest.mark.parametrize("moment", [1, 3, 6])
 def test_approval_holds_after_a_crash(shop: Workshop, service: Service, moment: int) -> None:
     """What is left is another plan under the same approval: in all no more is bought than was approved."""
     approved = approve(shop, FOUR)
@@ -147,14 +140,6 @@ def test_limits_of_a_crashed_run_hold_for_what_is_left_of_it(shop: Workshop, ser
     refused(shop, many(3), **LOOSE)
     assert run(shop, many(1), **LOOSE).outcome is Outcome.COMPLETED
     assert run(shop, many(3), **LOOSE).outcome is Outcome.COMPLETED
-
-
-def test_failed_job_is_retried_within_the_ceiling(shop: Workshop, service: Service) -> None:
-    """The worst case is what was approved."""
-    service.on_follow["prompt 000"] = [failed()]
-    approve(shop, FOUR)
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-    assert (last_decision(shop).purchases, last_decision(shop).amount) == (9, 130)
 
 
 def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
@@ -200,30 +185,56 @@ def reject(shop: Workshop, catalog: str) -> Approval:
     return approval.approve(spec(shop), proposal(shop, catalog), decision)
 
 
-def test_rejection_binds_where_no_limit_is_set(shop: Workshop) -> None:
-    """As a whole, in small portions, and together with rows that nobody has seen; other rows are free."""
-    reject(shop, FOUR)
-    refused(shop, FOUR, **LOOSE)
-    refused(shop, rows(("S-000", "prompt 000")), **LOOSE)
-    refused(shop, many(5), **LOOSE)
-    assert run(shop, rows(("N-1", "new")), **LOOSE).outcome is Outcome.COMPLETED
+PLANS = {
+    "one": rows(("S-000", "prompt 000")),
+    "four": FOUR,
+    "five": many(5),
+    "six": many(6),
+    "new": rows(("N-1", "new"), ("N-2", "newer")),
+}
+#: Decisions, questions and runs of plans, in their order; the runs have no limits of their own.
+SCRIPTS = {
+    "an approval is of one plan": "approve four, limited five, made four",
+    "a rejection binds the whole, each part, and what nobody has seen with it; other rows are free": (
+        "reject four, refused four, refused one, refused five, made new"
+    ),
+    "it outlasts decisions on other plans, until an approval covers its items": (
+        "reject four, approve new, refused four, refused one, approve four, made four"
+    ),
+    "the last decision counts": "approve four, reject five, refused four",
+    "a question binds as a rejection does": (
+        "ask four, refused four, refused one, refused five, made new, approve four, made four"
+    ),
+    "a question takes no approval back": "approve four, crash four, ask five, made four, refused five",
+    "nor a rejection": "reject six, ask six, refused six",
+}
 
 
-def test_rejection_outlasts_decisions_on_other_plans(shop: Workshop) -> None:
-    """Only an approval that covers an item lifts its rejection; then it is bought once."""
-    reject(shop, FOUR)
-    approve(shop, rows(("N-1", "new"), ("N-2", "newer")))
-    refused(shop, FOUR, **LOOSE)
-    refused(shop, rows(("S-000", "prompt 000")))
-    approve(shop, FOUR, **LOOSE)
-    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_decisions(shop: Workshop, service: Service, name: str) -> None:
+    for step in SCRIPTS[name].split(", "):
+        verb, plan = step.split()
+        match verb:
+            case "approve":
+                approve(shop, PLANS[plan])
+            case "reject":
+                reject(shop, PLANS[plan])
+            case "ask":
+                approval.request_approval(spec(shop), proposal(shop, PLANS[plan]), f"flow-run-{plan}")
+            case "crash":
+                service.at_create = _crash_at_the_first
+                shop.crash(PLANS[plan], **TERMS)
+                service.at_create = lambda create: None
+            case "limited":
+                refused(shop, PLANS[plan])
+            case "refused":
+                refused(shop, PLANS[plan], **LOOSE)
+            case _:
+                assert run(shop, PLANS[plan], **LOOSE).outcome is Outcome.COMPLETED, step
 
 
-def test_approval_is_taken_back_by_a_later_rejection(shop: Workshop) -> None:
-    """The last decision on an item counts: an approval is taken back by a rejection."""
-    approve(shop, FOUR)
-    reject(shop, many(5))
-    refused(shop, FOUR, **LOOSE)
+def _crash_at_the_first(create: Create) -> None:
+    raise Crash
 
 
 def test_catalog_with_a_decision_may_need_an_approval(shop: Workshop) -> None:
@@ -286,35 +297,11 @@ def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> N
     assert approval.current_approval(its, found) == decided
 
 
-def test_waiting_plan_binds_whoever_begins_it_again(shop: Workshop) -> None:
-    """A process without limits: as a whole, in small portions, with rows that nobody asked about; others are free."""
+def test_waiting_plan_is_named(shop: Workshop) -> None:
     approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
     assert approval.may_need_approval(spec(shop, **LOOSE))
     said = refused(shop, FOUR, **LOOSE).message
     assert f"8 items of it: plan {proposal(shop, FOUR).digest[:12]} waits for an approval." in said
-    refused(shop, rows(("S-000", "prompt 000")), **LOOSE)
-    refused(shop, many(5), **LOOSE)
-    assert run(shop, rows(("N-1", "new")), **LOOSE).outcome is Outcome.COMPLETED
-    approve(shop, FOUR, **LOOSE)
-    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
-
-
-def test_later_question_takes_no_decision_back(shop: Workshop, service: Service) -> None:
-    """What is left of an approved plan is made while a larger one waits; what was rejected stays so."""
-    service.at_create = _crash_at_the_first
-    approve(shop, FOUR)
-    shop.crash(FOUR, **TERMS)
-    service.at_create = lambda create: None
-    approval.request_approval(spec(shop), proposal(shop, many(5)), "flow-run-1")
-    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
-    refused(shop, many(5), **LOOSE)
-    reject(shop, many(6))
-    approval.request_approval(spec(shop), proposal(shop, many(6)), "flow-run-1")
-    assert "rejected by bert" in refused(shop, many(6), **LOOSE).message
-
-
-def _crash_at_the_first(create: Create) -> None:
-    raise Crash
 
 
 def test_decision_holds_for_a_smaller_plan(shop: Workshop) -> None:

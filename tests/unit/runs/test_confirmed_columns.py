@@ -89,17 +89,6 @@ def test_mapping_changes_no_request(desk: Desk) -> None:
     assert request_ids(desk) == before
 
 
-def test_failures_come_back_without_a_question(desk: Desk) -> None:
-    """By the mapping of their run, also where nobody has it any more."""
-    remember()
-    desk.service.on_follow["ferns"] = [failed(), failed()]
-    first = desk.run(desk.file(text=THEIRS))
-    assert first.ended.rows[RowStatus.FAILED] == 1
-    (staging().home / "spring.mapping.toml").unlink()
-    work = desk.run(desk.saved("failures.csv", "x.csv", lambda rows: rows))
-    assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
-
-
 def test_column_with_the_name_of_a_result_is_a_note(desk: Desk) -> None:
     """In the results it is called one, so that they come back."""
     remember(columns={**COLUMNS, "Status": "note"})
@@ -128,12 +117,6 @@ def test_retry_reads_the_rows_as_their_run_did(desk: Desk) -> None:
     assert work.ended.record.options["mapping"]["columns"]["name"] == "option:name"
 
 
-def test_mapping_that_is_named_is_used(desk: Desk) -> None:
-    named = written(desk, TOML, "agreed.toml")
-    desk.run(desk.file(text=THEIRS), mapping=named)
-    assert "herons" in desk.service.bought
-
-
 def test_words_are_bought_as_what_they_mean(desk: Desk) -> None:
     """The same rows in the offer's words are the same requests; failures come back by the words of their run."""
     written(desk, f'{TOML}[values]\n"Tasche" = "Tote"\n')
@@ -150,7 +133,7 @@ def test_words_are_bought_as_what_they_mean(desk: Desk) -> None:
     assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_remembered_encoding_garbles_no_file_that_shows_its_own(desk: Desk, encoding: str) -> None:
     """One day the sheet is saved as UTF-8: what was confirmed for the old bytes is not read into the new ones."""
     remember(encoding="cp1252")
@@ -177,12 +160,6 @@ def test_changed_columns_are_refused_before_anything_is_bought(desk: Desk, heade
     assert "`patternmill check" in error.remedy
 
 
-def test_new_column_that_is_no_option_is_carried(desk: Desk) -> None:
-    remember()
-    text = "\n".join([f"{HEADER},Bemerkung", *(f"{line},neu" for line in OWN.splitlines()[1:])])
-    assert desk.run(desk.file(text=text)).ended.outcome is Outcome.COMPLETED
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -201,8 +178,3 @@ def test_faults_of_a_mapping_file_are_named(desk: Desk, text: str, message: str)
         desk.run(desk.file(text=THEIRS), mapping=named)
     assert message in caught.value.message
     assert "spring.mapping.toml" in caught.value.message
-
-
-def test_missing_mapping_file_is_refused(desk: Desk, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nowhere.toml cannot be read: No such file"):
-        desk.run(desk.file(text=OWN), mapping=tmp_path / "nowhere.toml")

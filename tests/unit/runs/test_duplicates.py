@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -120,20 +121,48 @@ def test_retired_duplicates_are_bought(shop: Workshop) -> None:
     run(shop, spec(shop), SIX)
 
 
-def test_duplicates_of_a_crashed_run_are_refused(shop: Workshop, service: Service) -> None:
+def _crashed(shop: Workshop) -> str:
     """Its catalog is updated by the next run; until then the ledger's attempts show what was requested."""
-    asked = []
+    left = iter(range(5))
 
     def received(create: Create) -> None:
-        asked.append(create)
-        if len(asked) == 6:
+        if next(left, None) is None:
             raise Crash
 
-    service.at_create = received
+    shop.service.at_create = received
     shop.crash(SIX)
-    service.at_create = lambda create: None
-    with pytest.raises(ConfigurationError, match="catalog 'spring' has"):
-        run(shop, spec(shop), SIX)
+    shop.service.at_create = lambda create: None
+    return SIX
+
+
+def _spelled_otherwise(shop: Workshop) -> str:
+    """Case of a sku, and invisible characters of a prompt."""
+    shop.run(SIX)
+    return SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
+
+
+def _bought_without_an_offer(shop: Workshop) -> str:
+    """That catalog has the file's spelling, where this one has the offer's."""
+    shop.service.offer = Offer(None, "no categories", False)
+    shop.run(SIX)
+    shop.service.offer = OFFER
+    return SIX
+
+
+def _in_doubt(shop: Workshop) -> str:
+    """The run has ended, and its patterns may be made."""
+    for number in range(6):
+        shop.service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
+    shop.run(SIX)
+    assert len(shop.service.bought) == 6
+    return SIX
+
+
+@pytest.mark.parametrize("before", [_crashed, _spelled_otherwise, _bought_without_an_offer, _in_doubt])
+def test_what_may_exist_is_refused(shop: Workshop, before: Callable[[Workshop], str]) -> None:
+    text = before(shop)
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, spec(shop), text)
 
 
 def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
@@ -143,33 +172,6 @@ def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
     found = previewed(shop, spec(shop, "third"), many(9))[0].duplicates
     assert found is not None
     assert "8 of 9 rows" in found.message and "catalog 'most'" in found.message
-
-
-def test_duplicates_in_another_spelling_are_refused(shop: Workshop) -> None:
-    """Case of a sku, and invisible characters of a prompt."""
-    shop.run(SIX)
-    spelled = SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
-    with pytest.raises(ConfigurationError, match="bought once more"):
-        run(shop, spec(shop), spelled)
-
-
-def test_duplicates_bought_without_an_offer_are_refused(shop: Workshop, service: Service) -> None:
-    """That catalog has the file's spelling, where this one has the offer's."""
-    service.offer = Offer(None, "no categories", False)
-    shop.run(SIX)
-    service.offer = OFFER
-    with pytest.raises(ConfigurationError, match="bought once more"):
-        run(shop, spec(shop), SIX)
-
-
-def test_duplicates_in_doubt_are_refused(shop: Workshop, service: Service) -> None:
-    """The run has ended, and its patterns may be made."""
-    for number in range(6):
-        service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
-    shop.run(SIX)
-    assert len(service.bought) == 6
-    with pytest.raises(ConfigurationError, match="bought once more"):
-        run(shop, spec(shop), SIX)
 
 
 def refined(first: str, second: str, prompt: str = "herons", selection: str = "S-1") -> str:
