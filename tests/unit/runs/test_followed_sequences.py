@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from patternmill.catalog.offer import Offer
+from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.settlement import Decision
 from patternmill.service.outcomes import No
 from patternmill.settings import load_settings
@@ -25,7 +27,6 @@ from .followed import shop as shop
 SKUS, PROMPTS = ("a", "b", "c", "d"), ("herons", "owls", "geese", "cranes")
 BLIND = Offer(None, "no categories", False)
 STEPS = 20
-COMMANDS = ("refresh", "refresh", "import", "edition", "results", "results", "retry", "settle")
 #: What was bought: the sku of a product, the prompt, the category of a product, and the edition.
 Bought = tuple[str | None, str, str | None, str | None]
 
@@ -101,11 +102,14 @@ class Sequence:
         self.shop, self.chance, self.model = shop, random.Random(seed), Model()
         self.rows: dict[str, Cells] = {}
         self.log: list[str] = []
+        #: Of runs that had a limit of items.
+        self.limits: dict[str, int] = {}
 
     def play(self) -> None:
         self._edit()
         self._source("refresh")
         for _ in range(STEPS):
+            self.limits.setdefault(self.shop.last, 99)
             self._disturb()
             step = self.chance.choice(
                 ["refresh", "refresh", "import", "edition", "results", "results", "retry", "settle"]
@@ -119,6 +123,8 @@ class Sequence:
                 f"{step} {self.rows}{' blind' * self.model.is_blind}, limit {self.shop.most_items}"
             )
             self._step(step)
+            if self.shop.most_items is not None:
+                self.limits.setdefault(self.shop.last, self.shop.most_items)
             self.shop.service.at_create = lambda create: None
             self.judge()
         self._calm()
@@ -200,8 +206,12 @@ class Sequence:
             self.model.retried(self.shop.last, of)
 
     def judge(self) -> None:
-        """0 bought twice or without being asked for, 0 lost, 0 undone."""
+        """0 bought twice or without being asked for, 0 above the limit, 0 lost, 0 undone."""
         model, told = self.model, "\n".join(self.log)
+        with open_ledger(load_settings()) as ledger:
+            assert list(problems(ledger)) == [], told
+            for run_id, most in self.limits.items():
+                assert ledger.spent_by_run(RunId(run_id)).items.total() <= most, f"above its limit\n{told}"
         has = self.shop.has()
         for sku, prompt in has.items():
             assert any((sku, prompt) == asked[:2] for asked in model.ever), f"{sku} undone\n{told}"
@@ -251,7 +261,7 @@ def bought(service: Service) -> dict[Bought, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(1, 7))
 def test_sequences(shop: Shop, seed: int) -> None:
     Sequence(shop, seed).play()
 
