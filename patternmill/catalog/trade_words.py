@@ -20,7 +20,7 @@ _FILE = Path(__file__).with_name("trade_words.toml")
 def name_key(name: str) -> str:
     """What spellings of one name share: `Art.-Nr.`, `ART NR`; accents, asides in brackets and signs are left out."""
     text = _CAMEL.sub(" ", _ASIDE.sub(" ", name) if _ASIDE.sub("", name).strip() else name)
-    folded = unicodedata.normalize("NFKD", text.replace("№", "no").casefold())
+    folded = unicodedata.normalize("NFKD", text.replace("№", "no").replace("#", "no").casefold())
     plain = "".join(sign for sign in folded if not "\u0300" <= sign <= "\u036f")
     return unicodedata.normalize("NFC", "".join(_WORD.findall(plain)))
 

@@ -108,17 +108,17 @@ def test_cell_that_is_something_else_is_refused_with_its_address(value: Any, cod
     assert f"Artikel!B2 holds {shown}, not text" in str(found.problems[0])
 
 
-@pytest.mark.parametrize("value", [12, 12.5])
-def test_number_is_no_sku_of_a_workbook(value: float) -> None:
-    """`00012` reads 12 there: which product is meant is not known."""
+@pytest.mark.parametrize(
+    ("value", "code", "is_sku"), [(12, "0", True), (12, "00000", False), (12.5, "0.00", False)]
+)
+def test_number_is_a_sku_where_it_is_shown_as_it_is(value: float, code: str, is_sku: bool) -> None:
+    """Shown as `00012` or `12.50`, it reads otherwise: which product is meant is not known."""
     rows = [[], HEADER, (value, *ROWS[0][1:]), ROWS[1]]
-    number = f'<table:table-cell office:value-type="float" office:value="{value}"/>'
-    document = open_document(
-        ods_row(()) + ods_row(HEADER) + ods_row([number, *ROWS[0][1:]]) + ods_row(ROWS[1])
-    )
-    for raw in (workbook({"Artikel": rows}), document):
-        found = checked(read(raw))
-        assert codes(found) == {3: ["not_text"]}
+    found = checked(read(workbook({"Artikel": rows}, {"A3": code})))
+    assert codes(found) == ({} if is_sku else {3: ["not_text"]})
+    if is_sku:
+        assert found.rows[0].sku == "12"
+    else:
         assert "Artikel!A3 holds a number" in str(found.problems[0]) and "as Text" in found.problems[0].remedy
 
 
