@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 #: Exit codes; a limit may also end the process without one.
 TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
-#: A text; or what a cell is that is none (nothing: a number that may be shown with more zeros), and the best text for it.
+#: A text; or what a cell is that is none (nothing: a number that may be shown with more zeros), and its best text.
 Cell = str | tuple[str, str]
 
 #: What calamine does not tell of a worksheet: by row and column from 0, errors and formulas that have no result.
