@@ -22,11 +22,6 @@ def goods(counts: Mapping[Stage, int]) -> str:
     return f"{', '.join(named[:-1])} and {named[-1]}"
 
 
-def by_kind(counts: Mapping[Stage, int]) -> dict[str, int]:
-    """The same for machines: `{"patterns": 1, "products": 20}`."""
-    return {f"{stage}s": count for stage, count in worth_naming(counts)}
-
-
 def worth_naming(counts: Mapping[Stage, int]) -> Iterator[tuple[Stage, int]]:
     """Each stage with its count, in the order of purchase: patterns and products always, others where there are any."""
     for stage in Stage:

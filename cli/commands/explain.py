@@ -26,7 +26,7 @@ _MOST_SHARING = 10
 
 
 @click.command("explain")
-@click.argument("name", metavar="SKU|ID|OPERATION")
+@click.argument("name", metavar="SKU|ID")
 @click.option("--catalog", help="Only this catalog.")
 @click.option("--environment", help="Only this environment: staging, production, ...")
 @click.option("--report", is_flag=True, help="Report its failure to the service's operators, once.")
@@ -45,22 +45,19 @@ def command(
       patternmill explain SPR-CUS-001
       patternmill explain job_4c1f --environment production
       patternmill explain job_4c1f --report
-      patternmill explain jobs/get --report --text "It answers 404 for a job of a minute ago."
 
     With --report, the request as it was sent, the answer as far as it is kept, and the attempts go to the service's
-    operators; or a --text about an operation. Keys, credentials, queries of addresses and e-mail addresses are removed.
-    The report is shown, and sent when that is confirmed; and once: what may have arrived is not sent again.
+    operators. Keys, credentials, queries of addresses and e-mail addresses are removed. The report is shown, and sent
+    when that is confirmed; and once: what may have arrived is not sent again.
 
     Exit codes: 0 shown, or reported; 2 nothing has that name, a setting is wrong, or the report was not confirmed. Of
     --report: 1 not delivered (feedback is unavailable, or it was refused), 3 its answer was lost: it may have arrived.
     """
-    from cli.failure_report import is_operation, report_failure, report_operation
+    from cli.failure_report import report_failure
 
     if (text is not None or yes) and not report:
         raise click.UsageError("--text and --yes are of --report.")
     settings = load_settings(environment, unknown_too=True)
-    if report and is_operation(name):
-        return report_operation(settings, name, text, yes)
     with open_ledger(settings, must_exist=True) as ledger:
         found = stories(ledger, tidy(name), catalog, environment)
         if found and report:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo, echo_json, echo_lines, write_output
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, Outcome
 
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
 @click.command("offer")
 @click.argument("categories", nargs=-1, metavar="[CATEGORY]...")
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
-@click.option("--json", "as_json", is_flag=True, help="Write the offer as JSON, for programs.")
 @click.option(
     "--template",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write a workbook to fill in (.xlsx), or its header alone (.csv).",
 )
-def command(
-    categories: tuple[str, ...], environment: str | None, as_json: bool, template: Path | None
-) -> int:
+def command(categories: tuple[str, ...], environment: str | None, template: Path | None) -> int:
     """Show the categories that can be made, with their options and values. Spends nothing.
 
     CATEGORY is a name or an ID; without one, all are shown. They are those of the service at PATTERNMILL_STUDIO_URL, or
@@ -39,7 +36,6 @@ def command(
     Examples:
       patternmill offer
       patternmill offer Cushion "tote bag" --environment production
-      patternmill offer --json
       patternmill offer Cushion Mug --template summer.xlsx
 
     A template has the columns that CATEGORY needs (default: all), 500 rows with drop-downs of what each row's own
@@ -48,7 +44,7 @@ def command(
     Exit codes: 0 shown or written; 2 the service could not be asked, has no such category, or there is such a file.
     """
     from cli.offered import offer_of
-    from patternmill.catalog.offer_text import chosen_categories, offer_json, offer_lines
+    from patternmill.catalog.offer_text import chosen_categories, offer_lines
     from patternmill.settings import load_settings
 
     if template is not None:
@@ -58,8 +54,6 @@ def command(
     found = chosen_categories(offer, categories, settings.environment)
     if template is not None:
         _write_template(template, found, settings.environment)
-    elif as_json:
-        echo_json(offer_json(offer, found, settings.environment))
     else:
         echo_lines(offer_lines(offer, found, settings.environment))
     return EXIT_CODES[Outcome.COMPLETED]

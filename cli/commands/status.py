@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.terminal import echo, echo_json, echo_lines, login_hint
+from cli.terminal import echo, echo_lines, login_hint
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports import overview
 from patternmill.ledger.reports.order_report import checkouts
@@ -26,7 +25,7 @@ from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
 from patternmill.states import Verdict
-from patternmill.text import by_kind, counted, duration, goods, moment, plural
+from patternmill.text import counted, duration, goods, moment, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
@@ -55,14 +54,9 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="As JSON, for programs: amounts in minor units, times UTC."
-)
-@click.option(
     "--open", "is_open", is_flag=True, help="Then serve the Prefect UI of these runs, until Ctrl-C."
 )
-def command(
-    catalog: str | None, environment: str | None, everything: bool, as_json: bool, is_open: bool
-) -> int:
+def command(catalog: str | None, environment: str | None, everything: bool, is_open: bool) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
@@ -79,14 +73,9 @@ def command(
 
     Exit codes: 0 shown; 1 the Prefect server did not start or ended; 2 there is no ledger here, or a setting is wrong.
     """
-    if as_json and is_open:
-        raise click.UsageError("--json is for programs, --open for a browser: one of them.")
     settings = load_settings(environment, unknown_too=True)
     most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
-        if as_json:
-            echo_json(status_facts(ledger, catalog, environment, most))
-            return 0
         echo_lines(status_lines(ledger, settings, catalog, environment, most))
     if is_open:
         _serve_history(settings)
@@ -103,49 +92,6 @@ def _serve_history(settings: Settings) -> None:
         echo(f"To log in: {login_hint(server.login_url())}")
         echo("Ctrl-C stops.")
         server.wait_end(until_interrupted())
-
-
-def status_facts(
-    ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
-) -> dict[str, list[dict[str, Any]]]:
-    """Runs, the newest first, and what is open; each filtered as the lines are."""
-    runs = ledger.runs(environment=environment, catalog=catalog)[:most]
-    return {
-        "runs": [_run_facts(ledger, run) for run in runs],
-        "open": [asdict(one) for one in _matching(catalog, environment, overview.open_attempts(ledger))],
-        "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
-    }
-
-
-def _order_facts(record: CheckoutRecord) -> dict[str, Any]:
-    """Never the address, which lets its reader pay."""
-    order = record.order
-    return {
-        "catalog": catalog_of(record.scope),
-        "environment": record.environment,
-        "order_name": record.order_name,
-        "checkout_id": record.checkout_id,
-        "lines": [{"sku": line.sku, "quantity": line.quantity} for line in record.lines],
-        "order": None
-        if order is None
-        else {"order_id": order.order_id, "status": order.status, "paid": order.paid},
-    }
-
-
-def _run_facts(ledger: Ledger, record: RunRecord) -> dict[str, Any]:
-    """The outcome is null for a run that goes on or has crashed."""
-    spent = ledger.spent_by_run(record.run_id)
-    return {
-        "run_id": record.run_id,
-        "catalog": record.catalog,
-        "environment": record.environment,
-        "started_at": record.started_at.isoformat(),
-        "ended_at": record.ended_at.isoformat() if record.ended_at else None,
-        "outcome": record.outcome,
-        **by_kind(spent.items),
-        "amount": spent.amount,
-        "rows": {status.value: count for status, count in rows_by_status(ledger, record).items() if count},
-    }
 
 
 def status_lines(
@@ -243,11 +189,9 @@ def _has_heartbeat(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
 
 
 def _approval_lines(approvals: list[Approval], now: float, currency: str | None) -> Iterator[str]:
-    """The plans that wait for approval, and the last decision on each catalog."""
+    """The plans that wait for approval."""
     waiting = [one for one in reversed(approvals) if one.verdict is Verdict.WAITING]
-    last = {_scope(one): one for one in approvals if one.verdict is not Verdict.WAITING}
     yield from (_waiting_line(approval, now, currency) for approval in waiting)
-    yield from (_decision_line(approval, currency) for approval in reversed(last.values()))
 
 
 def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
@@ -262,22 +206,6 @@ def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
         f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
         f"asked {duration(age)} ago. {todo}"
     )
-
-
-def _decision_line(approval: Approval, currency: str | None) -> str:
-    note = f" ({approval.note})" if approval.note else ""
-    line = (
-        f"Last decision on {_scope(approval)}: plan {approval.short} {approval.verdict.value} by {approval.who} "
-        f"(name not verified), {moment(approval.decided_at or 0)}{note}"
-    )
-    if approval.verdict is Verdict.REJECTED:
-        return f"{line}."
-    items, requests = plural(approval.items, "item"), plural(approval.purchases, "request")
-    if not approval.worst:
-        # It was approved without prices.
-        return f"{line}: {items}, {requests} under it; costs not counted."
-    spent, most = (money(amount, currency) for amount in (approval.amount, approval.worst))
-    return f"{line}: {items}, {spent} of at most {most} spent or reserved under it in {requests}."
 
 
 def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The verb `studio`: serves the embedded studio, manages its API keys, and checks a service."""
+"""The verb `studio`: serves the embedded studio, and checks a service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from patternmill.settings import Settings
 
 
-@click.group("studio", invoke_without_command=True)
+@click.command("studio")
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: a free one.")
 @click.option(
     "--pace",
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation of --spend; needed without a terminal."
 )
-@click.pass_context
 def command(
-    context: click.Context,
     port: int,
     pace: str,
     environment: str | None,
@@ -63,7 +61,6 @@ def command(
       export PATTERNMILL_STUDIO_URL=http://127.0.0.1:8321/v1
       export PATTERNMILL_API_KEY="$(cat .patternmill/studio/api-key)"
       patternmill import inputs/spring_catalog.csv
-      patternmill studio keys create "nightly run"
 
     What it has is shown in a browser: its console, to log in to with a key, is at /console.
 
@@ -73,8 +70,6 @@ def command(
     Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
     With --check: 0 no check failed, 1 one failed, 2 the service could not be asked, or the spending was not confirmed.
     """
-    if context.invoked_subcommand is not None:
-        return 0
     if url is not None:
         return _check(url, environment, spend, yes)
     from cli.embedded_studio import embedded_studio
@@ -141,21 +136,3 @@ async def _has_failed(settings: Settings, spend: int) -> bool:
     bought = f"at most {session.bought} bought" if session.bought else "nothing bought"
     echo(f"{client.base_url}: {plural(failed, 'check')} of {len(CHECKS)} failed; {bought}")
     return failed > 0
-
-
-@command.command(
-    "keys",
-    short_help="Create, list and revoke API keys of it.",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True},
-)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def keys(arguments: tuple[str, ...]) -> int:
-    """`keys create NAME`, `keys list`, `keys revoke KEY_ID`: also while the studio runs."""
-    from patternmill.files import private_folder
-    from patternmill.settings import load_settings
-    from studio import key_commands
-
-    home = load_settings().home.resolve() / "studio"
-    private_folder(home)
-    return key_commands.main(["--home", str(home), *arguments], "patternmill studio keys")

@@ -20,13 +20,16 @@ Cause = tuple[RowCode, str, str, str]
 
 
 def report_lines(checked: CheckedCatalog, *, everything: bool = False) -> list[str]:
-    """The report as plain lines, safe on any terminal: the causes come last. `everything`: before them each problem."""
-    lines = [summary(checked), *(f"Note: {plain(note, _LONGEST)}" for note in checked.notes)]
+    """The report as plain lines, safe on any terminal: the causes, and last the summary.
+
+    `everything`: before them each problem.
+    """
+    lines = [f"Note: {plain(note, _LONGEST)}" for note in checked.notes]
     if checked.problems and everything:
-        lines += ["", "Problems:", *map(_problem_line, checked.problems)]
+        lines += ["Problems:", *map(_problem_line, checked.problems), ""]
     if checked.problems:
-        lines += ["", "Causes:", *_cause_lines(checked.problems, None if everything else _MOST_CAUSES)]
-    return lines
+        lines += ["Causes:", *_cause_lines(checked.problems, None if everything else _MOST_CAUSES), ""]
+    return [*lines, summary(checked)]
 
 
 def report_json(checked: CheckedCatalog) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""The offer of an environment as people and programs read it, category by category."""
+"""The offer of an environment as people read it, category by category."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed
+from patternmill.catalog.offer import Category, Nearest, Offer, listed
 from patternmill.errors import InputRefused
 from patternmill.text import plain, shown
 
@@ -74,29 +73,3 @@ def _option_lines(category: Category) -> Iterator[str]:
             subsequent_indent=" " * len(begin),
             break_on_hyphens=False,
         )
-
-
-def offer_json(offer: Offer, categories: Sequence[Category], environment: str) -> dict[str, Any]:
-    """`required` and `values` are null where the service does not say."""
-    return {
-        "schema_version": 1,
-        "environment": environment,
-        "complete": offer.complete,
-        "note": offer.note,
-        "categories": [
-            {
-                "id": one.id,
-                "name": one.name,
-                "options": None if one.options is None else list(map(_option_json, one.options)),
-            }
-            for one in categories
-        ],
-    }
-
-
-def _option_json(option: Option) -> dict[str, Any]:
-    return {
-        "name": option.name,
-        "required": option.required,
-        "values": None if option.values is None else list(option.values),
-    }

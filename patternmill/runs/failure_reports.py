@@ -90,24 +90,16 @@ def failure_report(
     if answer is not None:
         at, exchange = answer[0], json.loads(answer[1])
     operation = asked_of if exchange is None or exchange["operation"] == POLL else exchange["operation"]
-    return operation_report(
-        operation,
-        text if text is not None else _story(attempt, operation),
-        secrets,
-        at,
-        request=_request(ledger, attempt),
+    fields = {
+        "requestId": f"feedback-{uuid.uuid4()}",
+        "text": text if text is not None else _story(attempt, operation),
+        "procedure": operation,
+        "agent": f"patternmill/{__version__}",
+        "reportedAt": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "request": _request(ledger, attempt),
         **({} if exchange is None else {"response": _response(exchange)}),
-    )
-
-
-def operation_report(
-    operation: str, text: str, secrets: Collection[str], at: float, **fields: Any
-) -> FeedbackReport:
-    """A report about an operation; `at`: when it was seen, in Unix seconds."""
-    own = {"requestId": f"feedback-{uuid.uuid4()}", "text": text, "procedure": operation}
-    own["agent"] = f"patternmill/{__version__}"
-    own["reportedAt"] = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return feedback_report({**own, **fields}, secrets)
+    }
+    return feedback_report(fields, secrets)
 
 
 async def send_feedback(

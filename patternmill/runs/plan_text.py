@@ -17,38 +17,37 @@ _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 
 
 def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterator[str]:
-    """The plan: counts by reason, then every item with its reason, up to a screenful."""
+    """Every item with its reason, up to a screenful, and what is to be looked at; the plan's summary comes last."""
     plan, cost = preview.plan, preview.cost
     rows = (
         f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
     )
     yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
-    for stage in plan.stages:
-        yield f"  {f'{stage}s:':9} {counted({one.value: n for one, n in plan.reasons_of(stage).items()})}"
-    if plan.refused():
-        yield f"  refused:  {plural(plan.refused(), 'row')}"
-    yield f"To buy: {goods(plan.purchases())}."
+    yield from _item_lines(plan)
+    for sku, fields in preview.changed:
+        yield f"  {sku} has changed since it was last imported:"
+        yield from (f"    {field}" for field in fields)
+    yield ""
+    if checked.refused_count:
+        yield from report_lines(checked)
+        yield ""
+    if preview.lint:
+        yield from lint_lines(preview.lint)
+        yield ""
+    yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *checked.notes)))
     if preview.duplicates is not None:
         yield f"Note: {preview.duplicates.message}"
+    for stage in plan.stages:
+        yield f"{f'{stage}s:':10} {counted({one.value: n for one, n in plan.reasons_of(stage).items()})}"
+    if plan.refused():
+        yield f"refused:   {plural(plan.refused(), 'row')}"
+    yield f"To buy: {goods(plan.purchases())}."
     if preview.limited:
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
     if preview.time:
         yield f"Time: {preview.time}."
-    yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *checked.notes)))
-    if preview.lint:
-        yield ""
-        yield from lint_lines(preview.lint)
-    yield ""
-    yield from _item_lines(plan)
-    for sku, fields in preview.changed:
-        yield f"  {sku} has changed since it was last imported:"
-        yield from (f"    {field}" for field in fields)
-    if checked.refused_count:
-        yield ""
-        yield from report_lines(checked)
-    yield ""
     yield f"Digest of this plan: {digest}"
 
 

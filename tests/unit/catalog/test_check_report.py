@@ -11,7 +11,7 @@ def test_valid_file_takes_one_line() -> None:
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
-def test_causes_come_last_with_two_examples_each() -> None:
+def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
     """The most frequent first; of one word each row has the same to say. Each problem before them, where asked for."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\nE,,Mug,,,\nF,,Mug,,,\nG,b,Mug,12oz,,\n"
     offered = "offered: Cushion, Mug, Tote bag"
@@ -28,15 +28,15 @@ def test_causes_come_last_with_two_examples_each() -> None:
         " [unknown_value]",
     ]
     first = "spring.csv: 7 rows, 1 accepted, 6 refused, 1 blank row skipped."
-    assert report_lines(checked(f"{HEADER}\n{rows}")) == [first, "", *causes]
+    assert report_lines(checked(f"{HEADER}\n{rows}")) == [*causes, "", first]
     report = report_lines(checked(f"{HEADER}\n{rows}"), everything=True)
-    assert report[2:5] == ["Problems:", f"  row 2 (A), {nope}", f"  row 3 (B), {nope}"]
-    assert report[-len(causes) :] == causes
+    assert report[:3] == ["Problems:", f"  row 2 (A), {nope}", f"  row 3 (B), {nope}"]
+    assert report[-len(causes) - 2 :] == [*causes, "", first]
 
 
 def test_notes_are_reported() -> None:
     """Each once."""
-    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
+    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[0].startswith(
         "Note: Categories and options"
     )
 

@@ -70,7 +70,7 @@ def test_answers_are_asked_once_and_kept(
     assert "It seems that:\n  Cusion -> Cushion\n  Linnen -> linen\n" in shown
     assert "What does `12oz` in `option:size` mean (1 row: 5)?\n  1) 11oz   2) 15oz\n" in shown
     assert "`10oz` is not among them." in shown
-    assert shown.endswith("row 4 (A-3), prompt: the prompt is empty; describe the pattern [empty_prompt]\n")
+    assert shown.endswith("[empty_prompt]\n\nspring.csv: 4 rows, 3 accepted, 1 refused.\n")
     assert mapping() == {"values": {"Cusion": "Cushion", "Linnen": "linen", "12oz": "11oz"}}
     assert file.read_text(encoding="utf-8") == ROWS
     answers += ["^C"]

@@ -148,17 +148,6 @@ def test_request_and_job_have_names(past: Past, desk: Desk) -> None:
     assert desk.arrived[0]["request"]["body"]["requestId"] == attempt.request_id
 
 
-def test_report_about_an_operation(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has no request, and a text of the person's own."""
-    assert run("jobs/get", "--yes") == 2
-    assert "--text" in capsys.readouterr().err
-    assert run("jobs/get", "--yes", "--text", f"It says 404. {KEY}") == 0
-    (report,) = desk.arrived
-    assert set(report) == {"requestId", "text", "procedure", "agent", "reportedAt"}
-    assert report["procedure"] == "jobs/get"
-    assert "c4nary" not in desk.raw[0].decode()
-
-
 def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
     """It has a picture in it, which is of no use to anybody here."""
     attempt = failed(past)
@@ -173,8 +162,11 @@ def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
 def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """Not in any field: prompt, reason, answer, a person's own text; and none is shown."""
     attempt = failed(past, row, error=LEAKY_REASON, body={"message": LEAKY_REASON, "api_key": "c4nary7"})
+    text = f"please mail ann@mail.example {KEY} token=c4nary8"
+    desk.answers = "503"
+    assert run("L-1", "--yes", "--text", text) == 1
+    desk.answers = "200"
     assert run("L-1", "--yes") == 0
-    assert run("jobs/get", "--yes", "--text", f"please mail ann@mail.example {KEY} token=c4nary8") == 0
     printed = capsys.readouterr()
     assert len(desk.raw) == 2
     for content in [*(raw.decode() for raw in desk.raw), printed.out, printed.err]:
@@ -184,7 +176,7 @@ def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.Capt
         "SELECT detail FROM events WHERE request_id = :request_id AND kind LIKE 'feedback%'",
         {"request_id": attempt.request_id},
     )
-    assert len(events) == 2
+    assert len(events) == 4
 
 
 def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:

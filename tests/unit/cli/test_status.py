@@ -122,25 +122,10 @@ def test_catalog_option_filters_runs_and_open_items(past: Past, capsys: pytest.C
     assert "spring" not in shown
 
 
-def test_open_checkouts_are_of_their_catalog(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """For people as for programs."""
+def test_open_checkouts_are_of_their_catalog(past: Past) -> None:
     run = past.begin(HERON, catalog=order_scope("staging", "spring").catalog)
     run.attempt(run.pattern("H-1"), AttemptState.ACCEPTED)
     assert "with a job at the service" in shown(past, catalog="spring")
-    assert main.run(["status", "--catalog", "spring", "--json"]) == 0
-    assert [one["state"] for one in json.loads(capsys.readouterr().out)["open"]] == ["accepted"]
-
-
-def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same facts; the filters hold."""
-    run = of_every_status(past)
-    run.end()
-    past.begin(FERN, catalog="autumn")
-    assert main.run(["status", "--catalog", "spring", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    (of_run,) = found["runs"]
-    assert (of_run["outcome"], of_run["amount"], of_run["rows"]["held"]) == ("CompletedWithFailures", 600, 1)
-    assert {(one["stage"], one["state"]) for one in found["open"]} >= {("pattern", "held")}
 
 
 def test_killed_run_says_what_is_left_and_how_to_go_on(past: Past) -> None:
