@@ -127,6 +127,22 @@ class Verdict(StrEnum):
     REJECTED = "rejected"
 
 
+class Decided(StrEnum):
+    """A person's decision on a pattern that was made, after looking at it. The last one counts."""
+
+    PICK = "pick"
+    REJECT = "reject"
+    #: Another take of it is wanted.
+    AGAIN = "again"
+    #: An earlier decision is taken back.
+    UNDECIDED = "undecided"
+    #: Looked at, and put off.
+    LATER = "later"
+
+
+#: Nothing is built on it, and `remake` makes another take.
+UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN})
+
 #: Of the command line.
 EXIT_CODES: dict[Outcome, int] = {
     Outcome.COMPLETED: 0,

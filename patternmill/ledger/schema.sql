@@ -233,3 +233,19 @@ CREATE TABLE source_rows (
     gone_at     DOUBLE PRECISION,   -- the source has the sku no longer
     PRIMARY KEY (environment, catalog, sku_key)
 );
+
+-- What a person decided about a pattern after looking at it, in order; never changed. The last one of an item counts.
+CREATE TABLE decisions (
+    seq         {serial},
+    id          TEXT NOT NULL UNIQUE,   -- of the event: what is sent again changes nothing
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    run_id      TEXT NOT NULL,          -- whose picture was looked at
+    item_key    TEXT NOT NULL REFERENCES items (key),
+    picture     TEXT NOT NULL,          -- SHA-256 of the picture; empty: it was not at hand
+    verdict     TEXT NOT NULL CHECK (verdict IN ('pick', 'reject', 'again', 'undecided', 'later')),
+    note        TEXT NOT NULL,
+    who         TEXT NOT NULL,
+    at          DOUBLE PRECISION NOT NULL   -- by the clock of who decided
+);
+CREATE INDEX decisions_by_scope ON decisions (environment, catalog, seq);

@@ -1,0 +1,71 @@
+"""What people decided about patterns after looking at them: events that are added, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.states import Decided
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One event; the last one of an item counts, in the order in which they arrived."""
+
+    #: Of the event: one that is sent again changes nothing.
+    id: str
+    #: The pattern item: rows that share it share the decision.
+    item: ItemKey
+    #: SHA-256 of the picture that was looked at, in hexadecimal; empty where there was none.
+    picture: str
+    verdict: Decided
+    note: str
+    by: str
+    #: By the clock of who decided.
+    at: datetime
+
+
+def record_decisions(
+    ledger: Ledger, environment: str, catalog: str, run_id: RunId, decisions: Iterable[Decision]
+) -> list[str]:
+    """Add the events, inside a transaction; the IDs of those that are new. `run_id`: whose pictures were looked at.
+
+    Raises LedgerError for an item that the ledger does not have.
+    """
+    return [
+        decision.id
+        for decision in decisions
+        if ledger.database.execute(
+            "INSERT INTO decisions (id, environment, catalog, run_id, item_key, picture, verdict, note, who, at) "
+            "VALUES (:id, :environment, :catalog, :run_id, :item, :picture, :verdict, :note, :who, :at) "
+            "ON CONFLICT (id) DO NOTHING",
+            {
+                "id": decision.id,
+                "environment": environment,
+                "catalog": catalog,
+                "run_id": run_id,
+                "item": decision.item,
+                "picture": decision.picture,
+                "verdict": decision.verdict.value,
+                "note": decision.note,
+                "who": decision.by,
+                "at": decision.at.timestamp(),
+            },
+        )
+    ]
+
+
+def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
+    """The decision that counts, by pattern item; also where it was taken back."""
+    rows = ledger.database.rows(
+        "SELECT id, item_key, picture, verdict, note, who, at FROM decisions "
+        "WHERE environment = :environment AND catalog = :catalog ORDER BY seq",
+        {"environment": environment, "catalog": catalog},
+    )
+    return {
+        item: Decision(id, item, picture, Decided(verdict), note, who, datetime.fromtimestamp(at, UTC))
+        for id, item, picture, verdict, note, who, at in rows
+    }
