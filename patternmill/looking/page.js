@@ -1,38 +1,66 @@
 
 "use strict";
-// Cards are made of elements and text, never of markup, so that no prompt or answer can become part of the page.
-const ALL_AT_ONCE = 2500;
-const PAGE = 240;
+// Everything on the page is made of elements and text, never of markup, so that no prompt or answer can become part of it.
 const STATUSES = {
-  failed: ["Failed", "bad"],
-  refused: ["Refused", "bad"],
-  held: ["Held", "bad"],
-  in_doubt: ["In doubt", "warn"],
-  waiting: ["Waiting", "warn"],
-  cancelled: ["Cancelled", "rest"],
-  not_started: ["Not started", "rest"],
-  succeeded: ["Succeeded", "good"],
+  succeeded: ["●", "Succeeded", "good"],
+  failed: ["●", "Failed", "bad"],
+  refused: ["●", "Refused", "bad"],
+  held: ["●", "Held", "bad"],
+  in_doubt: ["●", "In doubt", "warn"],
+  waiting: ["●", "Waiting", "warn"],
+  cancelled: ["●", "Cancelled", "rest"],
+  not_started: ["●", "Not started", "rest"],
 };
-const RANK = Object.fromEntries(Object.keys(STATUSES).map((status, rank) => [status, rank]));
-const OUTCOMES = {
-  Completed: ["Completed", "good"],
-  CompletedWithFailures: ["Completed with failures", "warn"],
-  Failed: ["Failed", "bad"],
-  BudgetReached: ["Budget reached", "warn"],
-  Cancelled: ["Cancelled", "warn"],
-  SkippedOverlap: ["Skipped: another run was at work", "warn"],
+const VERDICTS = {
+  undecided: ["○", "Undecided", "rest"],
+  pick: ["✓", "Picked", "good"],
+  reject: ["✕", "Rejected", "bad"],
+  again: ["↻", "Again", "warn"],
+  later: ["⋯", "Later", "rest"],
 };
+const MARKS = { doubtful: ["◆", "Doubtful", "warn"], changed: ["⇄", "Changed", "rest"] };
+const OUTCOMES = { Completed: "good", Failed: "bad" };
+const REASONS = ["Too dark", "Too bright", "Wrong colours", "Too busy", "Too plain", "Wrong motif", "Seam shows", "Blurred", "Off the product"];
+/* Key, glyph, word, what it does, and what it is called in the list of keys. */
+const ACTIONS = [
+  ["p", "✓", "Pick", () => judge("pick"), "Pick"],
+  ["x", "✕", "Reject", () => judge("reject"), "Reject"],
+  ["a", "↻", "Again", () => judge("again"), "Make it again; then 1 to 9 says why, or Enter and a note"],
+  [" ", "⋯", "Later", () => judge("later"), "Decide later; it stays counted"],
+  ["u", "○", "Clear", () => judge("undecided"), "Undecided"],
+  ["z", "↶", "Undo", () => undo(), "Undo, also after the page was closed"],
+  ["g", "▦", "Sheet", () => show("sheet"), "All patterns"],
+  ["e", "▢", "One", () => show("one"), "One pattern, filling the screen; ↑ ↓ turn to its takes and products"],
+  ["c", "◫", "Compare", () => show("compare"), "Takes, look-alikes, old and new side by side; ← → choose, ↑ ↓ go on"],
+  ["f", "⌕", "Zoom", () => zoom(), "Zoom; the pointer, or Shift and arrows, moves the crop"],
+  ["?", "?", "Keys", () => byId("keys").showModal(), "These keys"],
+  ["/", null, null, () => find(), "Search"],
+];
+const GAP = 22;
+const AHEAD = 3;
+const POOL = 16;
+const SWIPE = 60;
+const BATCH = 200;
+const MOST_FACES = 100;
+
 const byId = (id) => document.getElementById(id);
 const read = (id) => JSON.parse(byId(id).textContent);
 const run = read("run-data");
 const rows = read("row-data");
-const cards = new Map();
-const haystacks = new Map();
-const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+const groups = read("pattern-data");
+const takesOf = (group) => (group.old ? [...group.takes, group.old] : group.takes);
+const owners = new Map(groups.flatMap((group) => takesOf(group).map((take) => [take.item, group])));
+const served = document.querySelector("meta[name=patternmill-served]");
 const number = (value) => value.toLocaleString();
-const chosen = { statuses: new Set(), category: "", cause: null, terms: [] };
+const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
+const nameOf = (row) => row.sku || `Row ${row.line}`;
+const groupName = (group) => nameOf(rows[group.rows[0]]) + (group.rows.length > 1 ? ` and ${number(group.rows.length - 1)} more` : "");
+const takeOf = (group) => group.takes.find((take) => take.chosen) ?? group.takes.find((take) => take.item === group.item) ?? group.takes[0];
+const chips = new Set();
+let terms = [];
 let shown = [];
-let laid = 0;
+let current = null;
+let view = "sheet";
 
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
@@ -45,255 +73,673 @@ function make(name, attributes, ...children) {
   return element;
 }
 
-const title = (row) => STATUSES[row.status]?.[0] ?? row.status;
-const tone = (row) => STATUSES[row.status]?.[1] ?? "rest";
-
-/* The tile that stands where there is no picture: the prompt itself. */
-
-function tile(row) {
-  return make("span", { class: `tile ${tone(row)}` }, make("q", { dir: "auto" }, row.prompt || "No prompt"), make("small", {}, noPicture(row)));
+function say(text) {
+  byId("said").textContent = text;
 }
 
-function noPicture(row) {
-  if (row.status === "succeeded") return "Picture not at hand";
-  return row.pattern ? `${title(row)} · pattern made` : title(row);
+/* Decisions: events in the order in which they were made, kept in the browser until they are elsewhere. */
+
+const verdicts = new Map();
+const events = [];
+const undone = new Set();
+let unsent = [];
+let kept = 0;
+
+/* Of a pattern that has several takes the picked one counts. */
+function decisionOf(group) {
+  const own = takeOf(group);
+  const take = takesOf(group).find(({ item }) => verdicts.get(item)?.verdict === "pick") ?? own;
+  const decision = verdicts.get(take?.item) ?? { verdict: "undecided" };
+  const which = take === own ? "" : take === group.old ? ": the old one" : `: take ${take.take}`;
+  return { ...decision, word: VERDICTS[decision.verdict][1] + which };
 }
 
-function picture(row, address, kind, eager) {
-  const image = make("img", {
-    alt: `${kind} of ${row.sku}`, decoding: "async", loading: eager ? "eager" : "lazy", referrerpolicy: "no-referrer", src: address,
-  });
-  image.addEventListener("error", () => image.replaceWith(tile(row)), { once: true });
+const newId = () => crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g,
+  (digit) => (digit ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (digit / 4)))).toString(16));
+
+function decide({ item, digest }, verdict, note = "", link = {}) {
+  const was = verdicts.get(item);
+  const event = {
+    number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture: digest ?? "", verdict, note,
+    by: served?.content ?? "", at: new Date().toISOString(), was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
+  };
+  events.push(event);
+  unsent.push(event);
+  if (event.undoes) undone.add(event.undoes);
+  verdicts.set(item, event);
+  keep([event]);
+  send();
+  dress(owners.get(item));
+  say(`${VERDICTS[verdict][1]}: ${groupName(owners.get(item))}${note ? `, ${note}` : ""}`);
+  soon();
+}
+
+function judge(verdict) {
+  const target = targetOf(current);
+  if (!target) return say("There is no picture to decide on here.");
+  ask(verdict === "again" ? target : null);
+  decide(target, verdict);
+  if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
+  else step(1, (group) => group.made);
+}
+
+function undo() {
+  const last = events.findLast((event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id));
+  if (!last) return say("There is nothing to undo.");
+  ask(null);
+  decide({ item: last.item, digest: last.picture }, last.was.verdict ?? "undecided", last.was.note ?? "", { undoes: last.id });
+  if (!shown.includes(owners.get(last.item))) clear();
+  go(owners.get(last.item));
+}
+
+/* Why it is to be made again: asked beside the next picture, and answered by one more key or not at all. */
+
+let asked = null;
+
+function ask(target) {
+  asked = target;
+  byId("why").hidden = !target;
+  if (!target) return;
+  const note = make("input", { placeholder: "Note (Enter)", "aria-label": "Note", maxlength: 500 });
+  note.addEventListener("keydown", (event) => event.key === "Enter" && because(note.value.trim()));
+  byId("why").replaceChildren(make("span", { dir: "auto" }, `${groupName(owners.get(target.item))}: why again?`),
+    ...REASONS.map((reason, index) => make("button", { type: "button", class: "plain", onclick: () => because(reason) }, make("kbd", {}, index + 1), reason)), note);
+}
+
+function because(note) {
+  if (note) decide(asked, "again", note, { amends: true });
+  ask(null);
+  go(current);
+}
+
+/* The draft is a database of the browser: unlike its local storage, it is on the disk once it says so. */
+
+let draft = null;
+
+const done = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = reject;
+});
+
+function keep(changed) {
+  const writing = draft?.transaction("events", "readwrite", { durability: "strict" });
+  for (const event of changed) writing?.objectStore("events").put(event);
+  if (writing) writing.oncomplete = () => { kept = Math.max(kept, events.indexOf(changed.at(-1)) + 1); soon(); };
+}
+
+async function load() {
+  try {
+    const asking = indexedDB.open(`patternmill ${run.id}`, 1);
+    asking.onupgradeneeded = () => asking.result.createObjectStore("events", { keyPath: ["number", "id"] });
+    draft = await done(asking);
+    events.push(...await done(draft.transaction("events").objectStore("events").getAll()));
+  } catch {
+    draft = null;
+  }
+  kept = events.length;
+  unsent = events.filter((event) => !event.saved && !event.refused);
+  const pictures = new Map(groups.flatMap(takesOf).map(({ item, digest }) => [item, digest ?? ""]));
+  // A decision on another picture than is there now is none: a new picture asks again.
+  const given = groups.flatMap(takesOf).map(({ decision }) => decision).filter((decision) => decision && decision.picture === pictures.get(decision.item));
+  for (const decision of given) verdicts.set(decision.item, decision);
+  for (const event of events) {
+    if (event.undoes) undone.add(event.undoes);
+    if (event.refused || event.picture !== pictures.get(event.item)) continue;
+    if (!event.saved || !(event.at < verdicts.get(event.item)?.at)) verdicts.set(event.item, event);
+  }
+}
+
+/* Served: each decision goes to the server at once, in order, and again under the same ID until it is saved. */
+
+let trouble = "";
+let sending = false;
+let pause = 500;
+
+async function send() {
+  if (!served || sending || !unsent.length) return;
+  sending = true;
+  try {
+    while (unsent.length) await sendBatch(unsent.slice(0, BATCH));
+    trouble = "";
+    pause = 500;
+  } catch (error) {
+    trouble = error instanceof TypeError ? "the server does not answer" : error.message;
+    setTimeout(send, pause);
+    pause = Math.min(2 * pause, 15000);
+  }
+  sending = false;
+  soon();
+}
+
+const post = (path, value) => fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
+
+async function sendBatch(batch) {
+  const answer = await post("/decisions", batch.map(({ id, item, picture, verdict, note, by, at }) => ({ id, item, picture, verdict, note, by, at })));
+  if (!answer.ok) throw new Error([401, 403].includes(answer.status) ? "signed out: run patternmill look again" : `the server answered ${answer.status}`);
+  const refused = new Map(((await answer.json()).refused ?? []).map(({ id, why }) => [id, why]));
+  unsent = unsent.slice(batch.length);
+  for (const event of batch) {
+    event.refused = refused.get(event.id);
+    event.saved = !event.refused;
+    if (event.saved) continue;
+    if (verdicts.get(event.item) === event) verdicts.delete(event.item);
+    dress(owners.get(event.item));
+    say(`Not saved: ${groupName(owners.get(event.item))}: ${event.refused}`);
+  }
+  keep(batch);
+}
+
+/* From disk: decisions.csv, the last decision on each pattern. The checksum is of the cells as they read back. */
+
+const CRC = Uint32Array.from({ length: 256 }, (_, value) => {
+  for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
+  return value;
+});
+
+function checksum(cells) {
+  const crc = new TextEncoder().encode(cells.join("\u001f")).reduce((crc, byte) => CRC[(crc ^ byte) & 255] ^ (crc >>> 8), 0xffffffff);
+  return ((crc ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
+}
+
+/* As every CSV of Patternmill: what a spreadsheet would run gets a leading '. */
+const defuse = (cell) => (/^'*(?:[\t\r]|\s*[=+\-@＝＋－＠])/.test(cell) ? `'${cell}` : cell);
+const quoted = (cell) => `"${defuse(cell).replaceAll('"', '""')}"`;
+
+function saveFile() {
+  const lines = [["run", "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum"]];
+  for (const [item, { picture, verdict, note, by, at, id }] of verdicts) {
+    const skus = owners.get(item).rows.map((index) => rows[index].sku).join(", ");
+    const cells = [run.id, item, skus, picture, verdict, note ?? "", by ?? "", at, id];
+    lines.push([...cells, checksum(cells)]);
+  }
+  const text = `\ufeff${lines.map((cells) => cells.map(quoted).join(",")).join("\r\n")}\r\n`;
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  make("a", { href: address, download: "decisions.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  for (const event of unsent) event.saved = true;
+  keep(unsent);
+  unsent = [];
+  soon();
+}
+
+/* Pictures, and the tile that stands where there is none: the prompt itself. */
+
+function tile(group) {
+  const [, word, colour] = STATUSES[group.status];
+  const text = group.status === "succeeded" ? "Picture not at hand" : word + (group.made ? " · pattern made" : "");
+  return make("span", { class: `tile ${colour}` }, make("q", { dir: "auto" }, group.prompt || "No prompt"), make("small", {}, text));
+}
+
+function picture(address, how, instead) {
+  const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: address });
+  image.addEventListener("error", () => (instead ? image.replaceWith(instead()) : image.remove()), { once: true });
   return image;
 }
 
-function inset(row) {
-  const image = make("img", { class: "inset", alt: "", decoding: "async", loading: "lazy", referrerpolicy: "no-referrer", src: row.patternPicture });
-  image.addEventListener("error", () => image.remove(), { once: true });
+const pool = new Map();
+
+/* A large picture, which may have been decoded while the one before it was looked at. */
+function large({ group, picture: address, label = "Pattern" }) {
+  const image = pool.get(address) ?? picture(address, {}, () => tile(group));
+  image.alt = `${label} of ${groupName(group)}`;
+  pool.delete(address);
+  pool.set(address, image);
+  if (pool.size > POOL) pool.delete(pool.keys().next().value);
   return image;
 }
 
-function pictureOf(row) {
-  if (row.productPicture) return [picture(row, row.productPicture, "Product"), row.patternPicture ? inset(row) : null];
-  if (row.patternPicture) return [picture(row, row.patternPicture, "Pattern")];
-  return [tile(row)];
+function decodeAhead() {
+  const from = shown.indexOf(current) + 1;
+  for (const group of shown.slice(from, from + AHEAD)) if (takeOf(group)?.picture) large({ ...takeOf(group), group }).decode().catch(() => {});
 }
 
-/* Cards */
-
-function card(index) {
-  if (!cards.has(index)) cards.set(index, buildCard(rows[index], index));
-  return cards.get(index);
+function badge([glyph, word, colour], text = word) {
+  return make("span", { class: `badge ${colour}` }, make("i", { "aria-hidden": "true" }, glyph), text);
 }
 
-function buildCard(row, index) {
-  return make("li", { class: `card ${tone(row)}`, "data-status": row.status, "data-line": row.line },
-    make("button", { type: "button", class: "open", "aria-label": `${row.sku}: ${title(row)}. Details`, onclick: () => openDetail(index) }, ...pictureOf(row)),
+function marks(group, { verdict, word } = decisionOf(group)) {
+  return make("div", { class: "marks" },
+    group.doubt.length ? badge(MARKS.doubtful, group.doubt.map(({ text }) => text).join("; ")) : null,
+    group.old ? badge(MARKS.changed) : null,
+    verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
+}
+
+function promptOf(text, other) {
+  const known = new Set((other ?? "").split(/\s+/));
+  // The words that the other text does not have are marked.
+  const parts = other ? (text ?? "").split(/(\s+)/).map((word) => (known.has(word) || !word.trim() ? word : make("mark", {}, word))) : [text || "No prompt"];
+  return make("p", { class: text ? "prompt" : "prompt none", dir: "auto" }, ...parts);
+}
+
+function faultOf(row) {
+  if (!row?.error && !row?.remedy) return null;
+  return make("p", { class: `fault ${STATUSES[row.status][2]}`, dir: "auto" }, row.error ?? "", make("em", {}, row.remedy ?? ""));
+}
+
+/* The sheet: cards of one height, so that only those near the window need to exist. */
+
+const cells = new Map();
+const laid = new Map();
+let columns = 1;
+let height = 0;
+
+function card(group) {
+  const those = group.rows.map((index) => rows[index]);
+  const products = those.filter((row) => row.productPicture);
+  const address = takeOf(group)?.picture;
+  const cell = make("div", { role: "gridcell", class: `card ${STATUSES[group.status][2]}`, tabindex: group === current ? "0" : "-1" },
+    make("div", { class: "open" }, address ? picture(address, { loading: "lazy" }, () => tile(group)) : tile(group)),
+    make("div", { class: "strip" }, ...products.slice(0, 4).map((row) => picture(row.productPicture, { loading: "lazy" })),
+      products.length > 4 ? `+${number(products.length - 4)}` : null),
     make("div", { class: "body" },
-      make("div", { class: "top" },
-        make("span", { class: "sku", dir: "auto" }, row.sku || `Row ${row.line}`),
-        make("span", { class: "kind", dir: "auto", title: row.category }, row.category ?? "")),
-      promptOf(row),
-      wants(row),
-      fault(row),
-      make("div", { class: "foot" },
-        make("span", { class: `word ${tone(row)}` }, make("i", { class: "dot" }), title(row)),
-        row.product ? make("code", { class: "id" }, row.product) : null)));
+      make("div", { class: "top" }, make("span", { class: "sku", dir: "auto" }, nameOf(those[0])),
+        make("span", { class: "kind", dir: "auto" }, those.length > 1 ? counted(those.length, "row") : those[0].category ?? "")),
+      promptOf(group.prompt), faultOf(those.find((row) => row.error)), badge(STATUSES[group.status])));
+  cell.addEventListener("click", () => (group === current && document.activeElement === cell ? show("one") : go(group)));
+  cell.addEventListener("dblclick", () => show("one"));
+  cells.set(group, cell);
+  dress(group);
+  return cell;
 }
 
-function promptOf(row) {
-  return make("p", { class: row.prompt ? "prompt" : "prompt none", dir: "auto" }, row.prompt || "No prompt");
+function dress(group) {
+  const cell = cells.get(group);
+  if (!cell) return;
+  const { verdict, word } = decisionOf(group);
+  cell.querySelector(".marks")?.remove();
+  cell.querySelector(".open").append(marks(group));
+  cell.dataset.verdict = verdict;
+  cell.setAttribute("aria-label", [groupName(group), STATUSES[group.status][1], group.made && word, ...group.doubt.map(({ text }) => text)].filter(Boolean).join(", "));
 }
 
-function wants(row) {
-  if (!row.selections) return null;
-  return make("div", { class: "wants" }, ...row.selections.map(([name, value]) => make("span", { title: `${name}: ${value}` }, value)));
-}
+const lineOf = (group) => Math.floor(shown.indexOf(group) / columns);
 
-function fault(row) {
-  if (!row.error && !row.remedy) return null;
-  return make("p", { class: `fault ${tone(row)}` }, make("span", {}, row.error ?? ""), row.remedy ? make("em", {}, row.remedy) : null);
-}
-
-/* What is shown, and in which order */
-
-function haystack(index) {
-  if (!haystacks.has(index)) {
-    const row = rows[index];
-    const selections = (row.selections ?? []).flat();
-    haystacks.set(index, [row.sku, row.prompt, row.category, ...selections, row.product, row.pattern, row.code, row.error].join("\n").toLowerCase());
+function lay() {
+  if (view !== "sheet") return;
+  const grid = byId("grid");
+  const count = Math.ceil(shown.length / columns);
+  const { top } = grid.getBoundingClientRect();
+  const first = Math.max(0, Math.floor((-top - innerHeight) / height));
+  const last = Math.min(count, Math.ceil((2 * innerHeight - top) / height));
+  const wanted = new Set(current ? [lineOf(current)] : []);
+  for (let line = first; line < last; line++) wanted.add(line);
+  for (const [line, element] of laid) {
+    if (wanted.has(line)) continue;
+    for (const group of shown.slice(line * columns, (line + 1) * columns)) cells.delete(group);
+    element.remove();
+    laid.delete(line);
   }
-  return haystacks.get(index);
+  for (const line of wanted) if (!laid.has(line)) layLine(grid, line);
 }
 
-function matches(index, besides) {
-  const row = rows[index];
-  if (besides !== "status" && chosen.statuses.size && !chosen.statuses.has(row.status)) return false;
-  if (chosen.category && (row.category ?? "") !== chosen.category) return false;
-  if (chosen.cause !== null && row.cause !== chosen.cause) return false;
-  return chosen.terms.every((term) => haystack(index).includes(term));
+function layLine(grid, line) {
+  const element = make("div", { role: "row", class: "line", "aria-rowindex": line + 1 }, ...shown.slice(line * columns, (line + 1) * columns).map(card));
+  element.style.top = `${line * height}px`;
+  element.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+  laid.set(line, element);
+  grid.insertBefore(element, [...grid.children].find((other) => other.ariaRowIndex > line + 1) ?? null);
 }
 
-const byAttention = (a, b) => (RANK[rows[a].status] ?? 0) - (RANK[rows[b].status] ?? 0) || a - b;
+function layAnew() {
+  const grid = byId("grid");
+  const [least, below] = ["--least", "--below"].map((name) => 15 * parseFloat(getComputedStyle(grid).getPropertyValue(name)));
+  columns = Math.max(1, Math.floor((grid.clientWidth + GAP) / (least + GAP)));
+  height = (grid.clientWidth - (columns - 1) * GAP) / columns + below + GAP;
+  grid.setAttribute("aria-rowcount", Math.ceil(shown.length / columns));
+  grid.setAttribute("aria-colcount", columns);
+  grid.style.height = `${Math.ceil(shown.length / columns) * height}px`;
+  grid.replaceChildren();
+  laid.clear();
+  cells.clear();
+  lay();
+}
 
-function show() {
-  shown = [];
-  for (let index = 0; index < rows.length; index++) if (matches(index)) shown.push(index);
-  shown.sort(byAttention);
-  laid = 0;
-  byId("grid").replaceChildren();
-  lay(shown.length <= ALL_AT_ONCE ? shown.length : PAGE);
-  const all = shown.length === rows.length;
-  byId("tally").textContent = all ? `${number(rows.length)} rows` : `${number(shown.length)} of ${number(rows.length)} rows`;
+/* Large: in view one a pattern with its takes and products to turn to; in view compare two to four in the same crop. */
+
+let panels = [];
+let at = 0;
+
+function facesOf(group) {
+  const takes = group.takes.map((take) => ({ ...take, group, label: group.takes.length > 1 ? `Take ${take.take}` : "Pattern" }));
+  return [...takes, ...group.rows.slice(0, MOST_FACES).map((index) => ({ group, row: rows[index], picture: rows[index].productPicture, label: nameOf(rows[index]) }))];
+}
+
+/* Its takes, the old one and what it resembles; where there is nothing of these, the next in order. */
+function rivalsOf(group) {
+  const label = (panel) => (group.old ? "New" : group.takes.length > 1 ? panel.label : groupName(group));
+  const own = facesOf(group).slice(0, group.takes.length || 1).map((panel) => ({ ...panel, label: label(panel) }));
+  if (group.old) own.push({ ...group.old, group, label: "Old" });
+  const alike = group.doubt.flatMap(({ items }) => items ?? []).map((item) => owners.get(item));
+  const next = shown.slice(shown.indexOf(group) + 1).find((other) => other.made);
+  const others = (own.length > 1 || alike.length ? alike : [next]).filter((other) => other && other !== group);
+  return [...own, ...others.map((other) => ({ ...takeOf(other), group: other, label: groupName(other) }))].slice(0, 4);
+}
+
+function targetOf(group) {
+  if (!group.made) return null;
+  return view !== "sheet" && panels[at]?.item ? panels[at] : takeOf(group);
+}
+
+function showLarge() {
+  panels = view === "one" ? facesOf(current) : rivalsOf(current);
+  at = Math.max(0, Math.min(at, panels.length - 1));
+  byId("large").replaceChildren(make("h1", { class: "visually-hidden" }, groupName(current)), ...(view === "one" ? [figureOf(panels[at], at), wordsOf(current)] : panels.map(figureOf)));
+  decodeAhead();
+}
+
+function figureOf(panel, index) {
+  const { group, label, item } = panel;
+  const own = verdicts.get(item) ?? { verdict: "undecided" };
+  const decision = view === "one" ? decisionOf(group) : { ...own, word: VERDICTS[own.verdict][1] };
+  const name = view === "one" ? groupName(group) : label;
+  const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
+    make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(group, decision)));
+  if (view === "one") return figure;
+  figure.addEventListener("click", () => turn(index - at));
+  figure.append(make("h2", { dir: "auto" }, label), promptOf(panel.prompt ?? group.prompt, label === "Old" ? group.prompt : group.old?.prompt));
+  return figure;
+}
+
+function wordsOf(group) {
+  const row = panels[at].row ?? rows[group.rows[0]];
+  const { note } = decisionOf(group);
+  const facts = [["Sku", row.sku], ["Status", STATUSES[row.status][1]], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)],
+    ["Ordered", row.ordered], ["Error code", row.code], ["Product", row.product], ["Pattern", row.pattern]].filter(([, value]) => value);
+  return make("div", { class: "words" },
+    make("p", { class: "count" }, `${number(shown.indexOf(group) + 1)} of ${number(shown.length)}`),
+    make("h2", { dir: "auto" }, groupName(group)), promptOf(group.prompt, group.old?.prompt),
+    note ? make("p", { class: "fault warn", dir: "auto" }, note) : null,
+    make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(faceButton)), faultOf(row),
+    make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])));
+}
+
+function faceButton(panel, index) {
+  return make("button", { type: "button", "aria-pressed": String(index === at), onclick: () => turn(index - at) },
+    panel.picture ? picture(panel.picture, { loading: "lazy" }) : null, make("span", { dir: "auto" }, panel.label));
+}
+
+/* Moving: one pattern is the current one in every view. */
+
+function go(group) {
+  if (cells.has(current)) cells.get(current).tabIndex = -1;
+  if (group !== current) at = 0;
+  current = group;
+  if (view === "sheet") lay();
+  else showLarge();
+  const place = view === "sheet" ? cells.get(group) : byId("large").querySelector("[tabindex='0']");
+  place.tabIndex = 0;
+  place.focus({ preventScroll: true });
+  if (view !== "one") place.scrollIntoView({ block: "nearest" });
+  press("verdict", decisionOf(group).verdict);
+  press("view", view);
+}
+
+function press(name, value) {
+  for (const button of byId("buttons").querySelectorAll(`[data-${name}]`)) button.setAttribute("aria-pressed", String(button.dataset[name] === value));
+}
+
+function step(by, suits = () => true) {
+  let index = shown.indexOf(current) + by;
+  while (shown[index] && !suits(shown[index])) index += Math.sign(by);
+  if (!shown[index]) say(`No more here. ${counted(openCount(), "pattern")} undecided.`);
+  go(shown[index] ?? current);
+}
+
+function turn(by) {
+  at = (at + by + panels.length) % panels.length;
+  go(current);
+}
+
+function show(name) {
+  view = document.body.dataset.view = name;
+  byId("sheet").hidden = name !== "sheet";
+  byId("large").hidden = name === "sheet";
+  at = 0;
+  if (name === "sheet") layAnew();
+  else scrollTo(0, 0);
+  go(current);
+}
+
+function find() {
+  show("sheet");
+  byId("query").focus();
+}
+
+function zoom() {
+  if (view === "sheet") show("one");
+  document.body.toggleAttribute("data-zoom");
+}
+
+const crop = [50, 50];
+
+function moveCrop(x, y) {
+  [x, y].forEach((share, axis) => {
+    crop[axis] = Math.max(0, Math.min(100, share));
+    document.body.style.setProperty(axis ? "--y" : "--x", `${crop[axis]}%`);
+  });
+}
+
+/* What is shown, and how much of it is decided */
+
+const KINDS = {
+  status: [STATUSES, (group) => group.statuses],
+  verdict: [VERDICTS, (group) => (group.made ? [decisionOf(group).verdict] : [])],
+  mark: [MARKS, (group) => Object.keys(MARKS).filter((name) => (name === "doubtful" ? group.doubt.length : group.old))],
+  cause: [{}, (group) => group.rows.map((index) => rows[index].cause).filter((cause) => cause != null)],
+};
+
+function haystack(row) {
+  row.text ??= [row.sku, row.prompt, row.category, ...(row.selections ?? []).flat(), row.product, row.pattern, row.code, row.error].join("\n").toLowerCase();
+  return row.text;
+}
+
+const matchesRow = (index) => terms.every((term) => haystack(rows[index]).includes(term));
+
+function matches(group) {
+  const kinds = [...chips].map((chip) => chip.split(":")[0]);
+  return kinds.every((kind) => KINDS[kind][1](group).some((name) => chips.has(`${kind}:${name}`))) && group.rows.some(matchesRow);
+}
+
+function filter() {
+  shown = groups.filter(matches);
+  if (!shown.includes(current)) current = shown.find((group) => group.made && decisionOf(group).verdict === "undecided") ?? shown[0] ?? null;
+  byId("grid").hidden = !shown.length;
   byId("empty").hidden = shown.length > 0;
-  countChips();
-}
-
-function lay(count) {
-  const next = document.createDocumentFragment();
-  for (const index of shown.slice(laid, laid + count)) next.append(card(index));
-  laid = Math.min(shown.length, laid + count);
-  byId("grid").append(next);
-}
-
-/* Tools */
-
-function chip(status) {
-  const [word, colour] = STATUSES[status] ?? [status, "rest"];
-  return make("button", { type: "button", class: `chip ${colour}`, "data-status": status, "aria-pressed": "false", onclick: () => toggle(status) },
-    make("i", { class: "dot" }), word, make("b"));
-}
-
-function toggle(status) {
-  if (!status) chosen.statuses.clear();
-  else if (!chosen.statuses.delete(status)) chosen.statuses.add(status);
-  show();
-}
-
-function countChips() {
-  const counts = {};
-  let sum = 0;
-  for (let index = 0; index < rows.length; index++) {
-    if (!matches(index, "status")) continue;
-    counts[rows[index].status] = (counts[rows[index].status] ?? 0) + 1;
-    sum++;
-  }
-  for (const button of byId("chips").children) {
-    const status = button.dataset.status;
-    button.querySelector("b").textContent = number(status ? counts[status] ?? 0 : sum);
-    button.setAttribute("aria-pressed", String(status ? chosen.statuses.has(status) : !chosen.statuses.size));
-  }
-  for (const button of byId("cause-list").querySelectorAll("button")) button.setAttribute("aria-pressed", String(Number(button.dataset.cause) === chosen.cause));
-}
-
-function fillTools() {
-  const present = Object.keys(STATUSES).filter((status) => rows.some((row) => row.status === status));
-  const all = make("button", { type: "button", class: "chip", "aria-pressed": "true", onclick: () => toggle(null) }, "All", make("b"));
-  byId("chips").append(all, ...present.reverse().map(chip));
-  const categories = [...new Set(rows.map((row) => row.category ?? ""))].filter(Boolean).sort(words.compare);
-  byId("category").append(make("option", { value: "" }, "All categories"), ...categories.map((name) => make("option", { value: name }, name)));
-  byId("category").hidden = categories.length < 2;
-}
-
-function fillCauses() {
-  if (!run.causes.length) return;
-  const sum = run.causes.reduce((total, cause) => total + cause.count, 0);
-  byId("causes").hidden = false;
-  byId("causes-title").textContent = sum === 1 ? "1 row needs attention" : `${number(sum)} rows need attention`;
-  byId("cause-list").append(...run.causes.map(causeItem));
-}
-
-function causeItem(cause, index) {
-  return make("li", {}, make("button", { type: "button", "data-cause": index, "aria-pressed": "false", onclick: () => chooseCause(index) },
-    make("span", { class: "count" }, `${number(cause.count)} ×`),
-    make("span", { class: "what" }, cause.message || cause.code, " ", make("span", { class: "todo" }, cause.remedy)),
-    make("code", {}, cause.code)));
-}
-
-function chooseCause(index) {
-  chosen.cause = chosen.cause === index ? null : index;
-  show();
+  layAnew();
+  soon();
 }
 
 function clear() {
-  Object.assign(chosen, { category: "", cause: null, terms: [] });
-  chosen.statuses.clear();
-  byId("query").value = byId("category").value = "";
-  show();
+  terms = [];
+  chips.clear();
+  byId("query").value = "";
+  filter();
 }
 
-/* The masthead */
+const openCount = () => groups.filter((group) => group.made && ["undecided", "later"].includes(decisionOf(group).verdict)).length;
+
+let planned = false;
+
+/* Counts follow once the next picture is there. */
+function soon() {
+  if (planned) return;
+  planned = true;
+  requestAnimationFrame(() => setTimeout(() => { planned = false; count(); }));
+}
+
+function count() {
+  const counts = {};
+  const matching = groups.filter((group) => group.rows.some(matchesRow));
+  for (const group of matching) for (const [kind, [, namesOf]] of Object.entries(KINDS)) for (const name of namesOf(group)) counts[`${kind}:${name}`] = (counts[`${kind}:${name}`] ?? 0) + 1;
+  for (const button of document.querySelectorAll("[data-chip]")) {
+    const id = button.dataset.chip;
+    if (button.lastChild.nodeName === "B") button.lastChild.textContent = number(id ? counts[id] ?? 0 : matching.length);
+    button.hidden = id && !counts[id] && !chips.has(id);
+    button.setAttribute("aria-pressed", String(id ? chips.has(id) : !chips.size));
+  }
+  const waiting = new Set(unsent.map(({ item }) => item));
+  const saved = [...verdicts].filter(([item, { verdict }]) => !waiting.has(item) && verdict !== "undecided").length;
+  const left = unsent.length ? `${number(unsent.length)} not yet saved` : "";
+  const refused = events.filter((event) => event.refused).length;
+  byId("saved").textContent = [`${number(saved)} saved`, left, refused ? `${number(refused)} refused` : "", trouble, draft ? "" : "this browser keeps no draft"].filter(Boolean).join(" · ");
+  byId("saved").dataset.kept = kept;
+  byId("save-file").hidden = Boolean(served) || !verdicts.size;
+  byId("tally").textContent = `${counted(shown.length, "pattern")} with ${counted(shown.reduce((sum, group) => sum + group.rows.length, 0), "row")}, ${number(openCount())} undecided`;
+  countBuys();
+}
+
+/* What buys: named with count, sum and command, and never done by a decision. */
+
+function money(amount) {
+  if (amount == null) return "at a price that is not stated here";
+  const format = new Intl.NumberFormat(undefined, run.currency ? { style: "currency", currency: run.currency } : { minimumFractionDigits: 2 });
+  return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+}
+
+function countBuys() {
+  const again = groups.filter((group) => decisionOf(group).verdict === "again");
+  const products = again.reduce((sum, group) => sum + group.rows.length, 0);
+  const costs = again.every((group) => group.price != null) ? again.reduce((sum, group) => sum + group.price, 0) : null;
+  const waiting = served && run.approval;
+  byId("buys").hidden = !again.length && !waiting;
+  byId("buys").textContent = waiting ? "Approve…" : `Make ${number(again.length)} again…`;
+  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length, "pattern")} to make again`;
+  byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount)}? This buys them.`
+    : `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. This page buys nothing; the command asks before it does.`;
+  byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
+  byId("approve").hidden = !waiting;
+}
+
+async function approve() {
+  const answer = await post("/approve", { digest: run.approval.digest }).catch(() => null);
+  if (answer?.ok) run.approval = null;
+  say(answer?.ok ? "Approved." : "Not approved: the server refused it or does not answer.");
+  soon();
+}
+
+/* The masthead and the tools */
 
 function fillMasthead() {
-  const [outcome, colour] = OUTCOMES[run.outcome] ?? [run.outcome ?? "Not finished", "warn"];
   byId("catalog").textContent = run.catalog;
   byId("environment").textContent = run.environment;
-  byId("outcome").textContent = outcome;
-  byId("outcome").className = colour;
-  const facts = [[run.rows, "row", "rows"], [run.products, "product", "products"], [run.patterns, "pattern", "patterns"]];
-  const parts = facts.flatMap(([count, one, many]) => [make("b", {}, number(count)), ` ${count === 1 ? one : many} · `]);
-  byId("facts").append(...parts, whenItRan());
+  byId("outcome").textContent = run.outcome ?? "Not finished";
+  byId("outcome").className = OUTCOMES[run.outcome] ?? "warn";
+  const when = new Date(run.started).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  byId("facts").textContent = [counted(run.rows, "row"), counted(run.products, "product"), counted(run.patterns, "pattern"), run.took ? `${when}, in ${run.took}` : when].join(" · ");
   byId("reason").textContent = run.reason ?? "";
   byId("reason").hidden = !run.reason;
 }
 
-function whenItRan() {
-  const started = new Date(run.started);
-  const date = started.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-  return run.took ? `${date}, in ${run.took}` : date;
+function chip(id, kind, ...content) {
+  const toggle = () => {
+    if (!id) chips.clear();
+    else if (!chips.delete(id)) chips.add(id);
+    filter();
+  };
+  return make("button", { type: "button", class: kind, "data-chip": id, "aria-pressed": "false", onclick: toggle }, ...content);
 }
 
-/* One row, large */
-
-let current = null;
-
-function openDetail(index) {
-  current = index;
-  const dialog = byId("detail");
-  dialog.replaceChildren(sheet(rows[index]));
-  if (!dialog.open) dialog.showModal();
+function fillTools() {
+  const sum = run.causes.reduce((total, cause) => total + cause.count, 0);
+  byId("causes").hidden = !sum;
+  byId("causes-title").textContent = sum === 1 ? "1 row needs attention" : `${number(sum)} rows need attention`;
+  byId("cause-list").append(...run.causes.map((cause, index) => make("li", {}, chip(`cause:${index}`, "cause",
+    make("span", { class: "sum" }, `${number(cause.count)} ×`), make("span", {}, cause.message || cause.code, " ", make("em", {}, cause.remedy)), make("code", {}, cause.code)))));
+  byId("chips").append(chip("", "chip", "All", make("b")));
+  for (const [kind, [all, namesOf]] of Object.entries(KINDS)) {
+    const present = new Set(groups.flatMap(namesOf));
+    const names = Object.keys(all).filter((name) => kind === "verdict" || present.has(name));
+    byId("chips").append(...names.map((name) => chip(`${kind}:${name}`, `chip ${all[name][2]}`, make("i", { "aria-hidden": "true" }, all[name][0]), all[name][1], make("b"))));
+  }
 }
 
-function sheet(row) {
-  return make("div", { class: "sheet" }, stage(row),
-    make("div", { class: "words" },
-      make("header", {},
-        make("h2", { id: "detail-title", dir: "auto" }, row.sku || `Row ${row.line}`),
-        make("button", { type: "button", class: "close", onclick: () => byId("detail").close() }, "Close")),
-      promptOf(row), fault(row), facts(row)));
+function fillBar() {
+  for (const [key, glyph, word, act, what] of ACTIONS) {
+    const name = key === " " ? "Space" : key.toUpperCase();
+    byId("key-list").append(make("dt", {}, make("kbd", {}, name)), make("dd", {}, what));
+    if (!word) continue;
+    const press = (event) => { if (current) act(); if (event.detail && view !== "sheet") event.currentTarget.blur(); };
+    byId("buttons").append(make("button", {
+      type: "button", title: what, onclick: press, "data-view": ["sheet", "one", "compare"].find((name) => name === word.toLowerCase()),
+      "data-verdict": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided"),
+    }, make("i", { "aria-hidden": "true" }, glyph), make("span", {}, word), make("kbd", { "aria-hidden": "true" }, name)));
+  }
 }
 
-function stage(row) {
-  const views = [["Product", row.productPicture], ["Pattern", row.patternPicture]].filter(([, address]) => address);
-  return make("div", { class: "stage" }, ...(views.length ? views.map(([kind, address]) => picture(row, address, kind, true)) : [tile(row)]));
-}
+/* Keys and gestures */
 
-function facts(row) {
-  const pairs = [["Status", title(row)], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)],
-    ["Ordered", row.ordered], ["Error code", row.code], ["Product", row.product], ["Pattern", row.pattern]];
-  return make("dl", {}, ...pairs.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
+const MOVES = {
+  sheet: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => step(columns), ArrowUp: () => step(-columns), Home: () => go(shown[0]), End: () => go(shown.at(-1)) },
+  one: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => turn(1), ArrowUp: () => turn(-1), Escape: () => show("sheet") },
+  compare: { ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1), Escape: () => show("sheet") },
+};
+const CROPS = { ArrowRight: [10, 0], ArrowLeft: [-10, 0], ArrowDown: [0, 10], ArrowUp: [0, -10] };
+
+function onKey(event) {
+  const single = byId("single-keys").checked;
+  const isButton = event.target.closest("button, a");
+  if (event.shiftKey && CROPS[event.key]) return moveCrop(crop[0] + CROPS[event.key][0], crop[1] + CROPS[event.key][1]);
+  if (asked && event.key === "Escape") return ask(null);
+  if (asked && single && /^[1-9]$/.test(event.key)) return because(REASONS[event.key - 1]);
+  if (event.key === "Enter") return isButton ? false : asked ? byId("why").querySelector("input").focus() : show("one");
+  if (MOVES[view][event.key]) return void (ask(null), MOVES[view][event.key]());
+  // On a keyboard of other letters the place of the key counts.
+  const key = /^[!-~ ]$/.test(event.key) ? event.key.toLowerCase() : event.code.replace("Key", "").toLowerCase();
+  const action = ACTIONS.find(([name]) => name === key);
+  if (!action || event.repeat || !single || (isButton && key === " ")) return false;
+  return action[3]();
 }
 
 function listen() {
-  let pause;
+  let waiting;
   byId("query").addEventListener("input", (event) => {
-    clearTimeout(pause);
-    pause = setTimeout(() => {
-      chosen.terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-      show();
-    }, rows.length > ALL_AT_ONCE ? 160 : 60);
+    clearTimeout(waiting);
+    terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    waiting = setTimeout(filter, 120);
   });
-  byId("category").addEventListener("change", (event) => { chosen.category = event.target.value; show(); });
   byId("clear").addEventListener("click", clear);
-  byId("detail").addEventListener("click", (event) => { if (event.target === event.currentTarget) event.currentTarget.close(); });
-  byId("detail").addEventListener("close", () => cards.get(current)?.querySelector(".open").focus());
-  addEventListener("beforeprint", () => lay(ALL_AT_ONCE - laid));
-  new IntersectionObserver((entries) => { if (entries[0].isIntersecting && laid < shown.length) lay(PAGE); }, { rootMargin: "1600px" }).observe(byId("sentinel"));
+  byId("save-file").addEventListener("click", saveFile);
+  byId("buys").addEventListener("click", () => byId("buy").showModal());
+  byId("approve").addEventListener("click", approve);
+  byId("single-keys").checked = localStorage.getItem("patternmill keys") !== "off";
+  byId("single-keys").addEventListener("change", (event) => localStorage.setItem("patternmill keys", event.target.checked ? "on" : "off"));
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !current || document.querySelector("dialog[open]")) return;
+    if (event.target.closest("input, select")) return void (event.key === "Escape" && go(current));
+    if (onKey(event) !== false) event.preventDefault();
+  });
+  addEventListener("scroll", () => lay(), { passive: true });
+  addEventListener("resize", () => view === "sheet" && layAnew());
+  addEventListener("online", send);
+  new ResizeObserver(([bar]) => document.body.style.setProperty("--bar", `${bar.target.offsetHeight}px`)).observe(byId("bar"));
+  listenToPointer(byId("large"));
+}
+
+function listenToPointer(place) {
+  let from = null;
+  const isZoomed = () => document.body.hasAttribute("data-zoom");
+  place.addEventListener("pointerdown", (event) => { from = event.pointerType !== "mouse" && event.target.closest(".stage") ? event : null; });
+  place.addEventListener("pointermove", (event) => {
+    const stage = event.target.closest(".stage")?.getBoundingClientRect();
+    if (stage && isZoomed()) moveCrop((100 * (event.clientX - stage.left)) / stage.width, (100 * (event.clientY - stage.top)) / stage.height);
+  });
+  place.addEventListener("pointerup", (event) => {
+    if (!from || isZoomed()) return;
+    const [x, y] = [event.clientX - from.clientX, event.clientY - from.clientY];
+    if (Math.max(Math.abs(x), Math.abs(y)) < SWIPE) return;
+    if (Math.abs(x) > Math.abs(y)) judge(x > 0 ? "pick" : "reject");
+    else judge(y < 0 ? "again" : "later");
+  });
 }
 
 fillMasthead();
-fillCauses();
 fillTools();
-listen();
-show();
-document.documentElement.dataset.ready = "true";
+fillBar();
+filter();
+load().then(() => {
+  listen();
+  current = null;
+  filter();
+  send();
+  document.documentElement.dataset.ready = "true";
+});

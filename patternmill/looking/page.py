@@ -1,4 +1,4 @@
-"""Makes gallery.html: every row, its picture, and what went wrong, in one file.
+"""Makes gallery.html: every pattern with its products, to look at and to decide on, in one file.
 
 The page builds its cards from the data in it, as text and never as markup; a content security policy lets
 nothing run but the script that is part of it. Nothing is loaded but the pictures.
@@ -10,12 +10,14 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from patternmill.addresses import is_web_address
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.runs import ItemOutcome
@@ -23,6 +25,7 @@ from patternmill.looking.kept_pictures import pictures_of
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
 from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
+from patternmill.states import RowStatus
 from patternmill.text import duration
 
 _SLOT = re.compile(r"<!--(\w+)-->")
@@ -33,6 +36,14 @@ _FOR_SCRIPT = {
     0x2028: "\\u2028",
     0x2029: "\\u2029",
 }
+#: What needs attention first.
+_RANK = {
+    RowStatus(status): rank
+    for rank, status in enumerate(
+        ("failed", "refused", "held", "in_doubt", "waiting", "cancelled", "not_started", "succeeded")
+    )
+}
+_NOTHING: Mapping[ItemKey, Any] = MappingProxyType({})
 
 
 def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
@@ -40,26 +51,122 @@ def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterat
     return page(run, rows, pictures_of(run, rows))
 
 
-def page(run: RunRecord, rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
-    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
+def page(
+    run: RunRecord,
+    rows: Sequence[RowResult],
+    pictures: Mapping[str, str],
+    *,
+    digests: Mapping[ItemKey, str] = _NOTHING,
+    doubts: Mapping[ItemKey, Sequence[Any]] = _NOTHING,
+    decisions: Mapping[ItemKey, Mapping[str, Any]] = _NOTHING,
+    takes: Mapping[ItemKey, Sequence[Mapping[str, Any]]] = _NOTHING,
+    old: Mapping[ItemKey, Mapping[str, Any]] = _NOTHING,
+    prices: Mapping[ItemKey, int] = _NOTHING,
+    currency: str | None = None,
+    approval: Mapping[str, Any] | None = None,
+    served: str | None = None,
+) -> Iterator[bytes]:
+    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
+
+    All that is known of a pattern comes by its item: `digests` the SHA-256 of its picture; `doubts` the reasons to
+    look first, each a sentence or `{"text": ..., "items": [patterns that it resembles]}`; `decisions` the last one,
+    as it is posted; `takes` all of them, as `{item, take, picture, digest, chosen}`; `old` what it replaced, as
+    `{item, picture, digest, prompt}`; `prices` what another take costs with its products, in minor units. `approval`
+    is the plan that waits: `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows
+    the page; None: it is opened from disk.
+    """
     style, script = page_part("page.css"), page_part("page.js")
+    known = {
+        "digest": digests,
+        "doubt": doubts,
+        "decision": decisions,
+        "takes": takes,
+        "old": old,
+        "price": prices,
+    }
+    facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
-        "policy": lambda: iter([_policy(style, script).encode()]),
+        "policy": lambda: iter([_policy(style, script, served).encode()]),
+        "served": lambda: iter([_served(served).encode("utf-8", "replace")]),
         "title": lambda: iter([html.escape(f"{run.catalog} · {run.environment}").encode("utf-8", "replace")]),
         "style": lambda: iter([style.encode()]),
         "script": lambda: iter([script.encode()]),
-        "run": lambda: iter([_script_json(_run_facts(run, rows))]),
+        "run": lambda: iter([_script_json(facts)]),
         "rows": lambda: _row_array(rows, pictures),
+        "patterns": lambda: _array(_patterns(rows, pictures, known)),
     }
     for number, text in enumerate(_SLOT.split(page_part("page.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
 
 
+def _served(name: str | None) -> str:
+    return "" if name is None else f'<meta name="patternmill-served" content="{html.escape(name)}">'
+
+
+def _array(values: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    yield b"["
+    for number, value in enumerate(values):
+        yield (b",\n" if number else b"\n") + _script_json(value)
+    yield b"]"
+
+
+def _patterns(
+    rows: Sequence[RowResult], pictures: Mapping[str, str], known: Mapping[str, Mapping[ItemKey, Any]]
+) -> list[dict[str, Any]]:
+    """What is judged: each pattern with the rows that share it; a row that was refused stands alone, without one.
+
+    What is doubtful comes first, then what failed, then all others in the order of the file.
+    """
+    together: dict[ItemKey | int, list[int]] = {}
+    for index, row in enumerate(rows):
+        together.setdefault(index if row.pattern is None else row.pattern.key, []).append(index)
+    groups = [_group(rows, indexes, pictures, known) for indexes in together.values()]
+    return sorted(groups, key=lambda group: (not group["doubt"], _RANK[group["status"]], group["rows"][0]))
+
+
+def _group(
+    rows: Sequence[RowResult],
+    indexes: Sequence[int],
+    pictures: Mapping[str, str],
+    known: Mapping[str, Mapping[ItemKey, Any]],
+) -> dict[str, Any]:
+    first, statuses = rows[indexes[0]], {rows[index].status for index in indexes}
+    pattern = first.pattern
+    facts = {name: values.get(pattern.key) if pattern else None for name, values in known.items()}
+    takes, old = (
+        [
+            dict(it, picture=_address(it["picture"], pictures), decision=known["decision"].get(it["item"]))
+            for it in those
+        ]
+        for those in (facts["takes"] or _only_take(pattern, facts["digest"]), filter(None, [facts["old"]]))
+    )
+    doubts = [{"text": it, "items": []} if isinstance(it, str) else it for it in facts["doubt"] or ()]
+    return {
+        "item": pattern and pattern.key,
+        "take": next((take["take"] for take in takes if pattern and take["item"] == pattern.key), 1),
+        "takes": takes,
+        "prompt": first.prompt,
+        "rows": indexes,
+        "made": any(rows[index].pattern_id for index in indexes),
+        "status": min(statuses, key=_RANK.__getitem__),
+        "statuses": sorted(statuses),
+        "doubt": doubts,
+        "decision": facts["decision"],
+        "old": next(iter(old), None),
+        "price": facts["price"],
+    }
+
+
+def _only_take(pattern: ItemOutcome | None, digest: str | None) -> list[dict[str, Any]]:
+    if pattern is None:
+        return []
+    facts = {"item": pattern.key, "take": 1, "picture": pattern.picture_url}
+    return [facts | {"digest": digest or "", "chosen": True}]
+
+
 def _row_array(rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
     causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
-    for number, row in enumerate(rows):
-        yield (b",\n" if number else b"[\n") + _script_json(_card(row, causes, pictures))
-    yield b"\n]" if rows else b"[]"
+    return _array(_card(row, causes, pictures) for row in rows)
 
 
 def _card(
@@ -75,8 +182,7 @@ def _card(
         "selections": sorted(row.selections.items()),
         "product": row.product_id,
         "pattern": row.pattern_id,
-        "productPicture": _picture(row.product, pictures),
-        "patternPicture": _picture(row.pattern, pictures),
+        "productPicture": _address(row.product.picture_url if row.product else None, pictures),
         "code": row.error_code,
         "error": row.error,
         "remedy": row.remedy,
@@ -86,9 +192,8 @@ def _card(
     return {name: value for name, value in shown.items() if value not in (None, "", [])}
 
 
-def _picture(item: ItemOutcome | None, pictures: Mapping[str, str]) -> str | None:
-    """Where the picture is: next to the page, or at the service. Other schemes than HTTP are not followed."""
-    url = item.picture_url if item else None
+def _address(url: str | None, pictures: Mapping[str, str]) -> str | None:
+    """Where a picture is: next to the page, or at the service. Other schemes than HTTP are not followed."""
     if url is None:
         return None
     if url in pictures:
@@ -102,7 +207,7 @@ def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
         "id": run.run_id,
         "catalog": run.catalog,
         "environment": run.environment,
-        "outcome": run.outcome.value if run.outcome else None,
+        "outcome": run.outcome.words if run.outcome else None,
         "reason": run.reason,
         "started": iso_time(run.started_at),
         "took": duration(run.ended_at - run.started_at) if run.ended_at else None,
@@ -121,10 +226,12 @@ def _script_json(value: object) -> bytes:
     return json_bytes(value).decode().translate(_FOR_SCRIPT).encode()
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, script: str, served: str | None) -> str:
+    sources = "file: http: https:" if served is None else "'self'"
     return (
-        "default-src 'none'; img-src file: http: https:; base-uri 'none'; form-action 'none';"
-        f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
+        f"default-src 'none'; img-src {sources}; base-uri 'none'; form-action 'none';"
+        + ("" if served is None else " connect-src 'self';")
+        + f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
     )
 
 
@@ -134,4 +241,5 @@ def policy_digest(text: str) -> str:
 
 
 def page_part(name: str) -> str:
+    """A file of this room, as text."""
     return files("patternmill.looking").joinpath(name).read_text(encoding="utf-8")

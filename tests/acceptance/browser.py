@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import pytest
+from psutil import Process
 from websockets.sync.client import connect
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -51,6 +55,11 @@ FILL = """((label, value) => {
   return true;
 })"""
 
+#: What the browser complains of: errors of scripts, and what a page's own policy does not let it do.
+WATCH = """window.complaints = [];
+addEventListener('error', (event) => complaints.push(event.message));
+addEventListener('unhandledrejection', (event) => complaints.push(String(event.reason)));
+addEventListener('securitypolicyviolation', (event) => complaints.push(event.violatedDirective));"""
 #: The browser's answer when another page came before the script had its turn.
 NAVIGATED = "Inspected target navigated or closed"
 
@@ -111,6 +120,11 @@ class Browser:
         """As if no page had a Content-Security-Policy; for the pages opened from now on."""
         self._send("Page.setBypassCSP", enabled=True)
 
+    def watch(self) -> None:
+        """Collect what the browser complains of, for the pages opened from now on, in `window.complaints`."""
+        self._send("Page.enable")
+        self._send("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+
     def resize(self, width: int, height: int = 900) -> None:
         """As on a screen of this size, in CSS pixels."""
         self._send(
@@ -156,6 +170,36 @@ class Browser:
         self.until(f"{FILL}({json.dumps(label)}, {json.dumps(value)})")
         # No person types faster; a form that is still taking up one field loses the next.
         time.sleep(0.5)
+
+    def press(self, *keys: str) -> None:
+        """Keys as a person presses them: letters, digits, or names as in `Enter`."""
+        for key in keys:
+            how = {"key": key, "code": f"Key{key.upper()}" if key.isalpha() and len(key) == 1 else key}
+            text = {"text": key} if len(key) == 1 else {}
+            self._send("Input.dispatchKeyEvent", type="keyDown", **how, **text)
+            self._send("Input.dispatchKeyEvent", type="keyUp", **how)
+
+    def save_files_in(self, folder: Path) -> None:
+        """Where what the page gives to save goes, unasked."""
+        self._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def prefer(self, scheme: str) -> None:
+        """`light` or `dark`."""
+        self._send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot", format="png")["data"]))
+
+    def kill(self) -> None:
+        """As a crash ends it: every process of it at once, without a word."""
+        family = [
+            self._process.pid,
+            *(one.pid for one in Process(self._process.pid).children(recursive=True)),
+        ]
+        for pid in family:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(20)
 
     def frames(self) -> list[str]:
         """What is shown in the frames of the page; of a page that may not be shown there, the browser's error."""

@@ -56,10 +56,10 @@ def test_gallery_has_every_row_in_order() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_add_no_element(text: str) -> None:
-    """The page has its own three script elements, whatever a prompt, a sku or a reason holds."""
+    """The page has its own four script elements, whatever a prompt, a sku or a reason holds."""
     rows = [row(text, RowStatus.FAILED, prompt=text, error=text, remedy=text, selections={text: text})]
     html = html_of(rows)
-    assert html.lower().count("<script") == html.lower().count("</script") == 3
+    assert html.lower().count("<script") == html.lower().count("</script") == 4
     assert block(html, "row-data")[0]["prompt"] == text
     assert "<img" not in html
 
