@@ -47,7 +47,7 @@ test-quick: setup ## the unit tests without the slow ones, in half a minute: wha
 
 soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
 	$(BIN)/python -m pytest -m soak tests
-	SOAK=1 $(BIN)/python -m pytest tests/unit/runs/test_charges.py tests/integration/simulation tests/acceptance/test_crash_points.py
+	SOAK=1 $(BIN)/python -m pytest tests/integration/simulation tests/acceptance/test_crash_points.py
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
 

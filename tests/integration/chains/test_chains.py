@@ -62,15 +62,10 @@ def test_chain_is_made_and_shared(chains: Chains) -> None:
     _, cropped = chains.studio.ask("patterns/get", patternId=first.pattern_id)
     assert cropped["change"]["width"] == 0.5
     assert cropped["parentPatternId"] == ended.rows["S-2"].pattern_id
-
-
-def test_same_file_again_asks_for_nothing(chains: Chains) -> None:
-    chains.run(WHOLE)
     before = chains.bought
     again = chains.run(WHOLE)
-    assert again.ending.rows == {RowStatus.SUCCEEDED: 3}
+    assert again.ending.rows == {RowStatus.SUCCEEDED: 3} and not again.ending.spent.items
     assert chains.bought == before
-    assert not again.ending.spent.items
 
 
 def test_changed_refinement_buys_the_refinement_and_the_product(chains: Chains) -> None:
@@ -84,7 +79,7 @@ def test_changed_refinement_buys_the_refinement_and_the_product(chains: Chains) 
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("#1f3a5f", '"{""palette"": [""#1F3A5F""]}"'), ("#abc", "AABBCC"), (" #1f3a5f ", "1f3a5f")],
+    [("#1f3a5f", '"{""palette"": [""#1F3A5F""]}"'), ("#abc", "AABBCC")],
 )
 def test_other_spelling_is_the_same(chains: Chains, before: str, after: str) -> None:
     chains.run(HEADER + row(recolor=before))
@@ -146,17 +141,6 @@ def test_failed_refinement_is_tried_again_and_then_fails_its_row(chains: Chains)
     assert not chains.preview(HEADER + row(recolor="#1f3a5f") + row("S-2")).plan.purchases()
 
 
-def test_limit_counts_refinements(chains: Chains) -> None:
-    chains_of_two = (
-        HEADER + row("S-1", recolor="#1f3a5f") + row("S-2", prompt="two herons", recolor="#1f3a5f")
-    )
-    from patternmill.ledger.records import SpendingLimits
-
-    ended = chains.run(chains_of_two, limits=SpendingLimits(items=5))
-    assert ended.ending.outcome is Outcome.BUDGET_REACHED
-    assert chains.bought == {"patterns/create": 1, "refine/recolor": 1, "products/create": 1}
-
-
 def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
     """A pattern that is refused for an unknown reference fails its row; nothing loops."""
     chains.run(HEADER + row(reference="heron.png"))
@@ -175,15 +159,6 @@ def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> 
     assert ended.rows["S-1"].error_code == RowCode.UNAVAILABLE_OPERATION
     assert "refine/recolor" in (ended.rows["S-1"].error or "")
     assert chains.bought == {"patterns/create": 1, "products/create": 1}
-
-
-def test_operation_that_was_accepted_before_is_not_probed(chains: Chains) -> None:
-    chains.run(HEADER + row("S-1", recolor="#1f3a5f"))
-    chains.studio.faults.use(
-        {"name": "probe", "on": "refine/recolor", "nth": [1], "effect": {"kind": "refuse", "status": 404}}
-    )
-    assert chains.preview(HEADER + row("S-1", recolor="#abcdef")).plan.purchases()
-    assert chains.studio.faults.unfired == ["probe"]
 
 
 @pytest.mark.parametrize("again", ["retry", "failures.csv"])

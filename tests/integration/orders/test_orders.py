@@ -25,25 +25,16 @@ def test_picked_rows_become_one_checkout(shop: Shop) -> None:
     assert [record.checkout_id] == shop.opened()
     assert [(line.sku, line.quantity) for line in record.lines] == [("S-1", 2), ("S-3", 2)]
     assert shop.address(str(record.checkout_id)).endswith(shop.page_of(str(record.checkout_id)))
+    (note,) = shop.plan("S-1", "S-2").notes
+    assert note == f"S-1 is in checkout {record.checkout_id} too, which is open: pay one of the two."
 
 
-def test_same_command_again_opens_nothing(shop: Shop) -> None:
-    first, again = shop.order("S-1"), shop.order("S-1")
-    assert again.checkouts == first.checkouts
-    assert len(shop.opened()) == 1
-
-
-def test_same_rows_in_another_order_open_nothing(shop: Shop) -> None:
-    """A checkout is named after its rows by their skus, wherever a command or a file has them."""
-    first, again = shop.order("S-1", "S-3", "S-2"), shop.order("S-3", "S-2", "S-1")
-    assert again.checkouts == first.checkouts
-    assert len(shop.opened()) == 1
-
-
-def test_many_lines_are_split_by_their_skus(shop: Shop) -> None:
-    ending = shop.order("S-5", "S-1", "S-2", "S-4", "S-3", lines=2)
-    found = [[line.sku for line in record.lines] for record in ending.checkouts]
+def test_same_rows_again_open_nothing(shop: Shop) -> None:
+    """Checkouts are named after their rows by their skus, wherever a command or a file has them."""
+    first = shop.order("S-5", "S-1", "S-2", "S-4", "S-3", lines=2)
+    found = [[line.sku for line in record.lines] for record in first.checkouts]
     assert found == [["S-1", "S-2"], ["S-3", "S-4"], ["S-5"]]
+    assert shop.order("S-3", "S-2", "S-1", "S-5", "S-4", lines=2).checkouts == first.checkouts
     assert len(shop.opened()) == 3
 
 
@@ -72,12 +63,6 @@ def test_edited_command_does_not_order_a_paid_product_again(shop: Shop) -> None:
     assert shop.opened() == [first.checkout_id]
     (other,) = shop.order("S-1", "S-3", order="for the fair").checkouts
     assert shop.opened() == [first.checkout_id, other.checkout_id]
-
-
-def test_person_is_told_of_another_open_checkout(shop: Shop) -> None:
-    (first,) = shop.order("S-1").checkouts
-    (note,) = shop.plan("S-1", "S-2").notes
-    assert note == f"S-1 is in checkout {first.checkout_id} too, which is open: pay one of the two."
 
 
 @pytest.mark.parametrize("is_paid", [False, True])

@@ -95,8 +95,8 @@ def test_unknown_fields_and_a_wrapped_order(shop: Shop, other: Other) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [{"checkout": OPEN}, {"id": "C-1", "url": OPEN["checkoutUrl"]}, {"checkoutId": 7}, [OPEN], b"<p>ok</p>"],
-    ids=["wrapped", "other names", "a number", "a list", "a page"],
+    [{"checkout": OPEN}, {"checkoutId": 7}, b"<p>ok</p>"],
+    ids=["wrapped", "a number", "a page"],
 )
 def test_checkout_of_another_shape_is_in_doubt(shop: Shop, other: Other, answer: Any) -> None:
     """The same request is sent until it is known what came of it, and the next command goes on with it."""

@@ -81,9 +81,7 @@ def test_address_with_a_password_is_refused_as_a_parameter(
     assert "canary" not in str(unreached.value)
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(404, "file_missing"), (403, "file_unreadable"), (500, "file_unreadable")]
-)
+@pytest.mark.parametrize(("status", "code"), [(404, "file_missing"), (500, "file_unreadable")])
 def test_unavailable_source_retires_nothing(
     desk: Desk, site: tuple[str, dict[str, Answer]], status: int, code: str
 ) -> None:
@@ -96,23 +94,6 @@ def test_unavailable_source_retires_nothing(
         desk.refresh(f"{url}/spring.csv")
     assert refused.value.code == code
     assert desk.products().keys() == {"A-1"}
-
-
-def test_source_that_changes_while_it_is_read_is_refused(
-    desk: Desk, site: tuple[str, dict[str, Answer]]
-) -> None:
-    """What is written anew between two readings is not taken."""
-    url, pages = site
-    reads: list[int] = []
-
-    def page(_: BaseHTTPRequestHandler) -> tuple[int, bytes]:
-        reads.append(1)
-        return 200, CSV + f"A-{len(reads) % 10},Lemons,Cushion,50x50,linen,x\n".encode()
-
-    pages["/spring.csv"] = page
-    with pytest.raises(InputRefused) as refused:
-        desk.refresh(f"{url}/spring.csv")
-    assert refused.value.code == "file_changed"
 
 
 def test_results_are_copied_to_an_address(desk: Desk) -> None:
