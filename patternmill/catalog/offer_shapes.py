@@ -1,11 +1,12 @@
 """The offer in the service's answers, in any plausible shape; unknown shapes are not guessed at.
 
-Pure functions on parsed JSON. What is not recognised is never guessed at and never raises.
+Pure functions on parsed JSON. What is not recognised never raises. Names are compared without case, `_` and `-`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -24,56 +25,27 @@ from patternmill.catalog.offer_pages import (
     Json,
     PageStep,
     PagingProgress,
-    more_to_come,
     next_steps,
+    plain_name,
 )
 from patternmill.text import UNSAFE
 
-_LIST_WRAPPERS = (
-    "categories",
-    "items",
-    "data",
-    "results",
-    "result",
-    "records",
-    "list",
-    "values",
-    "edges",
-    "models",
-)
-_CATEGORY_WRAPPERS = ("category", "data", "result", "item", "record", "node", "model")
+_LISTS = ("categories", "items", "data", "results", "result", "records", "list", "values", "edges", "models")
+_WRAPPERS = ("category", "data", "result", "item", "record", "node", "model")
+_NOT_RECORDS = frozenset({"error", "errors", "warnings", *PAGING})
+_NAMES = ("name", "title", "label", "displayname")
+_CATEGORY_IDS = ("categoryid", "id", "slug", "key", "code", "modelid", "model")
 _OPTION_HOLDERS = (
-    "options",
-    "optionGroups",
-    "optionTypes",
-    "selections",
-    "selectionOptions",
-    "selectionSchema",
-    "selectionsSchema",
-    "attributes",
-    "parameters",
-    "schema",
-    "properties",
+    re.compile("options(?:schema)?|option(?:groups|types)|selections?(?:options|schema)?"),
+    re.compile("attributes|parameters|schema|properties"),
 )
-_NOT_RECORDS = frozenset({"error", "errors", *PAGING})
-
-_CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code", "modelId", "model_id", "model")
-_NAMES = ("name", "title", "label", "displayName", "display_name")
-_OPTION_SPELLINGS = ("name", "option", "key", "id", "optionId", "code", "slug")
-_OPTION_NAMES = (*_OPTION_SPELLINGS, *_NAMES[1:])
-_VALUE_HOLDERS = (
-    "values",
-    "choices",
-    "options",
-    "allowed",
-    "allowedValues",
-    "allowed_values",
-    "enum",
-    "oneOf",
-)
-_VALUE_NAMES = ("value", "const", "id", "valueId", "key", "code", "slug", *_NAMES)
-_REQUIRED = ("required", "isRequired", "is_required", "mandatory")
+_OPTION_SPELLINGS = ("name", "option", "key", "id", "optionid", "code", "slug")
+_VALUE_HOLDERS = ("values", "choices", "options", "allowed", "allowedvalues", "enum", "oneof")
+_VALUE_NAMES = ("value", "const", "id", "valueid", "key", "code", "slug", *_NAMES)
+_REQUIRED = ("required", "isrequired", "mandatory")
 _DEEPEST = 3
+#: A record, with its key where the records are a map.
+Listed = tuple[str | None, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +71,19 @@ def read_category_list(
     `before`: the list up to the page before this one. `sent`: the values that were sent to get this one.
     """
     found = _find_records(answer, _DEEPEST)
-    if found is None:
-        return None
-    read = [_listed(key, record) for key, record in found]
-    if read and not any(read):
+    read = [_listed(key, record) for key, record in found or ()]
+    if found is None or (read and not any(read)):
         return None
     before = before or CategoryList((), complete=True, pages=0)
     unread = before.records - len(before.categories) + read.count(None)
     categories = {category.id: category for category in before.categories}
     for category in filter(None, read):
         categories.setdefault(category.id, category)
-    so_far = PagingProgress(
-        before.pages + 1, len(categories) + unread, next(reversed(categories), None), sent
-    )
-    more = more_to_come(answer, _LIST_WRAPPERS, so_far)
-    return CategoryList(
-        tuple(categories.values()),
-        complete=not unread and not more,
-        records=so_far.records,
-        last_page=len(read),
-        pages=so_far.pages,
-        steps=tuple(next_steps(answer, _LIST_WRAPPERS, so_far)) if more else (),
-    )
+    ordered = tuple(categories.values())
+    last_id = ordered[-1].id if ordered else None
+    so_far = PagingProgress(before.pages + 1, len(ordered) + unread, last_id, sent)
+    steps = tuple(next_steps(answer, _LISTS, so_far))
+    return CategoryList(ordered, not unread and not steps, so_far.records, len(read), so_far.pages, steps)
 
 
 def read_models(answer: Json) -> Offer | None:
@@ -140,9 +103,10 @@ def read_category(answer: Json, listed: Category) -> Category:
 def read_options(answer: Json, depth: int = _DEEPEST) -> tuple[Option, ...] | None:
     """The options in a category's record, or None when their shape is not known."""
     for record in _records_in(answer, depth):
-        holder = _first_holder(record, _OPTION_HOLDERS)
-        if holder is not None:
-            return _read_options(holder, _names_in(record.get("required")))
+        for names in _OPTION_HOLDERS:
+            for key, holder in record.items():
+                if names.fullmatch(key) and isinstance(holder, list | dict):
+                    return _read_options(holder, _names_in(record.get("required")))
     return None
 
 
@@ -156,20 +120,12 @@ def read_unlisted_category(answer: Json, text: str) -> Category | None:
     fields: Fields = next(records, {})
     if (not fields and options is None) or not _is_usable(text):
         return None
-    ids = [found for name in _CATEGORY_IDS if (found := _text(fields.get(name)))]
-    name = _first_text(fields, _NAMES) or text
+    ids = _texts(fields, _CATEGORY_IDS)
+    name = next(iter(_texts(fields, _NAMES)), text)
     if text in ids or (not ids and options is not None):
         return Category(text, name, options)
     alike = [found for found in ids if offer_key(text) in {offer_key(found), offer_key(name)}]
     return Category(alike[0], name, options) if alike else None
-
-
-def _records_in(answer: Json, depth: int) -> Iterator[Fields]:
-    """The answer, and the records that it wraps."""
-    if isinstance(answer, dict) and depth:
-        yield answer
-        for name in _CATEGORY_WRAPPERS:
-            yield from _records_in(answer.get(name), depth - 1)
 
 
 def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
@@ -180,69 +136,74 @@ def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
 
 def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
     """The offer from a list and the answers of `categories/get`; categories without one are as the list has them."""
-    categories = (
-        read_category(details[category.id], category) if category.id in details else category
-        for category in found.categories
-    )
-    notes = () if found.complete else (IN_PART,)
-    return described_offer(tuple(categories), complete=found.complete, notes=notes)
+    categories = tuple(read_category(details.get(one.id), one) for one in found.categories)
+    return described_offer(categories, complete=found.complete, notes=() if found.complete else (IN_PART,))
 
 
-def _find_records(answer: Json, depth: int) -> list[tuple[str | None, Json]] | None:
-    """Every record, with its key where the records are a map."""
+def _plain(record: Mapping[str, Json]) -> Fields:
+    """By plain names, of which the first counts."""
+    fields: dict[str, Json] = {}
+    for key, value in record.items():
+        fields.setdefault(plain_name(key), value)
+    return fields
+
+
+def _records_in(answer: Json, depth: int) -> Iterator[Fields]:
+    """The answer, and the records that it wraps, by plain names."""
+    if isinstance(answer, dict) and depth:
+        fields = _plain(answer)
+        yield fields
+        for name in _WRAPPERS:
+            yield from _records_in(fields.get(name), depth - 1)
+
+
+def _find_records(answer: Json, depth: int) -> list[Listed] | None:
+    """Every record: under a usual name, or else wherever each one has an ID and a name."""
     if isinstance(answer, list):
         return [(None, record) for record in answer]
     if not isinstance(answer, dict) or depth == 0:
         return None
-    for name in _LIST_WRAPPERS:
-        if isinstance(answer.get(name), list | dict):
-            inner = _find_records(answer[name], depth - 1)
-            return inner if inner is not None else _mapped(answer[name])
-    return _mapped(answer) if _looks_mapped(answer) else None
+    fields = _plain(answer)
+    usual = next((fields[name] for name in _LISTS if isinstance(fields.get(name), list | dict)), None)
+    if usual is not None:
+        inner = _find_records(usual, depth - 1)
+        return inner if inner is not None else _mapped(usual)
+    if answer and all(key not in _NOT_RECORDS and _has(one, _NAMES) for key, one in answer.items()):
+        return list(answer.items())
+    others = (_find_records(one, depth - 1) for key, one in fields.items() if key not in _NOT_RECORDS)
+    return next((found for found in others if found and all(_is_category(one) for _, one in found)), None)
 
 
-def _mapped(records: Json) -> list[tuple[str | None, Json]] | None:
+def _mapped(records: Json) -> list[Listed] | None:
     """A map from ID to record or name."""
-    if not isinstance(records, dict) or not all(
-        isinstance(record, dict | str) for record in records.values()
-    ):
+    if not isinstance(records, dict) or not all(isinstance(one, dict | str) for one in records.values()):
         return None
     return list(records.items())
 
 
-def _looks_mapped(answer: Fields) -> bool:
-    """A map at the top, where anything else is possible too, must have nothing but named records."""
-    return bool(answer) and all(
-        key not in _NOT_RECORDS and isinstance(record, dict) and any(name in record for name in _NAMES)
-        for key, record in answer.items()
-    )
+def _has(record: Json, names: Sequence[str]) -> bool:
+    return isinstance(record, dict) and not set(names).isdisjoint(map(plain_name, record))
+
+
+def _is_category(record: Json) -> bool:
+    return _has(record, _CATEGORY_IDS) and _has(record, _NAMES)
 
 
 def _listed(key: str | None, record: Json) -> Category | None:
     if isinstance(record, str):
         return _named(key or record, record)
-    fields = _unwrapped(record, (*_CATEGORY_IDS, *_NAMES))
-    if fields is None:
+    records = (one for one in _records_in(record, 2) if _has(one, (*_CATEGORY_IDS, *_NAMES)))
+    fields: Fields = next(records, {})
+    identity = next(iter(_texts(fields, _CATEGORY_IDS)), key)
+    if identity is None or not fields:
         return None
-    identity = _first_text(fields, _CATEGORY_IDS) or key
-    if identity is None:
-        return None
-    category = _named(identity, _first_text(fields, _NAMES) or key or identity)
+    category = _named(identity, next(iter(_texts(fields, _NAMES)), key or identity))
     return category and replace(category, options=read_options(fields, depth=1))
 
 
 def _named(identity: str, name: str) -> Category | None:
     usable = _is_usable(identity) and _is_usable(name)
     return Category(identity, name.strip()) if usable else None
-
-
-def _unwrapped(record: Json, wanted: Iterable[str]) -> Fields | None:
-    """The record itself, or the one nested in it under a usual name."""
-    if not isinstance(record, dict):
-        return None
-    if any(name in record for name in wanted):
-        return record
-    return next((record[name] for name in _CATEGORY_WRAPPERS if isinstance(record.get(name), dict)), None)
 
 
 def _read_options(holder: Json, required: frozenset[str] | None) -> tuple[Option, ...] | None:
@@ -261,43 +222,39 @@ def _option(key: str | None, spec: Json, required: frozenset[str] | None) -> Opt
     """The option in a list's record (without a key) or under its name in a map: a record, its values, or a remark."""
     if key is None and isinstance(spec, str):
         return Option(spec) if _is_usable(spec) else None
-    fields: Fields = spec if isinstance(spec, dict) else {"values": spec}
-    name = key or _first_text(fields, _OPTION_NAMES)
+    fields: Fields = _plain(spec) if isinstance(spec, dict) else {"values": spec}
+    spellings = _texts(fields, _OPTION_SPELLINGS)
+    name = key or next(iter((*spellings, *_texts(fields, _NAMES))), None)
     if not name or not _is_usable(name):
         return None
-    values, labels = _values(_first_holder(fields, _VALUE_HOLDERS))
+    values, labels = _values(_values_in(fields))
     if values is None and not isinstance(spec, dict | str | None):
         return None
-    spellings = (_text(fields.get(field)) for field in _OPTION_SPELLINGS)
-    others = tuple(dict.fromkeys(text for text in spellings if text and text != name))
+    others = tuple(text for text in spellings if text != name)
     is_required = _is_required(fields)
     if is_required is None and required is not None:
         is_required = name in required
     return Option(name, values, is_required, others, labels)
 
 
+def _values_in(fields: Fields) -> Json:
+    return next((fields[name] for name in _VALUE_HOLDERS if isinstance(fields.get(name), list | dict)), None)
+
+
 def _values(holder: Json) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str], ...]]:
     """The values, and their labels; no values when one of them cannot be read."""
     if isinstance(holder, dict):
-        inner = next((holder[name] for name in _VALUE_HOLDERS if isinstance(holder.get(name), list)), None)
-        return _values(inner) if inner is not None else (None, ())
-    if not isinstance(holder, list):
+        holder = _values_in(_plain(holder))
+    read = [_value(one) for one in holder] if isinstance(holder, list) else []
+    if not all(read):
         return None, ()
-    read = [_value(one) for one in holder]
-    if not read or None in read:
-        return None, ()
-    pairs = cast("list[tuple[str, tuple[str, ...]]]", read)
-    values = tuple(dict.fromkeys(value for value, _ in pairs))
-    return values, tuple((label, value) for value, labels in pairs for label in labels)
+    values = tuple(dict.fromkeys(texts[0] for texts in read))
+    return values or None, tuple((label, texts[0]) for texts in read for label in texts[1:])
 
 
-def _value(one: Json) -> tuple[str, tuple[str, ...]] | None:
-    """The value to send, and what else it is called."""
-    if not isinstance(one, dict):
-        text = _text(one)
-        return (text, ()) if text else None
-    texts = tuple(dict.fromkeys(text for name in _VALUE_NAMES if (text := _text(one.get(name)))))
-    return (texts[0], texts[1:]) if texts else None
+def _value(one: Json) -> tuple[str, ...]:
+    """The value to send, and what else it is called; nothing where it cannot be read."""
+    return _texts(_plain(one), _VALUE_NAMES) if isinstance(one, dict) else _texts({"value": one}, ("value",))
 
 
 def _is_required(spec: Fields) -> bool | None:
@@ -316,13 +273,9 @@ def _names_in(required: Json) -> frozenset[str] | None:
     return frozenset(name for name in required if isinstance(name, str))
 
 
-def _first_holder(fields: Fields, names: Sequence[str]) -> Json:
-    """The first of these fields that has a list or an object."""
-    return next((fields[name] for name in names if isinstance(fields.get(name), list | dict)), None)
-
-
-def _first_text(fields: Fields, names: Sequence[str]) -> str | None:
-    return next((text for name in names if (text := _text(fields.get(name)))), None)
+def _texts(fields: Fields, names: Sequence[str]) -> tuple[str, ...]:
+    """What these fields say, each text once."""
+    return tuple(dict.fromkeys(text for name in names if (text := _text(fields.get(name)))))
 
 
 def _text(value: Json) -> str | None:

@@ -39,7 +39,7 @@ NO_CHOICES = SheetChoices()
 class SheetLayout:
     """How a file was read: enough for a person to see whether that is what is meant."""
 
-    #: What the file is, as people call it: `CSV`, `Excel workbook`, `JSON lines`.
+    #: What the file is, as people call it: `CSV`, `Excel workbook`.
     format: str
     #: Of the file as it was, in hexadecimal: the catalog's own bytes may be a conversion of it.
     sha256: str
@@ -48,7 +48,6 @@ class SheetLayout:
     delimiter: str | None = None
     #: Of workbooks.
     worksheet: str | None = None
-    #: None: the columns are named by the format itself.
     header_row: int | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Text files: JSON lines, or by which sign the columns are separated, and in which row the header stands."""
+"""Text files: by which sign the columns are separated, and in which row the header stands."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import hashlib
 import io
 import itertools
 import re
-from dataclasses import replace
 
 from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
 from patternmill.sheets.csv_reader import CsvText, has_content
-from patternmill.sheets.json_rows import json_sheet
 from patternmill.sheets.tables import Score, Sheet, Table, best_row, table_of
 from patternmill.sheets.text_encodings import check_text, choose_encoding, not_read
 
 #: Excel reads this first line, and does not show it as a row.
 _NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
 #: Past a mark; a title line may begin with `[Draft]`.
-_JSON_OBJECT = re.compile(r"\ufeff?\s*\{\s*[\"}]")
-_JSON_ARRAY = re.compile(r"\ufeff?\s*\[\s*[\[{\]]")
+_JSON = re.compile(r"\ufeff?\s*(?:\{\s*[\"}]|\[\s*[\[{\]])")
 _SAMPLE_ROWS = 40
 _SAMPLE = 200_000
 
@@ -30,12 +27,10 @@ _SAMPLE = 200_000
 def text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading) -> list[Table]:
     """The only one. Raises InputRefused when it is no text."""
     encoding = choose_encoding(raw, name, choices.encoding)
-    layout = SheetLayout("JSON lines", hashlib.sha256(raw).hexdigest())
+    sha256 = hashlib.sha256(raw).hexdigest()
     text = check_text(raw, name, encoding)
-    if _JSON_ARRAY.match(text):
-        raise not_read(name, "a JSON array")
-    if _JSON_OBJECT.match(text):
-        return [table_of(json_sheet(text, name, reading), name, layout, 1, score)]
+    if _JSON.match(text):
+        raise not_read(name, "JSON")
     named = _NAMED_DELIMITER.match(text)
     read_as = encoding
     if named is not None:
@@ -48,11 +43,8 @@ def text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, read
         raise refusal(FileCode.WRONG_DELIMITER, message, "Save it as `CSV UTF-8 (comma delimited)`.")
     numbered = CsvText(raw, name, read_as, reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
+    layout = SheetLayout("CSV" if delimiter in ",;" else "text", sha256, encoding, delimiter)
     return [table_of(sheet, name, layout, choices.header, score)]
-
-
-_FORMATS = {",": "CSV", ";": "CSV"}
 
 
 def _sample(text: str, delimiter: str) -> list[NumberedRow]:

@@ -38,6 +38,8 @@ LISTS: dict[str, object] = {
     "map of names": {"categories": {"c1": "Mug", "c2": "Tote bag"}},
     "wrapped records": [{"category": MUG}, {"category": TOTE}],
     "edges and nodes": {"data": {"edges": [{"node": MUG}, {"node": TOTE}]}},
+    "a name of its own": {"ok": True, "tags": ["a"], "productTypes": [MUG, TOTE]},
+    "other spellings": [{"Category-ID": "c1", "Name": "Mug"}, {"category_id": "c2", "Title": "Tote bag"}],
     "extra fields": {"categories": [{**MUG, "icon": None, "tags": []}, TOTE], "requestId": "x"},
 }
 
@@ -80,6 +82,8 @@ def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
         {"categories": None},
         [[MUG]],
         {"ok": True, "count": 2},
+        {"version": 3, "parts": [1, 2], "tags": ["a", "b"]},
+        {"warnings": [{"code": "w", "name": "Old"}]},
     ],
 )
 def test_unknown_shape_is_no_list(answer: object) -> None:
@@ -98,6 +102,7 @@ OPTIONS: dict[str, object] = {
     "map of records": {"options": {"size": {"values": ["S", "M"]}}},
     "JSON schema": {"options": {"type": "object", "properties": {"size": {"enum": ["S", "M"]}}}},
     "schema of selections": {"selectionsSchema": {"properties": {"size": {"enum": ["S", "M"]}}}},
+    "schema by another name": {"optionsSchema": {"properties": {"size": {"enum": ["S", "M"]}}}},
     "nested in category": {"category": {"options": {"size": ["S", "M"]}}},
     "nested in data": {"data": {"category": {"options": {"size": ["S", "M"]}}}},
     "attributes": {"result": {"attributes": [{"name": "size", "values": ["S", "M"]}]}},

@@ -100,7 +100,7 @@ def test_tables_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str | Non
 
 
 def test_results_come_in_the_delimiter_of_the_input() -> None:
-    """So that the program that wrote the sheet opens them; of a workbook or JSON lines with commas."""
+    """So that the program that wrote the sheet opens them; of a workbook with commas."""
     for delimiter in (";", "\t", None):
         run = replace(RUN, options={"reading": {"format": "x", "delimiter": delimiter}})
         raw = b"".join(table(run, HEADER, ALL_COLUMNS, [row("A")])).decode("utf-8-sig")
