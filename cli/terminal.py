@@ -162,7 +162,7 @@ def said_yes(question: str, *, default: bool = False) -> bool:
 def login_hint(address: str) -> str:
     """The address that logs a browser in; a log does not get it, but where to find it."""
     if sys.stdout.isatty():
-        return f"{address}  (in each browser, after each start; for nobody else)"
+        return f"{address}  (for you alone: once in each browser, after each start)"
     return "`patternmill status --open` on a terminal shows the address"
 
 

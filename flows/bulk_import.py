@@ -1,4 +1,4 @@
-"""The bulk import: a CSV of prompts and category selections becomes patterns and products."""
+"""The bulk import: a sheet of prompts and category selections becomes patterns and products."""
 
 from dataclasses import replace
 from typing import Any

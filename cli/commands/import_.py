@@ -1,4 +1,4 @@
-"""The verb `import`: a CSV becomes products, as a Prefect flow."""
+"""The verb `import`: a sheet becomes products, as a Prefect flow."""
 
 from __future__ import annotations
 

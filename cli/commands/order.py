@@ -55,7 +55,7 @@ def command(
       patternmill order --address chk_4c1f
 
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
-    approved, and nothing was opened; 1 failed; 4 somebody else orders from this catalog just now; 130 interrupted.
+    approved, and nothing was opened; 1 failed; 4 another order from this catalog goes on; 130 interrupted.
     """
     if (refresh or address) and not request.is_empty:
         raise click.UsageError("--refresh and --address order nothing: name no rows.")
