@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,8 +37,8 @@ def command(
 ) -> int:
     """Show the history of one row, by its sku, or of one product, pattern, job, checkout or request, by its ID.
 
-    What was requested and by which runs, each attempt with its request ID, job and result, every change with its
-    time, what failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
+    What is bought for it, each attempt with its request ID, job and result, every change with its time and run, what
+    failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
 
     \b
     Examples:
@@ -79,7 +79,6 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     if price:
         yield f"  price:  {money(price, currency)}, over all attempts"
     yield from _sharing_lines(story)
-    yield from _request_lines(story)
     for item in story.items:
         yield ""
         yield from _item_lines(item, story, currency)
@@ -109,38 +108,18 @@ def _sharing_lines(story: Story) -> Iterator[str]:
         yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
 
 
-def _request_lines(story: Story) -> Iterator[str]:
-    """The row in each run in which it differs from the run before."""
-    before = None
-    for seen in story.runs:
-        row = seen.row
-        if row != before and "prompt" in row:
-            yield f"  requested since {seen.record.run_id}: {shortened(str(row['prompt']), 200)}"
-            yield f"          {_choices(row)}".rstrip()
-        before = row
-
-
-def _choices(content: dict[str, Any]) -> str:
-    selections = content.get("selections", {})
-    return (
-        f"{content.get('category', '')} {', '.join(f'{name}={value}' for name, value in selections.items())}"
-    )
-
-
 def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator[str]:
-    last = story.runs[-1] if story.runs else None
-    current = last is None or item.key in last.keys
-    content = item.content
+    """What is bought, and each attempt at it."""
+    current = not story.runs or item.key in story.runs[-1].keys
     yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")
-    yield from _content_lines(item)
-    if content.get("edition"):
-        yield f"  edition: {content['edition']}"
+    for name, value in item.content.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"  {name}: {shortened(text, 200)}"
     if not item.attempts:
         yield "  never begun"
     for attempt, price in zip(item.attempts, item.prices, strict=True):
-        yield f"  attempt {attempt.attempt}: {attempt.state}" + (
-            f", {money(price, currency)}" if price else ""
-        )
+        cost = f", {money(price, currency)}" if price else ""
+        yield f"  attempt {attempt.attempt}: {attempt.state}{cost}"
         yield from _attempt_lines(attempt)
 
 
@@ -152,28 +131,7 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     if record.attempt is not None:
         yield f"  attempt {record.attempt.attempt}: {record.attempt.state}"
         yield from _attempt_lines(record.attempt)
-    if record.order is not None:
-        named = record.order.order_id or "without an ID"
-        yield f"  order seen {moment(record.order.since)}: {named}, {record.order.status or 'no status'}"
     yield "  paid" if record.is_paid else "  not paid, as far as is known"
-
-
-def _content_lines(item: ItemStory) -> Iterator[str]:
-    """What is bought."""
-    content = item.content
-    if "prompt" in content:
-        yield f"  prompt: {content['prompt']}"
-        yield from (f"  {name}: {_plain(value)}" for name, value in content.get("parameters", {}).items())
-    elif "operation" in content:
-        yield f"  {content['operation']}: {json.dumps(content['parameters'], ensure_ascii=False)}"
-    elif "sha256" in content:
-        yield f"  picture with SHA-256 {content['sha256']}"
-    else:
-        yield f"  {_choices(content)}".rstrip()
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:
@@ -206,28 +164,17 @@ _EVENTS = {
 
 def _event_line(event: StoryEvent) -> str:
     what = _EVENTS.get(event.what, readable(event.what))
-    detail = _DETAILS.get(event.what, _plain_detail)(event.detail or "")
+    detail = _detail(event.what, event.detail or "")
     item = f"{event.stage} {event.attempt}: " if event.stage is not None else ""
     return f"{moment(event.at)}  {item}{what}{f' ({detail})' if detail else ''}  [{event.run_id}]"
 
 
-def _plain_detail(detail: str) -> str:
+def _detail(what: str, detail: str) -> str:
+    if what == "settled":
+        kept = json.loads(detail or "{}")
+        job = f" {kept['job_id']}" if kept.get("job_id") else ""
+        return f"{readable(str(kept.get('decision', '')))}{job}, by {kept.get('by')}: {kept.get('reason')}"
+    if what == "answered":
+        kept = json.loads(detail)
+        return f"{kept['operation']}: {kept['status'] or 'no answer'}, after {kept['durationMs']:,.0f} ms"
     return shortened(detail, 200)
-
-
-def _decision(detail: str) -> str:
-    kept = json.loads(detail or "{}")
-    job = f" {kept['job_id']}" if kept.get("job_id") else ""
-    return f"{readable(str(kept.get('decision', '')))}{job}, by {kept.get('by')}: {kept.get('reason')}"
-
-
-def _exchange(detail: str) -> str:
-    kept = json.loads(detail)
-    status = kept["status"] or "no answer"
-    return f"{kept['operation']}: {status}, after {kept['durationMs']:,.0f} ms"
-
-
-_DETAILS: dict[str, Callable[[str], str]] = {
-    "settled": _decision,
-    "answered": _exchange,
-}

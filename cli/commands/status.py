@@ -30,7 +30,6 @@ from patternmill.text import counted, duration, goods, moment, plural
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, HeldLease, RunRecord
-    from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.ledger.reports.overview import OpenAttempts
     from patternmill.ledger.reports.unsettled import Unsettled
     from patternmill.settings import Settings
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts | Unsettled
 
 _MOST_RUNS = 10
-_MOST_ORDERS = 5
+_MOST_CHECKOUTS = 5
 _DEAD = "dead"
 _OPEN = {
     "intended": "sent or about to be, without an answer",
@@ -217,27 +216,13 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
 
 
 def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -> Iterator[str]:
-    """The newest orders, and the checkouts that nobody has paid as far as is known."""
-    found = _checkouts(ledger, environment, catalog)
-    ordered = [(record, record.order) for record in found if record.order is not None and record.is_ordered]
-    for record, order in sorted(ordered, key=lambda pair: pair[1].since, reverse=True)[:_MOST_ORDERS]:
-        status = f", {order.status} as of {moment(order.read_at)}" if order.status else ""
-        yield (
-            f"Ordered from {catalog_of(record.scope)} ({record.environment}), {moment(order.since)}: "
-            f"{order.order_id or record.checkout_id}, {plural(len(record.lines), 'product')}{status}."
-        )
-    if len(ordered) > _MOST_ORDERS:
-        yield f"… and {plural(len(ordered) - _MOST_ORDERS, 'earlier order')}"
-    is_open = [record for record in found if record.is_unpaid]
-    if is_open:
-        named = ", ".join(str(record.checkout_id) for record in is_open[:_MOST_ORDERS])
-        yield f"Open and not paid, as far as is known: {plural(len(is_open), 'checkout')} ({named})."
-        yield "To ask what has become of them: patternmill order --refresh"
-
-
-def _checkouts(ledger: Ledger, environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
+    """The checkouts that nobody has paid as far as is known."""
     found = checkouts(ledger, environment=environment)
-    return [record for record in found if catalog in (None, catalog_of(record.scope))]
+    unpaid = [one for one in found if one.is_unpaid and catalog in (None, catalog_of(one.scope))]
+    if unpaid:
+        named = ", ".join(str(record.checkout_id) for record in unpaid[:_MOST_CHECKOUTS])
+        yield f"Open and not paid, as far as is known: {plural(len(unpaid), 'checkout')} ({named})."
+        yield "To ask what has become of them: patternmill order --refresh"
 
 
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
