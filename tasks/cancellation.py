@@ -1,4 +1,4 @@
-"""The state of flow runs at the server: cancelled or paused by a person while they run, or left behind by a killed one.
+"""The state of flow runs at the server: what a person makes of a run that goes on, and what a killed one left behind.
 
 A server that does not answer soon changes nothing.
 """
@@ -13,14 +13,17 @@ from uuid import UUID
 
 from prefect import State, get_client
 from prefect.client.schemas.objects import StateType
-from prefect.runtime import flow_run
+from prefect.exceptions import Pause
+from prefect.runtime import deployment, flow_run
 from prefect.states import Crashed
 
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 
 logger = logging.getLogger(__name__)
 
 CANCELLED = "Cancelled in the Prefect UI."
+SUSPENDED = "Suspended in the Prefect UI."
 _TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
 _NOT_RESUMED = "Paused in the Prefect UI, and not resumed."
 _KILLED = "The process that ran this was killed. What it had begun is in the ledger; the next run resumed it."
@@ -28,12 +31,14 @@ _PATIENCE = 3.0
 
 
 async def heed_state(run: Run) -> None:
-    """Begin nothing new while the flow run is paused, or ever again once it is cancelled. Called with each beat."""
+    """Begin nothing new while the flow run is paused; stop once it is cancelled or suspended. Called with each beat."""
     state = await _current_state()
     if state is None:
         return
     if state.type is StateType.CANCELLING:
         run.stop(CANCELLED)
+    elif _is_suspended(state):
+        run.stop(SUSPENDED)
     elif run.engine.is_paused and state.is_final():
         run.stop(_NOT_RESUMED)
     else:
@@ -45,6 +50,21 @@ async def explain_stop(run: Run) -> None:
     """Record a cancellation as the reason of a stopped run, instead of the signal. Asked after the drain."""
     if await is_cancelled():
         run.halt.explain_stop(CANCELLED)
+
+
+async def leave_if_suspended(work: Pipeline) -> None:
+    """End the process of a run that a person suspended, with its results: resumed, its flow run begins from the top."""
+    if not work.begun.is_stopped:
+        return
+    state = await _current_state()
+    if state is not None and _is_suspended(state):
+        await work.finish()
+        raise Pause(state=state)
+
+
+def _is_suspended(state: State[Any]) -> bool:
+    """Only a deployment's run can be begun again."""
+    return state.name == "Suspended" and deployment.id is not None
 
 
 async def final_state(state: State[Any]) -> State[Any]:

@@ -38,10 +38,13 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
 
 
 def group_state(engine: Engine, group: Group) -> State[Any]:
-    """Of a group that was driven: its failures by cause; else, where the run was halted before, why."""
+    """Of a group that was driven: why its row failed, of several the causes; else, where the run was halted, why."""
     made, failures = engine.made(group), engine.failures(group)
     parts = [f"{made:,} of {plural(len(group.rows), 'product')}"]
-    if failures:
+    if len(failures) == 1:
+        ((row, failed),) = failures
+        parts.append(f"{plain(row.sku)}: {failure_message(failed)}")
+    elif failures:
         causes = Counter(failed.code for _, failed in failures)
         parts.append(", ".join(f"{count:,} {code}" for code, count in causes.most_common()))
     reason = engine.halt.reason or engine.halt.kept_purchase

@@ -24,6 +24,7 @@ from patternmill.planning.items import Item
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 from patternmill.states import Stage
+from tasks.cancellation import SUSPENDED
 from tasks.machines import drive_on_machines
 from tasks.markup import line
 from tasks.prefect_states import failed_state, failure_message, group_state
@@ -114,7 +115,8 @@ async def _shown(run: Run, task_run: Coroutine[Any, Any, Any]) -> None:
     except PatternmillError:
         pass
     except PrefectSignal:
-        run.stop("Suspended in the Prefect UI.")
+        # Prefect begins no task run of a suspended flow run.
+        run.stop(SUSPENDED)
     except Exception as error:
         logger.info("A task run was lost (%s)", type(error).__name__)
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,29 @@ def test_stopped_worker_drains(
     assert process.wait(timeout=50) == 0
     assert_ended_in_order(prefect, begun, prefect.state(begun.flow_run), drained_at)
     assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
+
+
+def test_suspended_in_the_ui_and_resumed(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """The button drains the run and ends its process; resumed, the same flow run makes what is left, once."""
+    process = worker(OUR_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "suspended")
+    until = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    details = {"pause_timeout": until, "pause_reschedule": True}
+    state = {"type": "PAUSED", "name": "Suspended", "state_details": details}
+    prefect.api.post(f"flow_runs/{begun.flow_run}/set_state", {"state": state})
+    eventually(lambda: not children(process.pid), 60, lambda: "a process is held")
+    drained_at = begun.creates()
+    assert prefect.state(begun.flow_run)["name"] == "Suspended"
+    assert drained_at < 2 * ROWS
+    assert (begun.out / "results.csv").exists()
+    assert prefect.open_runs(begun.flow_run) == 0
+    prefect.api.post(f"flow_runs/{begun.flow_run}/resume", {})
+    assert prefect.ended(begun.flow_run, within=150)["name"] == "Completed"
+    found = audit(service.record, some_rows(ROWS, about="suspended"))
+    assert not found.double_purchases
+    assert not found.never_bought()
 
 
 def look(prefect: Prefect) -> str:

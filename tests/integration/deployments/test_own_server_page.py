@@ -60,10 +60,6 @@ class Follower:
     def api(self) -> PrefectApi:
         return api_with_password(f"http://127.0.0.1:{self.port}/api", PASSWORD)
 
-    @property
-    def automations(self) -> set[str]:
-        return {found["name"] for found in self.api.post("automations/filter", {})}
-
     def type(self, line: str) -> None:
         here = line.replace("prefect.example", "127.0.0.1").replace("0.0.0.0", "127.0.0.1")
         words = shlex.split(here.replace("4200", str(self.port)), comments=True)
@@ -137,7 +133,6 @@ def test_page_leads_to_a_server_with_deployments_and_a_worker(
             deployment["name"]
             for deployment in yaml.safe_load((PAGE.parent / "prefect.yaml").read_text("utf-8"))["deployments"]
         }
-        eventually(lambda: "patternmill takes up a crashed run" in follower.automations, 60)
         workers = "work_pools/patternmill/workers/filter"
         eventually(
             lambda: [one["status"] for one in follower.api.post(workers, {})] == ["ONLINE"],

@@ -22,7 +22,7 @@ STOPPED = "Stopped by SIGINT."
     ("made", "failures", "is_halted", "state"),
     [
         (3, [], True, ("COMPLETED", "Completed", "3 of 3 products")),
-        (2, [FAILED], True, ("FAILED", "Failed", "2 of 3 products. 1 content_policy")),
+        (2, [FAILED], True, ("FAILED", "Failed", "2 of 3 products. S-1: content_policy: It was refused.")),
         (
             0,
             [GAVE_UP, FAILED, FAILED],
@@ -30,7 +30,7 @@ STOPPED = "Stopped by SIGINT."
             ("FAILED", "Failed", "0 of 3 products. 2 content_policy, 1 gave_up_waiting"),
         ),
         (2, [], True, ("CANCELLED", "NotStarted", f"2 of 3 products. {STOPPED}")),
-        (1, [FAILED], True, ("FAILED", "Failed", f"1 of 3 products. 1 content_policy. {STOPPED}")),
+        (0, [FAILED] * 2, True, ("FAILED", "Failed", f"0 of 3 products. 2 content_policy. {STOPPED}")),
     ],
 )
 def test_group_ends_by_its_rows(
@@ -40,7 +40,7 @@ def test_group_ends_by_its_rows(
     halt = Halt()
     if is_halted:
         halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", STOPPED))
-    failed = [(None, failure) for failure in failures]
+    failed = [(SimpleNamespace(sku="S-1"), failure) for failure in failures]
     engine: Any = SimpleNamespace(made=lambda group: made, failures=lambda group: failed, halt=halt)
     found = group_state(engine, cast(Any, SimpleNamespace(rows=(1, 2, 3))))
     assert (found.type.value, found.name, found.message) == state
