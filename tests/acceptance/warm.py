@@ -131,11 +131,12 @@ class Warm:
         self._folder = folder
         self._address = ""
         self._line: socket.socket | None = None
+        self._joining = threading.Lock()
 
     def start(self, arguments: Sequence[str], **how: Any) -> Forked:
         """As `subprocess.Popen` does, for this interpreter and the command; each has a session of its own."""
-        if self._line is None:
-            self._line = self._joined()
+        with self._joining:
+            self._line = self._line or self._joined()
         return Forked(self._address, arguments, **how)
 
     def close(self) -> None:
