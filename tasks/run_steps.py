@@ -14,7 +14,7 @@ from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
-from patternmill.runs.safeguards import refuse_password, require_allowed_path
+from patternmill.runs.safeguards import refuse_password, require_allowed_paths
 from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, retry_spec
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.text import goods
@@ -85,7 +85,7 @@ async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
 def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
     if by_deployment:
-        require_allowed_path(request.picks, settings)
+        require_allowed_paths(settings, request.picks)
     wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
     with open_ledger(wanted, must_exist=True) as ledger:
         selection = select_rows(ledger, request)

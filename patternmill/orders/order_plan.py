@@ -22,7 +22,7 @@ from patternmill.results.picks import Picks
 from patternmill.results.results_files import RESULTS
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.results_input import runs_named
-from patternmill.runs.safeguards import require_allowed_path
+from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
 from patternmill.text import moment
@@ -51,8 +51,7 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
     settings = read_settings()
     path = Path(request.results) if request.results and Path(request.results).exists() else None
     if by_deployment:
-        require_allowed_path(request.picks, settings)
-        require_allowed_path(path, settings)
+        require_allowed_paths(settings, request.picks, path)
     named = picks_of(request)
     wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
     with open_ledger(wanted, must_exist=True) as ledger:

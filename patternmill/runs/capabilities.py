@@ -28,7 +28,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
 from patternmill.results.row_results import input_file
-from patternmill.runs.safeguards import require_allowed_path
+from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
@@ -111,7 +111,7 @@ def reference_place(address: str, settings: Settings, *, by_deployment: bool = F
 
     def require_allowed(path: Path) -> None:
         if by_deployment:
-            require_allowed_path(path, settings)
+            require_allowed_paths(settings, path)
 
     remote = is_remote(address)
     return ReferencePlace(

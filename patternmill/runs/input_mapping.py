@@ -13,7 +13,7 @@ from patternmill.catalog.proposals import Question, column_questions, trade_scor
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.files import write_whole
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, catalog_name
 from patternmill.sheets.sheet_reader import read_catalog, read_source, read_tables
 from patternmill.sheets.text_encodings import likely_encodings
 
@@ -59,7 +59,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
 
 def check_command(spec: RunSpec) -> str:
     """What a person types to be asked about the input, with what they named."""
-    named = f" --catalog {shlex.quote(spec.catalog)}" if spec.catalog_named and spec.origin is None else ""
+    is_own = spec.refresh is None and spec.catalog == catalog_name(spec.source)
+    named = "" if is_own or spec.origin is not None else f" --catalog {shlex.quote(spec.catalog)}"
     return f"patternmill check {shlex.quote(shown_address(spec.named_source))}{named}"
 
 

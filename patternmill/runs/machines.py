@@ -46,6 +46,8 @@ _PUT_BACK = "put_back"
 #: What a run lets its groups know, besides why they are to begin nothing more.
 _PAUSED = "paused"
 _OPTIONS, _HALT = TypeAdapter(RunOptions), TypeAdapter(HaltReason)
+#: What the reports of groups add up to.
+_COUNTED = ("ended", "failed", "left_out", "tried_again", "items_failed")
 
 
 async def record_groups(run: Run) -> None:
@@ -107,13 +109,13 @@ class Execution:
         service than the run's.
         """
         ledger = await asyncio.to_thread(open_ledger, settings)
+        begun = None
         try:
             begun = await asyncio.to_thread(_begin, ledger, settings, run_id, number)
-        except BaseException:
-            await asyncio.to_thread(ledger.close)
-            raise
+        finally:
+            if begun is None:
+                await asyncio.to_thread(ledger.close)
         if begun is None:
-            await asyncio.to_thread(ledger.close)
             return None
         record, lease, group, plan, memory = begun
         options = _OPTIONS.validate_python(record.options[DRIVEN_WITH]["options"])
@@ -196,18 +198,9 @@ class Execution:
     def _report(self) -> str:
         progress, halt = self.engine.progress, self.engine.halt
         reason = halt.reason or halt.kept_purchase
-        return json.dumps(
-            {
-                "ended": progress.ended,
-                "failed": progress.failed,
-                "left_out": progress.left_out,
-                "tried_again": progress.tried_again,
-                "items_failed": progress.items_failed,
-                "made": progress.made,
-                "halt": _HALT.dump_python(reason, mode="json") if reason is not None else None,
-                "is_total": halt.is_total,
-            }
-        )
+        report = {name: getattr(progress, name) for name in _COUNTED} | {"made": progress.made}
+        report |= {"halt": _HALT.dump_python(reason, mode="json") if reason is not None else None}
+        return json.dumps(report | {"is_total": halt.is_total})
 
 
 _Begun = tuple[RunRecord, GroupLease, Group, Plan, Memory]
@@ -278,10 +271,12 @@ def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:
     scope, unstated = Scope(record.environment, record.catalog), _unstated(record)
     if stage is Stage.REFERENCE:
         return ReferenceItem(scope, content, unstated, partial(_picture, ledger))
-    of_stage: dict[Stage, type[PatternItem | RefinementItem | ProductItem]] = {
-        kind.stage: kind for kind in (PatternItem, RefinementItem, ProductItem)
-    }
-    return of_stage[stage](scope, content, unstated)
+    return _KINDS[stage](scope, content, unstated)
+
+
+_KINDS: dict[Stage, type[PatternItem | RefinementItem | ProductItem]] = {
+    kind.stage: kind for kind in (PatternItem, RefinementItem, ProductItem)
+}
 
 
 def _picture(ledger: Ledger, sha256: str) -> bytes:
@@ -322,7 +317,7 @@ class Followed:
 
     def _add_up(self, reports: list[dict[str, Any]]) -> None:
         progress = self.run.progress
-        for name in ("ended", "failed", "left_out", "tried_again", "items_failed"):
+        for name in _COUNTED:
             setattr(progress, name, sum(report[name] for report in reports))
         progress.made = Counter()
         for report in reports:

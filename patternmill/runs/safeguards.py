@@ -20,17 +20,16 @@ from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
 
-def require_allowed_path(path: Path | None, settings: Settings) -> None:
+def require_allowed_paths(settings: Settings, *paths: Path | None) -> None:
     """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
-    if path is None:
-        return
-    if any(path.resolve().is_relative_to(folder.resolve()) for folder in (settings.home, Path())):
-        return
-    raise ConfigurationError(
-        f"{path} is outside of the folders that a deployment's runs may use.",
-        code="folder_not_allowed",
-        remedy="Name a file below the folder that the worker was started in, or start a worker where the files are.",
-    )
+    folders = [folder.resolve() for folder in (settings.home, Path())]
+    for path in paths:
+        if path is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
+            raise ConfigurationError(
+                f"{path} is outside of the folders that a deployment's runs may use.",
+                code="folder_not_allowed",
+                remedy="Name a file below the folder that the worker was started in, or start a worker where it is.",
+            )
 
 
 def refuse_other_service(ledger: Ledger, settings: Settings) -> None:

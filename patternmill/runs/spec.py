@@ -34,7 +34,7 @@ from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
 from patternmill.runs.retry import RetrySelection
-from patternmill.runs.safeguards import require_allowed_path
+from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings
 
 
@@ -53,8 +53,6 @@ class RunSpec:
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
     edition: str | None = None
-    #: False when the catalog is only taken from the file's name.
-    catalog_named: bool = True
     #: The run whose results file the source is, by its column `run`.
     origin: RunRecord | None = None
     #: Rows whose failed items a person retries.
@@ -114,9 +112,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     """
     settings = read_settings()
     if by_deployment:
-        require_allowed_path(request.file, settings)
-        require_allowed_path(request.mapping, settings)
-        require_allowed_path(request.out, settings)
+        require_allowed_paths(settings, request.file, request.mapping, request.out)
     found = _mapping_of(request, request.file, settings)
     origin = run_of_file(request.file, found.choices, settings)
     if origin is not None:
@@ -152,9 +148,8 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
     place = request.out if request.out and is_remote(request.out) else None
     out = file_path(request.out) if request.out and place is None else None
     if by_deployment:
-        require_allowed_path(request.mapping, settings)
-        require_allowed_path(None if named or is_remote(address) else file_path(address), settings)
-        require_allowed_path(out, settings)
+        source = None if named or is_remote(address) else file_path(address)
+        require_allowed_paths(settings, request.mapping, source, out)
     if request.catalog is None:
         request = request.model_copy(update={"catalog": _catalog_of(request, address, settings)})
     found = _mapping_of(request, Path(address), settings, address=address)
@@ -189,7 +184,7 @@ def retry_spec(
     Raises ConfigurationError. `by_deployment`: the results may not leave the allowed folders.
     """
     if by_deployment:
-        require_allowed_path(request.out, settings)
+        require_allowed_paths(settings, request.out)
     record = selection.record
     settings = _settings_for(request, settings, record.environment, by_deployment)
     return RunSpec(
@@ -223,7 +218,6 @@ def _spec_of_file(
     spec = RunSpec(
         source=source,
         catalog=name,
-        catalog_named=request.catalog is not None or origin is not None,
         settings=settings,
         options=_options(request, settings),
         edition=edition or None,
