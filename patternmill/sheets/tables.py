@@ -34,7 +34,7 @@ class Sheet:
     rows: tuple[NumberedRow, ...] = field(repr=False)
     #: By the row's number and the cell's index: what a cell is that is no text and no plain number.
     unfit: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
-    #: By index: the rows that have a number there which may be shown with more zeros than it has.
+    #: By index: the rows that have a number there, of which a spreadsheet keeps no leading zeros.
     numbers: Mapping[int, Collection[int]] = field(default_factory=dict, repr=False)
 
 
@@ -92,9 +92,9 @@ class Table:
         return f"{self.address(row, index)} holds {what}, not text" if what else None
 
     def sku_fault(self, row: int, index: int) -> str | None:
-        """The same of a sku, of which a number may have lost its zeros: `00012` reads 12, and `12.50` 12.5."""
+        """The same of a sku, of which a number has lost its zeros: `00012` reads 12."""
         return self.fault(row, index) or (
-            f"{self.address(row, index)} holds a number, of which zeros are lost"
+            f"{self.address(row, index)} holds a number, of which leading zeros are lost"
             if row in self.sheet.numbers.get(index, ())
             else None
         )

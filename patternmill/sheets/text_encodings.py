@@ -38,7 +38,7 @@ def not_read(name: str, what: str) -> InputRefused:
     return refusal(
         FileCode.NOT_CSV,
         f"{name} is {what}, which is not read here.",
-        "CSV, .xlsx and .ods are read, without a password: export it as CSV.",
+        "CSV, JSON lines, .xlsx and .ods are read, without a password: export it as CSV.",
     )
 
 

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 #: Exit codes; a limit may also end the process without one.
 TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
-#: A text; or what a cell is that is none (nothing: a number that may be shown with more zeros), and its best text.
+#: A text; or what a cell is that is none (nothing: a plain number), and the best text for it.
 Cell = str | tuple[str, str]
 
 #: What calamine does not tell of a worksheet: by row and column from 0, errors and formulas that have no result.
@@ -33,10 +33,7 @@ _CELL = re.compile(rb"<(?:\w+:)?c\b([^<>]*[^<>/])>(.*?)</(?:\w+:)?c>", re.DOTALL
 _PLACE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 _VALUE = re.compile(rb"<(?:\w+:)?v\b[^<>]*>([^<]+)<")
 _FORMULA = re.compile(rb"<(?:\w+:)?f\b")
-_STYLE = re.compile(rb'\bs="(\d+)"')
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-#: A format that shows 12 as 00012.
-_PADDED = re.compile(r"0{2,}")
 _NOUNS = {time: "time", timedelta: "duration", bool: "truth value", int: "number", float: "number"}
 
 
@@ -113,8 +110,6 @@ def _cell(value: Any) -> Cell:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         # As many digits as spreadsheets have.
         text = f"{value:.15g}"
-        if text.isdecimal():
-            return text
         return ("" if _PLAIN_NUMBER.fullmatch(text) else f"the number {text}"), text
     is_day = isinstance(value, datetime) and value.time() == time()
     text = str(value).upper() if isinstance(value, bool) else str(value.date() if is_day else value)
@@ -133,7 +128,6 @@ def _unread(raw: bytes) -> dict[str, Unread] | int:
         def xml(name: str) -> ElementTree.Element:
             return ElementTree.fromstring(archive.read(parts[name]))  # noqa: S314  # in a process with limits
 
-        padded = _padded_styles(xml("xl/styles.xml")) if "xl/styles.xml" in parts else frozenset()
         targets = {one.get("Id"): one.get("Target", "") for one in xml("xl/_rels/workbook.xml.rels")}
         found: dict[str, Unread] = {}
         for sheet in xml("xl/workbook.xml").iter():
@@ -141,30 +135,19 @@ def _unread(raw: bytes) -> dict[str, Unread] | int:
             if sheet.tag.rpartition("}")[2] == "sheet" and relation in targets:
                 place = targets[relation].lower()
                 part = parts.get(place.lstrip("/") if place.startswith("/") else f"xl/{place}")
-                found[sheet.attrib["name"]] = _unread_of(archive.read(part), padded) if part else {}
+                found[sheet.attrib["name"]] = _unread_of(archive.read(part)) if part else {}
         return found
 
 
-def _padded_styles(styles: ElementTree.Element) -> frozenset[bytes]:
-    """The styles of cells that show numbers with leading zeros, as cells name them."""
-    codes = {one.get("numFmtId") for one in styles.iter() if _PADDED.match(one.get("formatCode", ""))}
-    formats = [one for one in styles.iter() if one.tag.rpartition("}")[2] == "cellXfs"]
-    numbered = enumerate(one.get("numFmtId") for every in formats for one in every)
-    return frozenset(str(index).encode() for index, code in numbered if code in codes)
-
-
-def _unread_of(part: bytes, padded: Collection[bytes]) -> Unread:
+def _unread_of(part: bytes) -> Unread:
     cells: dict[tuple[int, int], Cell] = {}
-    has_any = padded or b't="e"' in part or _FORMULA.search(part)
-    for attributes, content in _CELL.findall(part) if has_any else ():
-        value, style = _VALUE.search(content), _STYLE.search(attributes)
+    for attributes, content in _CELL.findall(part) if b't="e"' in part or _FORMULA.search(part) else ():
+        value = _VALUE.search(content)
         if b't="e"' in attributes:
             error = value[1].decode() if value else "#VALUE!"
             cell = f"the error {error}", error
         elif value is None and _FORMULA.search(content) and b't="str"' not in attributes:
             cell = "a formula whose result is not stored", "#VALUE!"
-        elif value and style and style[1] in padded and (b' t="n"' in attributes or b" t=" not in attributes):
-            cell = "", value[1].decode()
         else:
             continue
         letters, number = _PLACE.search(attributes).groups()  # type: ignore[union-attr]  # else it is damaged

@@ -6,8 +6,6 @@ import codecs
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode
@@ -151,14 +149,3 @@ def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
 
 def test_title_in_brackets_is_no_json() -> None:
     assert len(read(delimited([["[Draft] spring"], *TABLE])).records) == 2
-
-
-CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)
-
-
-@settings(max_examples=25)
-@given(st.lists(st.tuples(CELL.filter(str.strip), CELL, CELL), min_size=1, max_size=4))
-def test_texts_survive_every_text_format(rows: list[tuple[str, ...]]) -> None:
-    table = [("sku", "prompt", "category"), *rows]
-    for raw in (delimited(table, ";"), delimited(table, "\t", "utf-16")):
-        assert [record.cells for record in read(raw).records] == rows
