@@ -110,26 +110,6 @@ def test_misspelt_setting_is_named(
     assert warnings == ["warning: PATTERNMILL_DAYBUDGET is no setting; did you mean PATTERNMILL_DAY_BUDGET?"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["up", "--help"], ["studio", "--help"], ["check", "--help"]]
-)
-def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
-    """No help text waits for Prefect or pandas."""
-    program = (
-        "import sys; from cli import main; main.run(sys.argv[1:]); "
-        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).resolve().parents[3],
-    )
-    assert done.stderr.strip() == "[]"
-    assert "Exit codes" in done.stdout
-
-
 @pytest.mark.slow
 def test_launcher_loads_no_prefect() -> None:
     """Prefect reads its server's address as it is imported, and that server is started by the launcher."""

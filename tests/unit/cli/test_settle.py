@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.runs.lease import LeaseHolder, acquire_lease
+from patternmill.runs.lease import acquire_lease
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
@@ -60,17 +59,37 @@ def on_record(past: Past, request_id: RequestId) -> list[str]:
     return [kind for (kind,) in rows]
 
 
-@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])
-def test_resend_opens_the_same_request_from_now(past: Past, state: AttemptState) -> None:
-    """The next run finds it intended and young enough to send: same ID, same bytes."""
+@pytest.mark.parametrize(
+    ("state", "decision", "expected"),
+    [
+        # The next run finds it young enough to send: same ID, same bytes.
+        (AttemptState.HELD, Decision.RESEND, AttemptState.INTENDED),
+        (AttemptState.INTENDED, Decision.RESEND, AttemptState.INTENDED),
+        (AttemptState.HELD, Decision.JOB, AttemptState.ACCEPTED),
+        (AttemptState.INTENDED, Decision.JOB, AttemptState.ACCEPTED),
+        # Its money stays spent.
+        (AttemptState.HELD, Decision.WRITE_OFF, AttemptState.FAILED),
+        (AttemptState.INTENDED, Decision.WRITE_OFF, AttemptState.FAILED),
+        (AttemptState.ACCEPTED, Decision.WRITE_OFF, AttemptState.FAILED),
+    ],
+)
+def test_decisions(past: Past, state: AttemptState, decision: Decision, expected: AttemptState) -> None:
+    """By legal changes, on record with author and reason."""
     _, before = one_in(past, state)
-    decide(past, before.request_id, Decision.RESEND)
-    after = past.ledger.attempt(before.request_id)
-    assert after is not None
-    assert after.state is AttemptState.INTENDED
-    assert after.intended_at == past.clock.now
+    named = "job-found" if decision is Decision.JOB else None
+    after = decide(past, before.request_id, decision, job_id=named)
+    assert after.state is expected
+    if decision is not Decision.RESEND:
+        assert after.job_id == (named or before.job_id)
     assert (after.body, after.attempt) == (before.body, before.attempt)
-    assert on_record(past, before.request_id)[-2:].count("settled") == 1
+    if decision is Decision.RESEND:
+        assert after.intended_at == past.clock.now
+    if decision is Decision.WRITE_OFF:
+        assert after.error_code == WRITTEN_OFF
+        assert after.error == "Written off by A. Weaver: the console says so"
+        assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 50
+    assert on_record(past, before.request_id).count("settled") == 1
+    assert list(problems(past.ledger)) == []
 
 
 def test_resend_of_an_accepted_request_counts_from_now(past: Past) -> None:
@@ -96,17 +115,6 @@ def test_resend_moves_the_reservation_to_its_new_day(past: Past) -> None:
     assert list(problems(past.ledger)) == []
 
 
-@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED, AttemptState.ACCEPTED])
-def test_write_off_ends_the_attempt(past: Past, state: AttemptState) -> None:
-    """It has failed by a person's decision, by legal changes, with author and reason; its money stays spent."""
-    _, before = one_in(past, state)
-    after = decide(past, before.request_id, Decision.WRITE_OFF)
-    assert (after.state, after.error_code) == (AttemptState.FAILED, WRITTEN_OFF)
-    assert after.error == "Written off by A. Weaver: the console says so"
-    assert list(problems(past.ledger)) == []
-    assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 50
-
-
 def test_results_of_the_latest_run_show_the_decision(past: Past) -> None:
     """Of the run that ended with the request open; an earlier run's stay as they were."""
     earlier, attempt = one_in(past, AttemptState.HELD)
@@ -117,15 +125,6 @@ def test_results_of_the_latest_run_show_the_decision(past: Past) -> None:
     for run, status in ((earlier, RowStatus.HELD), (latest, RowStatus.FAILED)):
         ((_, outcome),) = past.ledger.rows_with_outcomes(run.record)
         assert outcome.status is status
-
-
-@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])
-def test_job_that_was_found_is_followed(past: Past, state: AttemptState) -> None:
-    """The attempt is accepted with the job that the person found."""
-    _, before = one_in(past, state)
-    after = decide(past, before.request_id, Decision.JOB, job_id="job-found")
-    assert (after.state, after.job_id) == (AttemptState.ACCEPTED, "job-found")
-    assert list(problems(past.ledger)) == []
 
 
 def test_job_of_another_request_is_refused(past: Past) -> None:
@@ -245,19 +244,3 @@ def test_command_needs_one_decision_and_a_reason(past: Past, arguments: list[str
     _, held = one_in(past, AttemptState.HELD)
     assert main.run(["settle", held.request_id, *arguments]) == 2
     assert on_record(past, held.request_id) == ["intended", "held"]
-
-
-def test_command_exits_with_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an import does."""
-    run, held = one_in(past, AttemptState.HELD)
-    me = json.dumps(asdict(LeaseHolder.this_process()))
-    with past.ledger.transaction():
-        hold = past.ledger.claim_lease("staging", "spring", run.record.run_id, me, over=None)
-    assert hold is not None
-
-    async def sleep(seconds: float) -> None:
-        with past.ledger.transaction():
-            past.ledger.renew_lease(hold)
-
-    monkeypatch.setattr(acquire_lease, "__kwdefaults__", {"sleep": sleep})
-    assert main.run(["settle", held.request_id, "--resend", "--reason", "x"]) == 4

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import orjson
 import pytest
 
 from cli import main
@@ -17,7 +13,8 @@ from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.settlement import Decision, Settlement, settle
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import Job, read_job
+from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON_MUG, PATTERN_ID, BegunRun, Past
 from tests.unit.cli.test_settle import LIMIT, decide, on_record
@@ -116,71 +113,49 @@ def test_job_that_cannot_be_read_is_refused(past: Past) -> None:
     assert on_record(past, before.request_id) == ["intended", "held"]
 
 
-class Jobs(BaseHTTPRequestHandler):
-    """Knows the jobs of the test."""
+class Jobs:
+    """A service that knows some jobs."""
 
-    known: dict[str, dict[str, Any]] = {}
+    known: ClassVar[dict[str, str]] = {"job-p": "pattern", "job-b": "product"}
 
-    def do_POST(self) -> None:
-        asked = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        job = self.known.get(asked["jobId"])
-        answer = orjson.dumps(job or {"error": "no such job"})
-        self.send_response(200 if job else 404)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
+    async def __aenter__(self) -> Self:
+        return self
 
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is open."""
 
-
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, Any]]]:
-    """A service on this machine that answers `jobs/get` from what it is given."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
-    monkeypatch.setattr(Jobs, "known", {})
-    url = f"http://127.0.0.1:{server.server_port}/v1"
-    profile = {"url": url, "key": "key", "formerly": ["http://127.0.0.1:9/v1"]}
-    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile}))
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield Jobs.known
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    async def job(self, job_id: str) -> Job | None:
+        kind = self.known.get(job_id)
+        return (
+            read_job({"jobId": job_id, "kind": kind, "status": "running", "result": None}) if kind else None
+        )
 
 
-def test_command_asks_the_service(past: Past, service: dict[str, dict[str, Any]]) -> None:
-    """A pattern's job at a product, and an unknown one, are refused with exit code 2; the right one counts."""
-    _, before = held(past, "product")
-    service["job-p"] = {"jobId": "job-p", "kind": "pattern", "status": "running", "result": None}
-    service["job-b"] = {"jobId": "job-b", "kind": "product", "status": "running", "result": None}
-    for job_id, code in (("job-p", 2), ("job-x", 2), ("job-b", 0)):
-        assert main.run(["settle", before.request_id, "--job", job_id, "--reason", "found"]) == code
-    after = past.ledger.attempt(before.request_id)
-    assert after is not None and after.job_id == "job-b"
-
-
-def test_another_service_is_refused(
+@pytest.mark.parametrize(
+    ("profile", "codes", "message"),
+    [
+        # A pattern's job at a product, and an unknown one, are refused; the right one counts.
+        ({"url": "http://127.0.0.1:9/v1"}, {"job-p": 2, "job-x": 2, "job-b": 0}, "knows no job"),
+        # Another service may have a job of the same name.
+        ({"url": "http://127.0.0.1:8/v1"}, {"job-b": 2}, "another service"),
+        # An embedded studio never knew the job.
+        (None, {"job-b": 2}, "PATTERNMILL_STUDIO_URL"),
+    ],
+)
+def test_command_asks_the_service_of_the_request(
     past: Past,
-    service: dict[str, dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    profile: dict[str, str] | None,
+    codes: dict[str, int],
+    message: str,
 ) -> None:
-    """It may have a job of the same name."""
+    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: Jobs())
+    if profile is not None:
+        monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile | {"key": "key"}}))
     _, before = held(past, "product")
-    elsewhere = {"url": "http://127.0.0.1:8/v1", "key": "key"}
-    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": elsewhere}))
-    service["job-b"] = {"jobId": "job-b", "kind": "product", "status": "running", "result": None}
-    assert main.run(["settle", before.request_id, "--job", "job-b", "--reason", "found"]) == 2
-    assert "another service" in capsys.readouterr().err
-    assert on_record(past, before.request_id) == ["intended", "held"]
-
-
-def test_command_needs_the_service_of_the_request(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """No address is set, and an embedded studio never knew the job."""
-    _, before = held(past, "pattern")
-    assert main.run(["settle", before.request_id, "--job", "job-p", "--reason", "found"]) == 2
-    assert "PATTERNMILL_STUDIO_URL" in capsys.readouterr().err
-    assert on_record(past, before.request_id) == ["intended", "held"]
+    for job_id, code in codes.items():
+        assert main.run(["settle", before.request_id, "--job", job_id, "--reason", "found"]) == code
+    assert message in capsys.readouterr().err
+    after = past.ledger.attempt(before.request_id)
+    assert after is not None and after.job_id == ("job-b" if 0 in codes.values() else None)
