@@ -10,12 +10,11 @@ import re
 import stat
 import urllib.request
 from collections.abc import Callable, Mapping
-from email.message import Message
 from pathlib import Path
 from ssl import SSLError
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
@@ -210,6 +209,9 @@ def _unreadable(shown: str, error: Exception) -> InputRefused:
         return refusal(FileCode.FILE_MISSING, f"Nothing was found at {shown}.", "Check the address.")
     if isinstance(error, IsADirectoryError):
         return refusal(FileCode.NOT_A_FILE, f"{shown} is a folder, not a file.", "Name a CSV file.")
+    if 300 <= (status_of(error) or 0) < 400:
+        message = f"{shown} redirects to another address, which is not followed."
+        return refusal(FileCode.FILE_UNREADABLE, message, "Name the address where the file is.")
     return refusal(
         FileCode.FILE_UNREADABLE,
         f"{shown} cannot be read: {_reason(error)}.",
@@ -231,7 +233,6 @@ def _reason(error: Exception) -> str:
 #: The longest pause of the server, in seconds.
 _TIMEOUT = 30
 _CHUNK = 1 << 16
-_PORTS = {"http": 80, "https": 443}
 
 
 def read_page(address: str, reading: Reading) -> tuple[bytes, str]:
@@ -244,42 +245,17 @@ def read_page(address: str, reading: Reading) -> tuple[bytes, str]:
         raise
 
 
-def may_follow(source: str, target: str) -> bool:
-    """Whether a redirect is followed: on the same host, to the same port or from http to https."""
-    before, after = urlsplit(source), urlsplit(target)
-    if after.username or after.password or before.hostname != after.hostname:
-        return False
-    if before.scheme == after.scheme:
-        return _port(before) == _port(after)
-    return (before.scheme, after.scheme) == ("http", "https")
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    max_redirections = 5
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        if not may_follow(req.full_url, newurl):
-            fp.close()
-            target = urlsplit(newurl)
-            raise refusal(
-                FileCode.FILE_UNREADABLE,
-                f"{req.host} redirects to {target.scheme}://{target.hostname}, which is not followed.",
-                "Name the address where the file is.",
-            )
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-
-
 def _opener() -> urllib.request.OpenerDirector:
-    """Reads http and https and nothing else, without the proxies of the environment."""
+    """Reads http and https and nothing else, without the proxies of the environment. Redirects are not followed:
+
+    they would lead a deployment's run to hosts that its address does not name.
+    """
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.HTTPHandler(),
         urllib.request.HTTPSHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
-        _Redirects(),
     ):
         opener.add_handler(handler)
     return opener
@@ -308,10 +284,6 @@ def _body(answer: http.client.HTTPResponse, reading: Reading) -> bytes:
     if answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
     return content.getvalue()
-
-
-def _port(parts: SplitResult) -> int | None:
-    return parts.port or _PORTS.get(parts.scheme)
 
 
 def status_of(error: Exception) -> int | None:

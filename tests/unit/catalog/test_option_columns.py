@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 
 import pytest
 
@@ -146,13 +145,3 @@ def test_usual_option_names_are_refused_when_the_offer_is_unknown(offer: Offer |
     assert "to `option:size`, or to `note:size`" in found.problems[1].remedy
     found = checked("sku,prompt,category,note:Colours,option:size\nA,b,Lamp,navy,S\n", Offer(None, None))
     assert codes(found) == {}
-
-
-@pytest.mark.slow
-def test_many_rows_with_many_columns_are_checked_quickly() -> None:
-    """Ten thousand rows with six columns of their own."""
-    lines = (f"S{i},herons {i},Mug,11oz,{i},{i % 7},x,Tide,{i}.90,navy{i}" for i in range(10_000))
-    started = time.process_time()
-    found = checked("sku,prompt,category,option:size,a,b,c,d,e,f\n" + "\n".join(lines), OFFER)
-    assert found.refused_count == 0
-    assert time.process_time() - started < 4

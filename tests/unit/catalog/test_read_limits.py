@@ -21,47 +21,20 @@ pytestmark = pytest.mark.slow
 HEAD = b"sku,prompt,category\n"
 ROW = b"A-1,blue herons,Cushion\n"
 CELL = b'A-1,"'
-#: Made when they are needed: some are of hundreds of megabytes.
+#: Made when they are needed.
 BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "blank lines": (lambda: HEAD + b"\n" * 1_100_000 + ROW, "file_too_large", "Delete the blank rows"),
-    "carriage returns": (lambda: HEAD + b"\r" * 1_100_000 + ROW, "file_too_large", "Delete the blank rows"),
-    "rows": (lambda: HEAD + b"a,b,c\n" * 1_100_000, "file_too_large", "divide it"),
-    "columns": (
-        lambda: HEAD[:-1] + b",".join(b"c%d" % i for i in range(1_000_000)) + b"\n",
-        "file_too_large",
-        "columns",
-    ),
     "columns in a shorter header": (lambda: HEAD[:-1] + b"," * 20_000 + b"\n", "file_too_large", "columns"),
     "columns of another kind of file": (
         lambda: b",".join(b"c%d" % i for i in range(200_000)),
         "file_too_large",
         "",
     ),
-    "one cell": (lambda: HEAD + CELL + b"x" * 50_000_000 + b'",Mug\n', "cell_too_long", "Shorten it"),
-    "a cell of lines": (lambda: HEAD + CELL + b"\n" * 4_500_000 + b'",Mug\n', "cell_too_long", "Shorten it"),
-    "a cell of quotes": (
-        lambda: HEAD + CELL + b'""' * 20_000_000 + b'",Mug\n',
-        "cell_too_long",
-        "Shorten it",
-    ),
     "a quote never closed": (lambda: HEAD + CELL + b"x\n" * 2_500_000, "cell_too_long", "not closed"),
-    "spaces": (lambda: HEAD + b" " * 300_000_000, "file_too_large", "divide it"),
-    "zeros": (lambda: b"\0" * 300_000_000, "file_too_large", "divide it"),
 }
 
 
-#: Small enough for every day; the others are the same but larger.
-LIGHT = {
-    "blank lines",
-    "columns in a shorter header",
-    "columns of another kind of file",
-    "a quote never closed",
-}
-
-
-@pytest.mark.parametrize(
-    "bomb", [pytest.param(name, marks=() if name in LIGHT else pytest.mark.soak) for name in BOMBS]
-)
+@pytest.mark.parametrize("bomb", BOMBS)
 def test_bomb_is_refused_quickly(bomb: str, tmp_path: Path) -> None:
     """Each in seconds, with what is wrong and what to do."""
     make, code, remedy = BOMBS[bomb]
@@ -125,16 +98,6 @@ def test_reading_has_a_deadline(tmp_path: Path) -> None:
         read_source(str(file), limits=limits)
     assert refused.value.code == "file_too_slow"
     assert time.monotonic() - begun < 5
-
-
-def test_large_catalogs_are_far_below_the_limits(tmp_path: Path) -> None:
-    """100,000 rows are read in a small part of the time, and five times as many would be."""
-    row = "A-{0},blue herons over a lake at dusk number {0},Cushion,some text\n"
-    file = tmp_path / "spring.csv"
-    file.write_bytes(HEAD[:-1] + b",note\n" + "".join(row.format(n) for n in range(100_000)).encode())
-    begun = time.process_time()
-    assert len(read_source(str(file)).records) == 100_000
-    assert time.process_time() - begun < 10
 
 
 def test_stored_inputs_are_read_without_limits() -> None:

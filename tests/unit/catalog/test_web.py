@@ -1,4 +1,4 @@
-"""Web addresses as sources: where redirects may lead, what is too much, and what a broken answer is."""
+"""Web addresses as sources: that redirects are refused, what is too much, and what a broken answer is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from patternmill.catalog.read_limits import ReadLimits
-from patternmill.catalog.remote import may_follow
 from patternmill.errors import InputRefused
 from patternmill.sheets.sheet_reader import read_source
 
@@ -61,50 +60,24 @@ def sites() -> Iterator[Callable[[], Site]]:
         server.server_close()
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "followed"),
-    [
-        ("http://a.example/x", "http://a.example/y", True),
-        ("http://a.example/x", "https://a.example/x", True),
-        ("https://a.example/x", "https://a.example:443/y", True),
-        ("https://a.example/x", "http://a.example/x", False),
-        ("https://a.example/x", "https://b.example/x", False),
-        ("https://a.example/x", "https://www.a.example/x", False),
-        ("https://a.example/x", "https://a.example:8443/x", False),
-        ("http://a.example/x", "http://127.0.0.1/x", False),
-        ("http://a.example/x", "http://a.example@10.0.0.1/x", False),
-        ("http://a.example/x", "http://me:pw@a.example/x", False),
-        ("http://a.example/x", "file:///etc/passwd", False),
-        ("http://a.example/x", "ftp://a.example/x", False),
-    ],
-)
-def test_allowed_redirects(here: str, there: str, followed: bool) -> None:
-    """To the same host, by the same scheme or from http to https; nowhere else."""
-    assert may_follow(here, there) is followed
-
-
-def test_redirect_on_the_same_host_is_followed(sites: Callable[[], Site]) -> None:
-    """With the user and password that the address had."""
-    site = sites()
-    site.answers("/old.csv", 301, Location="/new%20sheet.csv?a=b")
-    site.answers("/new%20sheet.csv?a=b", 200, CSV)
-    assert len(read_source(f"{site.url.replace('//', '//ann:pw@')}/old.csv").records) == 1
-    assert {authorization for _, authorization in site.seen} == {"Basic YW5uOnB3"}
-
-
-@pytest.mark.parametrize("target", ["another host", "file:///etc/passwd", "ftp://127.0.0.1/x", "/old.csv"])
-def test_redirect_to_elsewhere_is_refused(target: str, sites: Callable[[], Site]) -> None:
-    """Another host is not even asked, a file is not opened, a circle ends."""
+@pytest.mark.parametrize("target", ["another host", "/new.csv", "file:///etc/passwd", "/old.csv"])
+def test_redirect_is_refused(target: str, sites: Callable[[], Site]) -> None:
+    """Where it leads is not even asked, and not shown: it may hold a password."""
     site, other = sites(), sites()
-    other.answers("/new.csv", 200, CSV)
     location = f"{other.url}/new.csv?canary" if target == "another host" else target
     site.answers("/old.csv", 302, Location=location)
-    with pytest.raises(InputRefused) as refused:
-        read_source(f"{site.url}/old.csv")
-    assert refused.value.code == "file_unreadable"
-    assert other.seen == []
-    assert "canary" not in str(refused.value) and "root:" not in str(refused.value)
-    assert len(site.seen) <= 12
+    with pytest.raises(InputRefused, match="redirects to another address") as refused:
+        read_source(f"{site.url.replace('//', '//ann:pw@')}/old.csv")
+    assert refused.value.code == "file_unreadable" and "Name the address" in refused.value.remedy
+    assert [path for path, _ in site.seen] == ["/old.csv"] and other.seen == []
+    assert "canary" not in str(refused.value) and "pw" not in str(refused.value)
+
+
+def test_name_and_password_of_an_address_are_sent_to_it(sites: Callable[[], Site]) -> None:
+    site = sites()
+    site.answers("/new%20sheet.csv?a=b", 200, CSV)
+    assert len(read_source(f"{site.url.replace('//', '//ann:pw@')}/new sheet.csv?a=b").records) == 1
+    assert {authorization for _, authorization in site.seen} == {"Basic YW5uOnB3"}
 
 
 def test_endless_answer_is_bounded(sites: Callable[[], Site]) -> None:

@@ -28,20 +28,13 @@ def bytes_of(text: str | bytes) -> bytes:
 REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
     "no bytes": ("", None, FileCode.EMPTY_FILE),
     "only a mark": (codecs.BOM_UTF8, None, FileCode.EMPTY_FILE),
-    "only line breaks": ("\n\r\n\n", None, FileCode.EMPTY_FILE),
-    "only spaces and commas": (" , ,\n,,\n", None, FileCode.EMPTY_FILE),
     "header only": (HEAD, None, FileCode.HEADER_ONLY),
-    "header without line break": (HEAD.strip(), None, FileCode.HEADER_ONLY),
     "header and blank rows": (HEAD + "\n,,\n  \n", None, FileCode.HEADER_ONLY),
     "unknown columns": ("name,colour\nA,red\n", None, FileCode.NO_KNOWN_COLUMNS),
-    "no header": ("SKU-1,herons in reeds,Mug\n", None, FileCode.NO_KNOWN_COLUMNS),
     "no sku": ("prompt,category\nherons,Mug\n", None, FileCode.MISSING_COLUMN),
     "no prompt": ("sku,category\nA,Mug\n", None, FileCode.MISSING_COLUMN),
     "no category": ("sku,prompt\nA,herons\n", None, FileCode.MISSING_COLUMN),
-    "sku only": ("sku\nA\n", None, FileCode.MISSING_COLUMN),
     "double sku": ("sku,prompt,category,sku\nA,b,Mug,A\n", None, FileCode.DUPLICATE_HEADER),
-    "double sku in another case": ("sku,prompt,category, SKU \nA,b,Mug,A\n", None, FileCode.DUPLICATE_HEADER),
-    "double unknown column": ("sku,prompt,category,x,X\nA,b,Mug,1,2\n", None, FileCode.DUPLICATE_HEADER),
     "double option": (
         "sku,prompt,category,option:size,Option: SIZE\nA,b,Mug,,\n",
         None,
@@ -65,25 +58,16 @@ REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
     ),
     "a NUL character": (HEAD + "A,he\0rons,Mug\n", None, FileCode.NUL_BYTES),
     "UTF-16 without its mark": ((HEAD + GOOD).encode("utf-16-le"), None, FileCode.NUL_BYTES),
-    "UTF-32": ((HEAD + GOOD).encode("utf-32"), None, FileCode.NUL_BYTES),
-    "zeros to the end": (bytes_of(HEAD + GOOD) + b"\0" * 512, None, FileCode.NUL_BYTES),
     "cp1252": ((HEAD + "A,café,Mug\n").encode("cp1252"), None, FileCode.UNREADABLE_ENCODING),
-    "shift-jis": ((HEAD + "A,青い,Mug\n").encode("shift_jis"), None, FileCode.UNREADABLE_ENCODING),
     "cut in a character": ((HEAD + "A,é").encode()[:-1], None, FileCode.UNREADABLE_ENCODING),
-    "half a UTF-16 character": ((HEAD + GOOD).encode("utf-16")[:-1], None, FileCode.UNREADABLE_ENCODING),
     "a surrogate in UTF-8": (
         b"sku,prompt,category\nA,\xed\xa0\x80,Mug\n",
         None,
         FileCode.UNREADABLE_ENCODING,
     ),
-    "named wrongly": ((HEAD + "A,é,Mug\n").encode("cp1252"), "ascii", FileCode.UNREADABLE_ENCODING),
     "no such encoding": (HEAD + GOOD, "klingon", FileCode.UNKNOWN_ENCODING),
     "no text encoding": (HEAD + GOOD, "base64", FileCode.UNKNOWN_ENCODING),
-    "a workbook": (b"PK\x03\x04\x14\x00\x06\x00", None, FileCode.NOT_CSV),
-    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", None, FileCode.NOT_CSV),
-    "a gzip archive": (b"\x1f\x8b\x08\x00", None, FileCode.NOT_CSV),
     "a quote open to the end": (HEAD + GOOD + 'B,"herons,Mug\nC,foxes,Mug\n', None, FileCode.OPEN_QUOTE),
-    "a quote open in the header": ('sku,"prompt,category\nA,b,Mug\n', None, FileCode.OPEN_QUOTE),
     "a quote open until the next": (HEAD + 'B,"herons,Mug\nC,"foxes",Mug\n', None, FileCode.OPEN_QUOTE),
     "a quote open for megabytes": (
         HEAD + GOOD + 'B,"herons,Mug\n' + "C,foxes,Mug\n" * 20000,
@@ -91,13 +75,7 @@ REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
         FileCode.CELL_TOO_LONG,
     ),
     "text after a closing quote": (HEAD + 'A,"herons" in reeds,Mug\n', None, FileCode.STRAY_QUOTE),
-    "a quote undoubled": (HEAD + 'A,"the "big" heron",Mug\n', None, FileCode.STRAY_QUOTE),
     "a cell of 200,000 characters": (HEAD + "A," + "x" * 200_000 + ",Mug\n", None, FileCode.CELL_TOO_LONG),
-    "a quoted cell of 200,000 characters": (
-        HEAD + 'A,"' + "x" * 200_000 + '",Mug\n',
-        None,
-        FileCode.CELL_TOO_LONG,
-    ),
     "their own status column": (
         "sku,prompt,category,Status\nA,b,Mug,active\n",
         None,
@@ -132,17 +110,13 @@ def selections(text: str) -> str:
 
 
 READ: dict[str, Odd] = {
-    "plain": Odd(HEAD + GOOD, 1),
-    "no line break at the end": Odd(HEAD + GOOD.strip(), 1),
     "CRLF": Odd((HEAD + GOOD).replace("\n", "\r\n"), 1),
     "CR alone": Odd((HEAD + GOOD + "B,b,Mug\n").replace("\n", "\r"), 2),
     "mixed line breaks": Odd("sku,prompt,category\r\nA,b,Mug\nB,c,Mug\rC,d,Mug", 3),
     "UTF-8 with its mark": Odd(codecs.BOM_UTF8 + (HEAD + GOOD).encode(), 1),
-    "two marks": Odd(codecs.BOM_UTF8 * 2 + (HEAD + GOOD).encode(), 1),
     "UTF-16 little": Odd(codecs.BOM_UTF16_LE + (HEAD + "A,héron 🐦,Mug\n").encode("utf-16-le"), 1),
     "UTF-16 big": Odd(codecs.BOM_UTF16_BE + (HEAD + "A,héron 🐦,Mug\n").encode("utf-16-be"), 1),
     "cp1252 by name": Odd((HEAD + "A,café “x”,Mug\n").encode("cp1252"), 1, encoding="cp1252"),
-    "UTF-8 named needlessly": Odd(codecs.BOM_UTF8 + (HEAD + GOOD).encode(), 1, encoding="UTF8"),
     "shouting header": Odd(" SKU ,PROMPT,\tCategory\nA,b,Mug\n", 1),
     "header after blank rows": Odd("\n,,\n" + HEAD + GOOD, 1),
     "blank rows between": Odd(HEAD + "\nA,b,Mug\n\n,,\nB,c,Nope\n", 2, {6: ["unknown_category"]}),
@@ -151,16 +125,12 @@ READ: dict[str, Odd] = {
     "a quote within an unquoted cell": Odd(HEAD + 'A,5" tall herons,Mug\n', 1),
     "lookalike texts": Odd(HEAD + "007,NA,Mug\n1e5,null,Mug\nTRUE,None,Mug\n-12,=1+1,Mug\n", 4),
     "emoji and right to left": Odd(HEAD + "A👩‍🎨,عصافير زرقاء 🐦,Mug\n", 1),
-    "nameless columns": Odd("sku,prompt,category,,\nA,b,Mug,x,\n", 1),
     "line separators within cells": Odd(HEAD + "A,one\u2028two\x85three\x0cfour,Mug\n", 1),
     "a surplus cell": Odd(HEAD + "A,b,Mug,x\n" + "B,b,Mug\n", 2, {2: ["surplus_cells"]}),
-    "a surplus empty cell": Odd(HEAD + "A,b,Mug,\n", 1, {2: ["surplus_cells"]}),
     "surplus cells in every row": Odd(
         HEAD + "A,b,Mug,\nB,b,Mug,\n", 2, {2: ["surplus_cells"], 3: ["surplus_cells"]}
     ),
     "a missing cell": Odd(HEAD + "A,b\n" + "B,b,Mug\n", 2, {2: ["missing_cells"]}),
-    "a single word": Odd(HEAD + "A\n" + "B,b,Mug\n", 2, {2: ["missing_cells"]}),
-    "semicolons in a row": Odd(HEAD + "A;b;Mug\n", 1, {2: ["missing_cells"]}),
     "no sku": Odd(HEAD + " ,b,Mug\n", 1, {2: ["empty_sku"]}),
     "an invisible sku": Odd(HEAD + "\u200b,b,Mug\n", 1, {2: ["empty_sku"]}),
     "no prompt": Odd(HEAD + "A, \t ,Mug\n", 1, {2: ["empty_prompt"]}),
@@ -171,14 +141,11 @@ READ: dict[str, Odd] = {
     "everything wrong at once": Odd(
         OPTIONS + ",,Mug,XL,silk\n", 1, {2: ["empty_sku", "empty_prompt", "unknown_value", "unknown_option"]}
     ),
-    "a category by its ID": Odd("sku,prompt,category_id\nA,b,cat_2\n", 1),
     "a category in another case": Odd(HEAD + "A,b, mUG \nB,b,TOTE_BAG\n", 2),
     "an unknown category": Odd(HEAD + "A,b,Mugg\n", 1, {2: ["unknown_category"]}),
     "a missing option": Odd(OPTIONS + "A,b,Cushion,S,\n", 1, {2: ["missing_option"]}),
     "an unknown value": Odd(OPTIONS + "A,b,Cushion,S,Linnen\n", 1, {2: ["unknown_value"]}),
-    "a value in another case": Odd(OPTIONS + "A,b,Cushion,s, LINEN \n", 1),
     "an unknown option": Odd(OPTIONS + "A,b,Mug,11oz,linen\n", 1, {2: ["unknown_option"]}),
-    "twice the same sku": Odd(HEAD + "A,b,Mug\nA,c,Mug\n", 2, {2: ["duplicate_sku"], 3: ["duplicate_sku"]}),
     "the same sku in another case": Odd(
         HEAD + "Ab 1,b,Mug\n aB1 ,c,Mug\nC,c,Mug\n", 3, {2: ["duplicate_sku"], 3: ["duplicate_sku"]}
     ),
@@ -197,12 +164,8 @@ READ: dict[str, Odd] = {
     "selections": Odd(selections('{"size": "11oz"}'), 1),
     "empty selections": Odd(JSON + "A,b,Mug,\nB,b,Mug,{}\n", 2),
     "selections with an empty value": Odd(selections('{"size": ""}'), 1),
-    "selections no JSON": Odd(selections("size=11oz"), 1, {2: ["malformed_selections"]}),
     "selections with curly quotes": Odd(selections("{“size”: “11oz”}"), 1, {2: ["malformed_selections"]}),
-    "selections a list": Odd(selections('["size"]'), 1, {2: ["malformed_selections"]}),
     "selections with a number": Odd(selections('{"size": 11}'), 1, {2: ["malformed_selections"]}),
-    "selections with null": Odd(selections('{"size": null}'), 1, {2: ["malformed_selections"]}),
-    "selections nested": Odd(selections('{"size": {"v": "11oz"}}'), 1, {2: ["malformed_selections"]}),
     "selections with a repeated name": Odd(
         selections('{"size": "11oz", "size": "15oz"}'), 1, {2: ["malformed_selections"]}
     ),
@@ -225,23 +188,17 @@ READ: dict[str, Odd] = {
 
 @pytest.mark.parametrize("name", READ)
 def test_each_row_of_an_odd_file_is_accounted_for(name: str) -> None:
-    """Rows in are rows out, and exactly the faulty ones are refused, each at its spreadsheet row."""
+    """Rows in are rows out, and exactly the faulty ones are refused, each at its spreadsheet row; also when it is
+    read again from the stored bytes, by which results are rebuilt."""
     odd = READ[name]
     file = catalog(odd.raw, odd.encoding)
     found = checked(odd.raw) if odd.encoding is None else None
+    assert catalog(file.raw, file.encoding) == file
     assert len(file.records) == odd.rows == count_rows(bytes_of(odd.raw).decode(file.encoding)) - 1
     if found is not None:
         assert codes(found) == odd.refused
         assert found.accepted_count + found.refused_count == len(found.entries) == odd.rows
         assert found.refused_count == len(odd.refused)
-
-
-@pytest.mark.parametrize("name", READ)
-def test_stored_bytes_and_encoding_give_the_same_file(name: str) -> None:
-    """Results can be rebuilt from them."""
-    odd = READ[name]
-    first = catalog(odd.raw, odd.encoding)
-    assert catalog(first.raw, first.encoding) == first
 
 
 @given(st.text('ab,,\n\n\r"" ', max_size=40))
