@@ -159,11 +159,11 @@ def said_yes(question: str, *, default: bool = False) -> bool:
     return False
 
 
-def login_hint(address: str) -> str:
+def login_hint(address: str, verb: str = "status --open") -> str:
     """The address that logs a browser in; a log does not get it, but where to find it."""
     if sys.stdout.isatty():
         return f"{address}  (for you alone: once in each browser, after each start)"
-    return "`patternmill status --open` on a terminal shows the address"
+    return f"`patternmill {verb}` on a terminal shows the address"
 
 
 def report_error(message: str, remedy: str) -> None:

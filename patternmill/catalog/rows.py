@@ -17,6 +17,8 @@ from patternmill.text import UNSAFE, plural, shown
 #: The last has the run's ID, and is the one that is read again: a file that has it is a results file.
 RUN_COLUMN = "run"
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", RUN_COLUMN)
+#: Empty in a results file: what a person writes there is a decision on the row's pattern.
+DECISION_COLUMNS = ("decision", "note")
 OPTION_PREFIX = "option:"
 #: A column whose cells choose whatever option of the row's category offers them; there may be several.
 ANY_OPTION = f"{OPTION_PREFIX}*"
@@ -116,7 +118,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
         for index, key in enumerate(keys)
         if _NAMES_REFINEMENT.match(key)
     )
-    results = tuple(index for index, key in enumerate(keys) if key in RESULT_COLUMNS)
+    results = _results(keys)
     used = {*(column.index for column in (*options, *refinements)), *results}
     reference, model = (keys.index(key) if key in keys else None for key in _OPTIONAL)
     return Columns(
@@ -132,6 +134,13 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
         carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in (*_PLAIN, *_OPTIONAL)),
         run=keys.index(RUN_COLUMN) if RUN_COLUMN in keys else None,
     )
+
+
+def _results(keys: Sequence[str]) -> tuple[int, ...]:
+    """The columns that a run adds; the two for decisions are its own to the right of its column `status`."""
+    own: tuple[str, ...] = (*RESULT_COLUMNS, *DECISION_COLUMNS) if RUN_COLUMN in keys else RESULT_COLUMNS
+    first = keys.index(RESULT_COLUMNS[0]) if RESULT_COLUMNS[0] in keys else len(keys)
+    return tuple(i for i, key in enumerate(keys) if key in own and (key in RESULT_COLUMNS or i > first))
 
 
 def refuse_reserved(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import Decided
+from patternmill.states import AttemptState, Decided, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +69,20 @@ def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemK
         item: Decision(id, item, picture, Decided(verdict), note, who, datetime.fromtimestamp(at, UTC))
         for id, item, picture, verdict, note, who, at in rows
     }
+
+
+def made_patterns(
+    ledger: Ledger, environment: str, catalog: str
+) -> list[tuple[ItemKey, str, str, str | None]]:
+    """Every pattern that a catalog ever had made: its item, its content as JSON, its ID, its picture's address."""
+    rows = ledger.database.rows(
+        "SELECT i.key, i.content, a.result_id, a.picture_url FROM items i JOIN attempts a ON a.item_key = i.key "
+        "WHERE i.environment = :environment AND i.catalog = :catalog AND i.stage = :stage AND a.state = :made",
+        {
+            "environment": environment,
+            "catalog": catalog,
+            "stage": Stage.PATTERN.value,
+            "made": AttemptState.SUCCEEDED.value,
+        },
+    )
+    return [(ItemKey(key), content, result, picture) for key, content, result, picture in rows]

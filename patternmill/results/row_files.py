@@ -10,7 +10,15 @@ from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
 
-from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
+from patternmill.catalog.rows import (
+    BYTE_ORDER_MARK,
+    DECISION_COLUMNS,
+    RESULT_COLUMNS,
+    RUN_COLUMN,
+    column_letter,
+    defuse,
+    header_key,
+)
 from patternmill.catalog.sheet_choices import READING
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.runs import ItemOutcome
@@ -26,8 +34,11 @@ def table(
     run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
 ) -> Iterator[bytes]:
     """The bytes of a results table, a batch of rows at a time; in the delimiter of the input."""
-    columns = [*(header[index] for index in carried), *RESULT_COLUMNS]
-    lines = ([*_cells(row, len(header), carried), run.run_id] for row in rows)
+    names = [header[index] for index in carried]
+    # A column of that name in the input stays the input's.
+    own = [name for name in DECISION_COLUMNS if name not in map(header_key, names)]
+    columns = [*names, *RESULT_COLUMNS[:-1], *own, RUN_COLUMN]
+    lines = ([*_cells(row, len(header), carried), *[""] * len(own), run.run_id] for row in rows)
     return csv_table(columns, lines, run.options.get(READING, {}).get("delimiter") or ",")
 
 

@@ -1,0 +1,83 @@
+"""The verb `look`: the page of a run, served to its own person, where each decision is saved."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal import echo, login_hint
+from patternmill.errors import PatternmillError
+from patternmill.files import own_text, replace_private
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.run_lookup import LATEST, find_run
+from patternmill.settings import load_settings
+
+if TYPE_CHECKING:
+    from patternmill.ledger.ledger import Ledger
+    from patternmill.ledger.records import Approval, RunRecord
+
+
+@click.command("look")
+@click.argument("run", metavar="[RUN|CATALOG]", default=LATEST)
+@click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
+def command(run: str, environment: str | None) -> int:
+    """Look at what a run made, and decide: keep these, others please.
+
+    Serves the page of a run (its ID, its beginning, a catalog's latest, or `latest`) and shows the address that signs
+    your browser in. Each decision is saved in the ledger at once. Nothing is bought: `remake` makes other takes, and
+    `order` orders samples, of what was decided here. Ctrl-C stops.
+
+    \b
+    Examples:
+      patternmill look
+      patternmill look spring
+
+    Exit codes: 0 stopped; 1 the page cannot be served; 2 there is no such run, or a setting is wrong.
+    """
+    from patternmill.looking.decision_files import user
+    from patternmill.looking.server import LookServer
+    from patternmill.looking.viewed_run import ViewedRun
+
+    settings = load_settings(environment, unknown_too=True)
+    with open_ledger(settings, must_exist=True) as ledger:
+        record = _meant(ledger, run, environment)
+    viewed = ViewedRun(settings, record)
+    viewed.take_looks(lambda text: echo(text, err=True))
+
+    def approve(approval: Approval) -> None:
+        from patternmill.states import Verdict
+
+        with open_ledger(settings) as ledger, ledger.transaction():
+            ledger.decide_approval(approval.id, Verdict.APPROVED, who=user(), note="while looking")
+
+    bound = _bound(settings.home / "look-port")
+    may_approve = settings.approval_code is None
+    server, address = LookServer(viewed, bound, user(), approve if may_approve else None).prepared()
+    echo(f"Run {record.run_id} of {record.catalog} ({record.environment}): {login_hint(address, 'look')}")
+    echo("Ctrl-C stops.")
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[bound])
+    return 0
+
+
+def _bound(kept: Path) -> socket:
+    """The port of the last time, so that what a browser keeps of the page is found again, or any."""
+    from prefect_host.shared_process import bound_socket
+
+    try:
+        bound = bound_socket(int(own_text(kept) or 0))
+    except (PatternmillError, ValueError):
+        bound = bound_socket()
+    replace_private(kept, str(bound.getsockname()[1]))
+    return bound
+
+
+def _meant(ledger: Ledger, name: str, environment: str | None) -> RunRecord:
+    """A run by its ID or beginning, or the latest run of a catalog."""
+    if any(run.catalog == name for run in ledger.runs(environment=environment, catalog=name)):
+        return find_run(ledger, LATEST, catalog=name, environment=environment)
+    return find_run(ledger, name, environment=environment)

@@ -1,0 +1,242 @@
+"""Decisions in files: the page's decisions.csv, and the columns `decision` and `note` of a results.csv."""
+
+from __future__ import annotations
+
+import getpass
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid5
+
+from patternmill.catalog.remote import stable_bytes
+from patternmill.catalog.rows import DECISION_COLUMNS, RUN_COLUMN, header_key, restore, sku_key, tidy
+from patternmill.errors import InputRefused
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.decisions import Decision, last_decisions, record_decisions
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import RunRecord
+from patternmill.looking.looks import Looks, digests
+from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.sheets.sheet_reader import read_table
+from patternmill.states import Decided
+from patternmill.text import more, plain, plural, shown
+
+#: Of the page's file.
+FILE_COLUMNS = (RUN_COLUMN, "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum")
+_NEEDED = frozenset({RUN_COLUMN, "item", "verdict", "id", "checksum"})
+_SHEET = frozenset({RUN_COLUMN, "sku", DECISION_COLUMNS[0]})
+_MOST_PROBLEMS = 40
+_SEPARATOR = "\x1f"
+_NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
+_WORDS = "pick, reject, again, later or undecided"
+
+
+@dataclass(frozen=True)
+class DecisionsFile:
+    """The decisions of one run that a file has, each with its sku."""
+
+    run_id: RunId
+    decisions: tuple[tuple[str, Decision], ...]
+
+    @property
+    def picked(self) -> tuple[str, ...]:
+        """The skus of what was picked."""
+        return tuple(sku for sku, decision in self.decisions if decision.verdict is Decided.PICK)
+
+
+def is_decisions_file(path: Path) -> bool:
+    """Whether it is the page's file; raises nothing for what cannot be read."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(4096)
+    except OSError:
+        return False
+    first = beginning.decode("utf-8-sig", "replace").partition("\n")[0]
+    return {header_key(cell) for cell in first.strip().split(",")} >= _NEEDED
+
+
+def run_of_decisions(path: Path) -> RunId | None:
+    """The run whose pictures were looked at, of the page's file; None for others. Raises InputRefused."""
+    if not is_decisions_file(path):
+        return None
+    runs = {cells[RUN_COLUMN] for _, cells in _records(path)}
+    if len(runs) != 1:
+        raise _refused(
+            path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
+        )
+    return RunId(runs.pop())
+
+
+def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) -> DecisionsFile:
+    """The decisions of a file on the patterns of a run. Writes nothing.
+
+    Raises InputRefused, which names everything that is wrong: unknown patterns, pictures that have changed, rows that
+    contradict one another, words that are no decision.
+    """
+    rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
+    reading = _Reading(path, record, rows, digests(rows, looks))
+    found = list(reading.of_page() if is_decisions_file(path) else reading.of_sheet())
+    problems = [*reading.problems, *_contradictions(found)]
+    if problems:
+        raise _refused(path, problems)
+    return DecisionsFile(record.run_id, tuple((sku, decision) for _, sku, decision in found))
+
+
+def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:
+    """Write them, each once; in a sentence, what was new and what an other decision had overtaken meanwhile."""
+    decisions = [decision for _, decision in file.decisions]
+    with ledger.transaction():
+        new = set(record_decisions(ledger, record.environment, record.catalog, record.run_id, decisions))
+    last = last_decisions(ledger, record.environment, record.catalog)
+    overtaken = sorted(
+        {
+            sku
+            for sku, decision in file.decisions
+            if decision.id not in new and last[decision.item].verdict is not decision.verdict
+        }
+    )
+    text = f"{plural(len(new), 'decision')} recorded, {len(set(decisions)) - len(new)} known before."
+    if overtaken:
+        text += f" Decided otherwise since, and left so: {', '.join(map(plain, overtaken[:5]))}."
+    return text
+
+
+class _Reading:
+    """The rows of one file, held to the rows of its run."""
+
+    def __init__(
+        self, path: Path, record: RunRecord, rows: Sequence[RowResult], digests: Mapping[ItemKey, str]
+    ) -> None:
+        self._path, self._record, self._digests = path, record, digests
+        self._rows = {sku_key(row.sku): row for row in rows}
+        self._items = {row.pattern.key for row in rows if row.pattern is not None and row.pattern.result_id}
+        self._now = datetime.now(UTC)
+        self.problems: list[str] = []
+
+    def of_page(self) -> Iterator[tuple[int, str, Decision]]:
+        for line, cells in _records(self._path):
+            where = f"row {line}"
+            if _checksum(cells) != cells["checksum"]:
+                self._wrong(where, "its checksum does not fit: save the file again, and do not edit it")
+            elif cells[RUN_COLUMN] != self._record.run_id:
+                self._wrong(
+                    where, f"it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again"
+                )
+            elif (verdict := self._verdict(where, "verdict", cells["verdict"])) is not None:
+                item, picture = ItemKey(cells["item"]), cells["picture"]
+                if self._is_known(where, item, picture):
+                    at = _time(cells["at"]) or self._now
+                    picture = picture or self._digests.get(item, "")
+                    decision = Decision(
+                        cells["id"], item, picture, verdict, cells["note"], cells["by"] or user(), at
+                    )
+                    yield line, cells["sku"], decision
+
+    def of_sheet(self) -> Iterator[tuple[int, str, Decision]]:
+        table = read_table(stable_bytes(self._path), plain(self._path.name, 200), score=_score)
+        keys = [header_key(cell) for cell in table.header]
+        if not set(keys) >= _SHEET:
+            return
+        for line, written in table.records:
+            cells = dict(zip(keys, (tidy(restore(cell)) for cell in written), strict=False))
+            text = cells.get(DECISION_COLUMNS[0], "")
+            if not text:
+                continue
+            where = f"row {line}"
+            verdict, row = self._verdict(where, "decision", text), self._rows.get(sku_key(cells["sku"]))
+            if verdict is None:
+                continue
+            if row is None or row.pattern is None or row.pattern.result_id is None:
+                self._wrong(
+                    where,
+                    f"run {self._record.run_id} has no pattern for {shown(cells['sku'])}; empty the cell",
+                )
+                continue
+            item = row.pattern.key
+            decision = self._in_words(item, verdict, cells.get(DECISION_COLUMNS[1], ""))
+            yield line, row.sku, decision
+
+    def _in_words(self, item: ItemKey, verdict: Decided, note: str) -> Decision:
+        """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
+        picture = self._digests.get(item, "")
+        name = _SEPARATOR.join((self._record.run_id, item, picture, verdict, note))
+        return Decision(str(uuid5(_NAMESPACE, name)), item, picture, verdict, note, user(), self._now)
+
+    def _verdict(self, where: str, column: str, text: str) -> Decided | None:
+        try:
+            return Decided(text.casefold())
+        except ValueError:
+            self._wrong(f"{where}, column {column}", f"{shown(text)} is no decision: write {_WORDS}")
+            return None
+
+    def _is_known(self, where: str, item: ItemKey, picture: str) -> bool:
+        if item not in self._items:
+            self._wrong(f"{where}, column item", f"run {self._record.run_id} made no such pattern")
+            return False
+        now = self._digests.get(item, "")
+        if picture and now and picture != now:
+            self._wrong(
+                f"{where}, column picture", "the picture has changed since; look at it and decide again"
+            )
+            return False
+        return True
+
+    def _wrong(self, where: str, what: str) -> None:
+        self.problems.append(f"{where}: {what}")
+
+
+def user() -> str:
+    """Who decides, as this machine knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _contradictions(found: Sequence[tuple[int, str, Decision]]) -> Iterator[str]:
+    first: dict[ItemKey, tuple[int, Decision]] = {}
+    for line, sku, decision in found:
+        before, other = first.setdefault(decision.item, (line, decision))
+        if other.verdict is not decision.verdict:
+            yield (
+                f"row {line}: {shown(sku)} says {decision.verdict}, and row {before}, which shares its pattern, says "
+                f"{other.verdict}; say the same in both"
+            )
+
+
+def _records(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
+    keys = [header_key(cell) for cell in table.header]
+    for line, written in table.records:
+        cells = dict.fromkeys(FILE_COLUMNS, "") | dict(zip(keys, map(restore, written), strict=False))
+        yield line, cells
+
+
+def _score(header: Sequence[str]) -> tuple[bool, int]:
+    keys = set(map(header_key, header))
+    return keys >= _NEEDED or keys >= _SHEET, len(keys & {*FILE_COLUMNS, *_SHEET})
+
+
+def _checksum(cells: Mapping[str, str]) -> str:
+    text = _SEPARATOR.join(cells[name] for name in FILE_COLUMNS[:-1])
+    return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _refused(path: Path, problems: Sequence[str]) -> InputRefused:
+    lines = (*(f"  {text}" for text in problems[:_MOST_PROBLEMS]), *more(len(problems), _MOST_PROBLEMS))
+    listed = "\n".join(lines)
+    return InputRefused(
+        f"The decisions in {plain(path.name)} cannot be used:\n{listed}\n",
+        code="decisions_refused",
+        remedy="Nothing was recorded.",
+    )

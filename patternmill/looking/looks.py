@@ -1,0 +1,146 @@
+"""What can be seen in the pictures of a run: their digests, and which a person should look at first."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from PIL import Image, ImageStat
+
+from patternmill.catalog.extras import Picture
+from patternmill.catalog.reference_files import ReferencePlace, read_references
+from patternmill.files import private_folder, write_whole
+from patternmill.identifiers import ItemKey
+from patternmill.looking.kept_pictures import picture_cache, picture_name
+from patternmill.results.row_results import RowResult
+
+_LOOKS = "looks.json"
+#: Of all colours together, 0 to 255: a picture with less is one colour.
+_BLANK = 4.0
+#: Of the 64 bits of a difference hash.
+_ALIKE = 4
+#: A group of pictures that share a quarter of their bits is compared only up to this size: more are all alike.
+_MOST_COMPARED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One picture: its SHA-256 in hexadecimal, the 64 bits of its difference hash, and whether it is one colour."""
+
+    digest: str
+    bits: int
+    is_blank: bool
+
+
+def look_at(picture: bytes) -> Look:
+    """Raises OSError for what is no picture."""
+    with Image.open(io.BytesIO(picture)) as image:
+        small = image.convert("RGB").resize((64, 64))
+    grey = small.convert("L").resize((9, 8))
+    points = list(grey.getdata())
+    rows = (points[start : start + 9] for start in range(0, 72, 9))
+    bits = 0
+    for row in rows:
+        for left, right in pairwise(row):
+            bits = bits * 2 + (left > right)
+    return Look(hashlib.sha256(picture).hexdigest(), bits, max(ImageStat.Stat(small).stddev) < _BLANK)
+
+
+class Looks:
+    """The looks of a home's pictures, each taken once. `service`: the host that pictures may come from."""
+
+    def __init__(self, home: Path, service: str | None = None) -> None:
+        self._folder = picture_cache(home)
+        self._host = urlsplit(service).hostname if service else None
+        self._known = _read(self._folder / _LOOKS)
+
+    def of(self, url: str | None) -> Look | None:
+        """As it is known already; None: it was never at hand."""
+        return self._known.get(picture_name(url)) if url is not None else None
+
+    def path(self, name: str) -> Path | None:
+        """The file of a picture by the name that pages have for it; None where it is not at hand."""
+        path = self._folder / name
+        return path if path.name == name and path.is_file() else None
+
+    def take(self, urls: Iterable[str], step: Callable[[str], None] = lambda text: None) -> None:
+        """Look at those that were never looked at, fetching what is not at hand. What cannot be had is left out."""
+        missing = sorted({url for url in urls if self.of(url) is None})
+        with ThreadPoolExecutor() as pool:
+            for number, (url, look) in enumerate(zip(missing, pool.map(self._take, missing), strict=True)):
+                if look is not None:
+                    self._known[picture_name(url)] = look
+                if number % 50 == 0:
+                    step(f"Looking at pictures: {len(missing) - number:,} left.")
+        if missing:
+            known = {name: [look.digest, look.bits, look.is_blank] for name, look in self._known.items()}
+            write_whole(private_folder(self._folder) / _LOOKS, [json.dumps(known).encode()])
+
+    def _take(self, url: str) -> Look | None:
+        try:
+            return look_at(self._bytes(url))
+        except OSError:
+            return None
+
+    def _bytes(self, url: str) -> bytes:
+        path = self._folder / picture_name(url)
+        if path.exists():
+            return path.read_bytes()
+        found = read_references([url], ReferencePlace(None, public_only=True, host=self._host))[url]
+        if not isinstance(found, Picture):
+            raise FileNotFoundError(found.message)
+        write_whole(private_folder(self._folder) / path.name, [found.raw])
+        return found.raw
+
+
+def _read(path: Path) -> dict[str, Look]:
+    try:
+        return {name: Look(*values) for name, values in json.loads(path.read_bytes()).items()}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def digests(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, str]:
+    """By pattern item, the SHA-256 of its picture, where that is known."""
+    return {key: look.digest for key, look in _seen(rows, looks).items()}
+
+
+def doubts(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, list[Mapping[str, object]]]:
+    """By pattern item, why a person should look at it first: `{text, items}`, the items that it resembles."""
+    seen = _seen(rows, looks)
+    found = defaultdict[ItemKey, list[Mapping[str, object]]](list)
+    for key, look in seen.items():
+        if look.is_blank:
+            found[key].append({"text": "Blank: one colour", "items": []})
+    alike = defaultdict[ItemKey, list[ItemKey]](list)
+    for one, other in _near({key: look.bits for key, look in seen.items() if not look.is_blank}):
+        alike[one].append(other)
+        alike[other].append(one)
+    for key, others in alike.items():
+        found[key].append({"text": f"Looks like {len(others)} other", "items": sorted(others)[:3]})
+    return dict(found)
+
+
+def _near(bits: Mapping[ItemKey, int]) -> Iterator[tuple[ItemKey, ItemKey]]:
+    """Pairs whose hashes differ in few bits: such have at least one of five parts of the hash in common."""
+    pairs: set[tuple[ItemKey, ItemKey]] = set()
+    for part in range(_ALIKE + 1):
+        groups = defaultdict[int, list[ItemKey]](list)
+        for key, value in bits.items():
+            groups[value >> (part * 13) & 0x1FFF].append(key)
+        for group in groups.values():
+            pairs.update(combinations(sorted(group[:_MOST_COMPARED]), 2))
+    return ((one, other) for one, other in sorted(pairs) if (bits[one] ^ bits[other]).bit_count() <= _ALIKE)
+
+
+def _seen(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, Look]:
+    patterns = {row.pattern.key: row.pattern.picture_url for row in rows if row.pattern is not None}
+    return {key: look for key, url in patterns.items() if (look := looks.of(url)) is not None}

@@ -1,0 +1,185 @@
+"""Serves the page of a run to its own person: signed in, saving each decision, with the pictures of its home."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from socket import socket
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from patternmill.errors import PatternmillError
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.decisions import Decision, record_decisions
+from patternmill.ledger.records import Approval
+from patternmill.looking.viewed_run import ViewedRun, as_posted
+from patternmill.states import Decided
+
+HOST = "127.0.0.1"
+_COOKIE = "patternmill-look"
+#: Of one request, in bytes: a thousand decisions with their notes.
+_LARGEST = 1 << 20
+_LONGEST_NOTE = 2000
+# The secret is in the fragment, which no browser sends and no log has.
+_SIGN_IN = """<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Signing in …<script>
+fetch('/session', {method: 'POST', body: location.hash.slice(1)}).then(answer => {
+  if (!answer.ok) throw new Error(answer.status);
+  history.replaceState(null, '', '/');
+  location.reload();
+}).catch(() => {
+  document.body.textContent = 'This address does not sign in. `patternmill look`, on a terminal, shows one.';
+});
+</script>"""
+_HEADERS = [
+    ("X-Frame-Options", "DENY"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cache-Control", "no-store"),
+]
+logger = logging.getLogger(__name__)
+#: Approves a plan that waits.
+Approve = Callable[[Approval], None]
+
+
+@dataclass(frozen=True)
+class LookServer:
+    """One page on one port, which only its secret opens. `approve`: None where the page may not approve."""
+
+    run: ViewedRun
+    bound: socket
+    by: str
+    approve: Approve | None = None
+
+    @property
+    def origin(self) -> str:
+        return f"http://{HOST}:{self.bound.getsockname()[1]}"
+
+    def prepared(self) -> tuple[uvicorn.Server, str]:
+        """The server, to be run with the socket; and the address that signs a browser in: for its own person alone."""
+        secret = secrets.token_urlsafe(32)
+        config = uvicorn.Config(self._app(secret), log_level="warning", headers=_HEADERS)
+        return uvicorn.Server(config), f"{self.origin}/#{secret}"
+
+    def _app(self, secret: str) -> Any:
+        def signed_in(answer: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+            async def guarded(request: Request) -> Response:
+                if request.method == "POST" and request.headers.get("origin") != self.origin:
+                    return Response(status_code=403)
+                if not secrets.compare_digest(request.cookies.get(_COOKIE, ""), secret):
+                    return _sign_in() if request.url.path == "/" else Response(status_code=401)
+                return await answer(request)
+
+            return guarded
+
+        async def session(request: Request) -> Response:
+            given = (await request.body())[:200].decode("utf-8", "replace")
+            same_origin = request.headers.get("origin") == self.origin
+            if not same_origin or not secrets.compare_digest(given.encode(), secret.encode()):
+                return Response(status_code=403)
+            answer = Response(status_code=204)
+            answer.set_cookie(_COOKIE, secret, httponly=True, samesite="strict")
+            return answer
+
+        routes = [
+            Route("/", signed_in(self._page)),
+            Route("/session", session, methods=["POST"]),
+            Route("/pictures/{name}", signed_in(self._picture)),
+            Route("/decisions", signed_in(self._decisions)),
+            Route("/decisions", signed_in(self._decide), methods=["POST"]),
+            Route("/approve", signed_in(self._approved), methods=["POST"]),
+        ]
+        return TrustedHostMiddleware(Starlette(routes=routes), allowed_hosts=[HOST])
+
+    async def _page(self, request: Request) -> Response:
+        waiting = self.run.waiting_approval() if self.approve is not None else None
+        return StreamingResponse(self.run.page(self.by, waiting), media_type="text/html; charset=utf-8")
+
+    async def _picture(self, request: Request) -> Response:
+        path = self.run.looks.path(request.path_params["name"])
+        return (
+            Response(status_code=404)
+            if path is None
+            else FileResponse(path, headers={"Cache-Control": "max-age=3600"})
+        )
+
+    async def _decisions(self, request: Request) -> Response:
+        return JSONResponse([as_posted(one) for one in self.run.decisions().values()])
+
+    async def _decide(self, request: Request) -> Response:
+        """Each event by itself: one that is refused keeps no other from being saved."""
+        body = await request.body()
+        try:
+            events = json.loads(body) if len(body) <= _LARGEST else None
+        except ValueError:
+            events = None
+        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+            return JSONResponse({"error": "A list of decisions is expected."}, status_code=400)
+        read = [(event, _decision(event, self.by)) for event in events]
+        refused = [{"id": event.get("id"), "why": why} for event, why in self._refusals(read)]
+        wrong = {one["id"] for one in refused}
+        good = [one for _, one in read if one is not None and one.id not in wrong]
+        record = self.run.record
+        try:
+            with self.run.ledger() as ledger, ledger.transaction():
+                record_decisions(ledger, record.environment, record.catalog, record.run_id, good)
+        except PatternmillError as error:
+            return JSONResponse({"error": str(error)}, status_code=503)
+        return JSONResponse({"saved": [one.id for one in good], "refused": refused})
+
+    def _refusals(
+        self, read: list[tuple[dict[str, Any], Decision | None]]
+    ) -> Iterator[tuple[dict[str, Any], str]]:
+        digests = self.run.digests()
+        for event, decision in read:
+            if decision is None:
+                yield event, "It is no decision."
+            elif decision.item not in self.run.items:
+                yield event, "This run made no such pattern."
+            elif decision.picture and decision.picture != digests.get(decision.item, decision.picture):
+                yield event, "The picture has changed since: look at it and decide again."
+
+    async def _approved(self, request: Request) -> Response:
+        try:
+            digest = str(json.loads((await request.body())[:1000])["digest"])
+        except (ValueError, KeyError, TypeError):
+            return JSONResponse({"error": "The digest of a plan is expected."}, status_code=400)
+        waiting = self.run.waiting_approval()
+        if self.approve is None or waiting is None or waiting.digest != digest:
+            return JSONResponse({"error": "No such plan waits for an approval."}, status_code=409)
+        try:
+            self.approve(waiting)
+        except PatternmillError as error:
+            return JSONResponse({"error": str(error)}, status_code=409)
+        return JSONResponse({"text": f"Plan {waiting.short} is approved."})
+
+
+def _sign_in() -> Response:
+    return HTMLResponse(_SIGN_IN, status_code=401)
+
+
+def _decision(event: Mapping[str, Any], by: str) -> Decision | None:
+    """None for what is no decision. Who is signed in decides, whatever the event says."""
+    texts = [event.get(name) for name in ("id", "item", "picture", "verdict", "note", "at")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    id, item, picture, verdict, note, at = map(str, texts)
+    try:
+        time = datetime.fromisoformat(at)
+        said = Decided(verdict)
+    except ValueError:
+        return None
+    if not 0 < len(id) <= 100 or len(note) > _LONGEST_NOTE or len(picture) > 64:
+        return None
+    return Decision(
+        id, ItemKey(item), picture, said, note, by, time if time.tzinfo else time.replace(tzinfo=UTC)
+    )
