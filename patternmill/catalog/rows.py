@@ -19,6 +19,8 @@ RUN_COLUMN = "run"
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", RUN_COLUMN)
 #: Empty in a results file: what a person writes there is a decision on the row's pattern.
 DECISION_COLUMNS = ("decision", "note")
+#: All that a results file has to the right of the input's own columns.
+ADDED_COLUMNS = (*RESULT_COLUMNS[:-1], *DECISION_COLUMNS, RUN_COLUMN)
 OPTION_PREFIX = "option:"
 #: A column whose cells choose whatever option of the row's category offers them; there may be several.
 ANY_OPTION = f"{OPTION_PREFIX}*"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.rows import RESULT_COLUMNS
+from patternmill.catalog.rows import ADDED_COLUMNS
 from patternmill.results.row_files import CELL_LIMIT, table
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import RowStatus, Stage
@@ -30,7 +30,7 @@ def test_every_cell_is_read_back_unchanged(cells: list[tuple[str, str, str, str]
     rows = [replace(row("A"), cells=line) for line in cells]
     raw = b"".join(table(replace(RUN, run_id="run-7"), HEADER, ALL_COLUMNS, rows))
     again = parse_catalog(raw, name="results.csv")
-    assert again.header == (*HEADER, *RESULT_COLUMNS)
+    assert again.header == (*HEADER, *ADDED_COLUMNS)
     assert [record.cells[: len(HEADER)] for record in again.records] == cells
     assert again.columns.kept == tuple(ALL_COLUMNS)
 
@@ -41,8 +41,8 @@ def test_result_columns_of_an_earlier_result_are_replaced() -> None:
     rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
     raw = b"".join(table(replace(RUN, run_id="run-7"), header, (0, 2, 3), rows)).decode("utf-8-sig")
     assert raw == (
-        "sku,prompt,category,status,product_id,pattern_id,error_code,error,run\r\n"
-        "A,herons,Cushion,succeeded,prd-A,pat-A,,,run-7\r\n"
+        "sku,prompt,category,status,product_id,pattern_id,error_code,error,decision,note,run\r\n"
+        "A,herons,Cushion,succeeded,prd-A,pat-A,,,,,run-7\r\n"
     )
 
 
@@ -59,8 +59,8 @@ def test_malformed_rows_shift_nothing(tmp_path: Path) -> None:
     published([refused("A", cells=("A", "herons")), refused("A", cells=surplus)], tmp_path)
     _, short, long = table_of(tmp_path / "results.csv")
     assert short[:6] == ["A", "herons", "", "", "refused", ""]
-    assert len(long) == len(HEADER) + len(RESULT_COLUMNS)
-    assert long[-2] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
+    assert len(long) == len(HEADER) + len(ADDED_COLUMNS)
+    assert long[8] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
 
 
 def test_failures_have_the_rows_that_need_a_person(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_formulas_of_the_service_are_defused(tmp_path: Path) -> None:
     items = (item(Stage.PATTERN, "A", result_id="+p"), item(Stage.PRODUCT, "A", result_id="=ID"))
     published([row("A", RowStatus.FAILED, items=items, **hostile)], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
-    assert line[5:-1] == ["'=ID", "'+p", "'@code", '\'=HYPERLINK("http://x")']
+    assert line[5:9] == ["'=ID", "'+p", "'@code", '\'=HYPERLINK("http://x")']
 
 
 @pytest.mark.parametrize("error", ["nul \0 within", "half a pair \ud83d", "x" * (CELL_LIMIT * 5)])
@@ -104,4 +104,4 @@ def test_results_come_in_the_delimiter_of_the_input() -> None:
     for delimiter in (";", "\t", None):
         run = replace(RUN, options={"reading": {"format": "x", "delimiter": delimiter}})
         raw = b"".join(table(run, HEADER, ALL_COLUMNS, [row("A")])).decode("utf-8-sig")
-        assert raw.splitlines()[0] == (delimiter or ",").join([*HEADER, *RESULT_COLUMNS])
+        assert raw.splitlines()[0] == (delimiter or ",").join([*HEADER, *ADDED_COLUMNS])
