@@ -304,17 +304,6 @@ def test_waiting_plan_is_named(shop: Workshop) -> None:
     assert f"8 items of it: plan {proposal(shop, FOUR).digest[:12]} waits for an approval." in said
 
 
-def test_decision_holds_for_a_smaller_plan(shop: Workshop) -> None:
-    """The person has seen what is left of it."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
-    approve(shop, rows(("S-000", "prompt 000")))
-    run(shop, rows(("S-000", "prompt 000")))
-    left = proposal(shop, FOUR)
-    decided = approval.record_decision(spec(shop), question, left, ApprovalDecision("anna"))
-    assert decided is not None and decided.verdict is Verdict.APPROVED
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-
-
 def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")

@@ -348,24 +348,6 @@ def test_stop_drains(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
-def test_rows_that_a_stop_leaves_are_not_counted_as_ended(shop: Workshop, service: Service) -> None:
-    """Else the bar would jump to its end, at thousands of rows a minute."""
-    runs: list[Run] = []
-
-    async def stop(run: Run, api: FakeStudioApi) -> None:
-        runs.append(run)
-        await until(lambda: run.progress.ended >= 2)
-        run.stop("a person pressed Ctrl-C")
-
-    made = shop.run(many(10), max_in_flight=1, watch=stop).counts[RowStatus.SUCCEEDED]
-    progress = runs[0].progress
-    (group,) = runs[0].engine.groups
-    assert (runs[0].engine.made(group), runs[0].engine.failures(group)) == (made, [])
-    assert 2 <= made < 10
-    assert (progress.ended, progress.left_out, progress.failed) == (made, 10 - made, 0)
-    assert progress.time_left() == (0.0, 0.0)
-
-
 def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     """Jobs that go on longer keep their IDs for the next run."""
 
@@ -398,17 +380,6 @@ def test_paused_run_begins_nothing_new(shop: Workshop, service: Service) -> None
     ended = shop.run(many(10), max_in_flight=3, watch=pause)
     assert ended.outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 20
-
-
-def test_paused_run_can_be_stopped(shop: Workshop, service: Service) -> None:
-    async def pause_and_stop(run: Run, api: FakeStudioApi) -> None:
-        run.engine.pause(True)
-        for _ in range(50):
-            await asyncio.sleep(0)
-        run.stop("a person pressed Ctrl-C")
-
-    assert shop.run(many(10), max_in_flight=3, watch=pause_and_stop).outcome is Outcome.CANCELLED
-    assert len(service.creates) <= 3
 
 
 # -- what people watch
@@ -453,19 +424,6 @@ def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
     showing: list[asyncio.Task[Any]] = []
     asyncio.run(asyncio.wait_for(main(), 30))
     assert len(service.creates) == 6
-
-
-def test_each_group_and_each_item_is_shown_once_as_it_begins(shop: Workshop) -> None:
-    seen: list[Item | Group] = []
-
-    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        assert not driving.done()
-        seen.append(what)
-
-    shop.run(many(45), show=show)
-    assert sorted(what.number for what in seen if isinstance(what, Group)) == [1, 2, 3]
-    items = [what.key for what in seen if not isinstance(what, Group)]
-    assert len(items) == len(set(items)) == 90
 
 
 def test_failures_of_a_group(shop: Workshop, service: Service) -> None:
