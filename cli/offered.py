@@ -68,10 +68,10 @@ def embedded_offer(environment: str) -> Offer:
 
 def embedded_extras(catalog: CatalogFile, place: ReferencePlace) -> Extras:
     """The embedded studio has every operation."""
-    from patternmill.catalog.extras import Extras, references_written
+    from patternmill.catalog.extras import Extras
     from patternmill.catalog.offer_shapes import read_models
     from patternmill.catalog.reference_files import read_references
     from studio.models import MODELS
 
     models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
-    return Extras(models, read_references(references_written(catalog), place))
+    return Extras(models, read_references(catalog.texts_in(catalog.columns.reference), place))

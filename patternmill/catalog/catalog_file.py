@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import Finding
-from patternmill.catalog.rows import Columns
+from patternmill.catalog.rows import Columns, is_blank, tidy
 from patternmill.catalog.sheet_choices import SheetLayout
 
 NumberedRow = tuple[int, tuple[str, ...]]
@@ -45,6 +45,13 @@ class CatalogFile:
     own_texts: Mapping[int, Texts] = field(default_factory=dict, repr=False)
     #: In sentences: what a person may not expect of how it was read.
     notes: tuple[str, ...] = ()
+
+    def texts_in(self, index: int | None) -> frozenset[str]:
+        """What the rows have in a column, tidied; blank cells are not in it."""
+        if index is None:
+            return frozenset()
+        cells = {record.cells[index] for record in self.records if index < len(record.cells)}
+        return frozenset(tidy(cell) for cell in cells if not is_blank(cell))
 
     @property
     def runs(self) -> tuple[str, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternmill.catalog.catalog_file import CatalogFile, Record
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Nearest, Offer
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
-from patternmill.catalog.selections import did_you_mean, offered
+from patternmill.catalog.selections import unfound
 from patternmill.catalog.slips import error_finding, unfit_finding
 from patternmill.text import shown
 
@@ -52,15 +52,6 @@ class Extras:
         """The pictures by their SHA-256."""
         return {one.sha256: one.raw for one in self.pictures.values() if isinstance(one, Picture)}
 
-    def model_id(self, text: str) -> str | None:
-        """As the service lists it, or as written where its list says nothing about it; None: there is no such model."""
-        if self.models is None or self.models.categories is None:
-            return text
-        found = self.models.find(text)
-        if len(found) == 1:
-            return found[0].id
-        return None if found or self.models.complete else text
-
 
 @dataclass(frozen=True, slots=True)
 class ReadExtras:
@@ -97,32 +88,20 @@ class ExtraColumns:
         return ReadExtras(model, reference, refinements, tuple(findings))
 
     def _model(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
-        index = self._columns.model
-        text = tidy(cells[index]) if index is not None else ""
-        if index is None or is_blank(text):
+        """As the service lists it, or as written where its list says nothing about it."""
+        index, models = self._columns.model, self._extras.models
+        if index is None or is_blank(cells[index]):
             return None
-        if unfit := unfit_finding(self._header[index], cells[index]):
-            findings.append(unfit)
+        column, text = self._header[index], tidy(cells[index])
+        fault = unfit_finding(column, cells[index])
+        found = models.find(text) if models is not None else ()
+        is_listed = models is not None and models.categories is not None and (found or models.complete)
+        if fault is None and models is not None and is_listed and len(found) != 1:
+            fault = unfound(models, column, text, "model", self._nearest)
+        if fault is not None:
+            findings.append(fault)
             return None
-        model = self._extras.model_id(text)
-        if model is None:
-            findings.append(self._unknown_model(self._header[index], text))
-        return model
-
-    def _unknown_model(self, column: str, text: str) -> Finding:
-        listed = self._extras.models
-        known = (listed.categories if listed else None) or ()
-        found = listed.find(text) if listed else ()
-        if found:
-            ids = tuple(one.id for one in found)
-            message = f"the model {shown(text)} can be {', '.join(map(shown, ids))}"
-            remedy = "write the ID that is meant"
-            return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, None, ids)
-        names = tuple(dict.fromkeys(name for one in known for name in (one.id, one.name)))
-        message = f"unknown model {shown(text)}; {offered([one.id for one in known])}"
-        near = self._nearest.find(text, names)
-        remedy = did_you_mean(near, "choose one of them, or leave the cell empty")
-        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, near, names)
+        return found[0].id if found else text
 
     def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
         index = self._columns.reference
@@ -161,34 +140,3 @@ class ExtraColumns:
 def _unavailable(column: str, why: str) -> Finding:
     remedy = "empty the cell, or name the operation in PATTERNMILL_OPERATIONS_FILE if it is called otherwise"
     return Finding(column, RowCode.UNAVAILABLE_OPERATION, why, remedy)
-
-
-def refinements_written(file: CatalogFile) -> frozenset[str]:
-    """The operations that at least one row asks for."""
-    return frozenset(
-        column.name
-        for column in file.columns.refinements
-        if any(not is_blank(record.cells[column.index]) for record in _reaching(file, column.index))
-    )
-
-
-def references_written(file: CatalogFile) -> frozenset[str]:
-    """The pictures that rows name, tidied."""
-    return _texts(file, file.columns.reference)
-
-
-def models_written(file: CatalogFile) -> frozenset[str]:
-    return _texts(file, file.columns.model)
-
-
-def _texts(file: CatalogFile, index: int | None) -> frozenset[str]:
-    if index is None:
-        return frozenset()
-    return frozenset(
-        tidy(one.cells[index]) for one in _reaching(file, index) if not is_blank(one.cells[index])
-    )
-
-
-def _reaching(file: CatalogFile, index: int) -> Iterator[Record]:
-    """The records that are long enough to have this cell."""
-    return (record for record in file.records if index < len(record.cells))

@@ -13,7 +13,7 @@ from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
-from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
+from patternmill.catalog.selections import WrittenSelection, offered, read_choices, resolve, unfound
 from patternmill.catalog.slips import (
     error_finding,
     placeholder_finding,
@@ -78,12 +78,6 @@ def check_rows(
     read_as = f"Read as {file.layout.text}." if file.layout is not None else None
     notes = (read_as, *file.notes, UNCHECKED if offer is None else offer.note, extras.note)
     return CheckedCatalog(file, entries, tuple(filter(None, notes)), offer, extras)
-
-
-def categories_written(file: CatalogFile) -> frozenset[str]:
-    index = file.columns.category
-    words = {record.cells[index] for record in file.records if index < len(record.cells)}
-    return frozenset(file.mapping.word(tidy(text)) for text in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,27 +259,13 @@ class _RowChecker:
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
-        if found:
-            ids = tuple(one.id for one in found)
-            message = f"the category {shown(text)} can be {', '.join(map(shown, ids))}"
-            remedy = "write the ID that is meant"
-            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
-            return _Resolved(text, None, ambiguous)
-        return _Resolved(text, None, self._not_found(column, text, self._offer))
-
-    def _not_found(self, column: str, text: str, offer: Offer) -> Finding:
-        if not offer.complete:
-            message = (
-                f"the category {shown(text)} is not in the part of the list of categories that could be read"
-            )
-            return Finding(column, RowCode.UNLISTED_CATEGORY, message, "write its ID, or check again later")
-        known = offer.categories or ()
-        names = tuple(dict.fromkeys(category.name for category in known))
-        ids_too = (*names, *(category.id for category in known if category.id not in names))
-        message = f"unknown category {shown(text)}; {offered(names)}"
-        near = self._nearest.find(text, ids_too)
-        remedy = did_you_mean(near, "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
+        if found or self._offer.complete:
+            return _Resolved(text, None, unfound(self._offer, column, text, "category", self._nearest))
+        message = (
+            f"the category {shown(text)} is not in the part of the list of categories that could be read"
+        )
+        remedy = "write its ID, or check again later"
+        return _Resolved(text, None, Finding(column, RowCode.UNLISTED_CATEGORY, message, remedy))
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

@@ -109,7 +109,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
     _refuse_unknown(keys, header, name)
     refuse_duplicates(header, name)
     _refuse_conflicts(keys, name)
-    _refuse_missing(keys, header, name)
+    _refuse_missing(keys, name)
     options = tuple(
         OptionColumn(index, _option_name(header[index], index, name))
         for index, key in enumerate(keys)
@@ -214,22 +214,15 @@ def missing_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in ("sku", "prompt", "category") if name not in places)
 
 
-def _refuse_missing(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+def _refuse_missing(keys: Sequence[str], name: str) -> None:
     wanted = missing_columns(keys)
     if not wanted:
         return
-    others = {key: cell for key, cell in zip(keys, header, strict=True) if key and not _is_known(key)}
-    near = [_near_column(column, others) for column in wanted]
     raise refusal(
         FileCode.MISSING_COLUMN,
         f"{name} has no column {' and no column '.join(map(shown, wanted))}.",
-        " ".join(filter(None, [f"Add {'them' if len(wanted) > 1 else 'it'} to the first row.", *near])),
+        f"Add {'them' if len(wanted) > 1 else 'it'} to the first row.",
     )
-
-
-def _near_column(wanted: str, others: dict[str, str]) -> str:
-    match = difflib.get_close_matches(wanted, others, n=1, cutoff=0.7)
-    return f"Is {shown(others[match[0]])} meant to be {shown(wanted)}? Then rename it." if match else ""
 
 
 def _option_name(cell: str, index: int, name: str) -> str:

@@ -38,6 +38,21 @@ def did_you_mean(nearest: str | None, otherwise: str) -> str:
     return f"did you mean {shown(nearest)}?" if nearest else otherwise
 
 
+def unfound(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -> Finding:
+    """Why a category or a model (`noun`) is none that is offered, or could be several."""
+    found, known = offer.find(text), offer.categories or ()
+    if found:
+        ids = tuple(one.id for one in found)
+        code = RowCode.AMBIGUOUS_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+        message = f"the {noun} {shown(text)} can be {', '.join(map(shown, ids))}"
+        return Finding(column, code, message, "write the ID that is meant", text, None, ids)
+    code = RowCode.UNKNOWN_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+    names = tuple(dict.fromkeys(one.name for one in known))
+    near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in known)))))
+    message = f"unknown {noun} {shown(text)}; {offered(names)}"
+    return Finding(column, code, message, did_you_mean(near, "choose one of them"), text, near, names)
+
+
 def read_choices(
     cells: Sequence[str],
     columns: Columns,
@@ -143,36 +158,27 @@ def resolved(
     return None if findings else (found[0].id, values)
 
 
-class _Pairs(list[tuple[str, object]]):
-    """A JSON object as its pairs, so that a repeated name is seen."""
-
-
 def _from_json(cell: str, column: str) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
-    if not cell.strip():
-        return (), ()
     try:
-        value = json.loads(cell, object_pairs_hook=_Pairs)
+        value = json.loads(cell if cell.strip() else "{}", object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it cannot be read"
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         return (), (_malformed(column, f"the selections are no JSON ({reason})"),)
-    if not isinstance(value, _Pairs):
+    if not isinstance(value, dict):
         return (), (_malformed(column, "the selections are no JSON object"),)
-    return _from_pairs(value, column)
+    wrong = [name for name, text in value.items() if not isinstance(text, str) or not name.strip()]
+    findings = [
+        _malformed(column, f"{shown(name)} in the selections has no name, or no text") for name in wrong
+    ]
+    chosen = {name: text for name, text in value.items() if name not in wrong and text.strip()}
+    return tuple(WrittenSelection(column, name, text) for name, text in chosen.items()), tuple(findings)
 
 
-def _from_pairs(pairs: _Pairs, column: str) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
-    choices: dict[str, WrittenSelection] = {}
-    findings: list[Finding] = []
-    for name, value in pairs:
-        if name in choices:
-            findings.append(_malformed(column, f"the selections name {shown(name)} twice"))
-        elif not isinstance(value, str):
-            findings.append(_malformed(column, f"the value of {shown(name)} in the selections is no text"))
-        elif not name.strip():
-            findings.append(_malformed(column, "the selections hold a value without a name"))
-        elif value.strip():
-            choices[name] = WrittenSelection(column, name, value)
-    return tuple(choices.values()), tuple(findings)
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{shown(twice)} is named twice")
+    return dict(pairs)
 
 
 def _malformed(column: str, message: str) -> Finding:

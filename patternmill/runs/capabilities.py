@@ -16,9 +16,6 @@ from patternmill.catalog.extras import (
     Extras,
     Picture,
     Unreadable,
-    models_written,
-    references_written,
-    refinements_written,
 )
 from patternmill.catalog.reference_files import ReferencePlace, read_references
 from patternmill.catalog.refinements import REFINEMENTS
@@ -68,13 +65,14 @@ async def extras_of(
     kept: Mapping[str, Picture] | None = None,
 ) -> Extras:
     """`kept`: pictures that an earlier run read, by the cell."""
-    refinements, references = refinements_written(file), references_written(file)
+    refinements = frozenset(one.name for one in file.columns.refinements if file.texts_in(one.index))
+    references, named = file.texts_in(file.columns.reference), file.texts_in(file.columns.model)
     unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
-    models = await api.models() if models_written(file) else None
+    models = await api.models() if named else None
     pictures: dict[str, Picture | Unreadable] = dict(kept or {})
     if unread := references - pictures.keys():
         pictures |= await asyncio.to_thread(read_references, unread, place)
-    note = _UNCHECKED if models is None and models_written(file) else None
+    note = _UNCHECKED if models is None and named else None
     return Extras(models, pictures, unavailable, note)
 
 

@@ -11,7 +11,7 @@ from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import Content, old_and_new
 from patternmill.catalog.lint import Lint, PatternPrice, find_lint
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
-from patternmill.catalog.row_checks import CheckedCatalog, categories_written
+from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import sku_key
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
@@ -199,7 +199,8 @@ async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | 
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        read = await api.offer(categories_written(file) if file is not None else frozenset())
+        cells = file.texts_in(file.columns.category) if file is not None else ()
+        read = await api.offer({file.mapping.word(cell) for cell in cells} if file is not None else ())
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise

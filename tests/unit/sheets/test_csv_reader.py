@@ -133,11 +133,6 @@ def test_columns_are_found_in_any_spelling() -> None:
     assert file.header[1] == " SKU"
 
 
-def test_misspelt_column_is_suggested() -> None:
-    with pytest.raises(InputRefused, match="`Promt` meant to be `prompt`"):
-        catalog("sku,Promt,category\nA,b,Mug\n")
-
-
 def test_duplicate_columns_are_both_named() -> None:
     """With both spellings and the letters above them."""
     with pytest.raises(InputRefused, match="`sku` in column A and ` SKU ` in column D"):
