@@ -199,13 +199,16 @@ async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | 
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        cells = file.texts_in(file.columns.category) if file is not None else ()
-        read = await api.offer({file.mapping.word(cell) for cell in cells} if file is not None else ())
+        read = await api.offer(_categories_of(file) if file is not None else ())
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise
         read = UNREADABLE_OFFER
     return read, merged(read, before)
+
+
+def _categories_of(file: CatalogFile) -> set[str]:
+    return {file.mapping.word(text) for text in file.texts_in(file.columns.category)}
 
 
 def _remembered(settings: Settings) -> Offer | None:

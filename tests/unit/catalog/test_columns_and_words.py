@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping, checked_mapping
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.mapping_file import MappingFile, find_mapping, mapping_text, read_mapping_file
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.catalog.proposals import Question, column_questions, meant_by, word_questions
@@ -235,19 +235,6 @@ def test_confirmed_columns_hold(header: str, code: str | None) -> None:
     with pytest.raises(InputRefused) as refused:
         read(text, mapping)
     assert refused.value.code == code
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"Text": "promt"}, "`promt`, for the column `Text`, is no column of a catalog"),
-        ({"Text": "option:"}, "is no column of a catalog"),
-        ({"Run": "option:size"}, "the results write a column `Run`"),
-    ],
-)
-def test_mapping_that_cannot_be_is_refused(columns: dict[str, str], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        checked_mapping(columns, {}, "spring.mapping.toml")
 
 
 KISSEN, TASSE = '[values]\n"Kissen" = "Cushion"\n', '[values]\n"Tasse" = "Mug"\n'

@@ -178,11 +178,8 @@ WORDS = st.sampled_from(
         "name",
         "values",
         "enum",
-        "category",
         "total",
         "next",
-        "nextCursor",
-        "pageInfo",
         "hasMore",
     ]
 )

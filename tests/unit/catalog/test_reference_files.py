@@ -29,20 +29,9 @@ def message(cell: str, place: ReferencePlace) -> str:
     return f"{found.message}; {found.remedy}"
 
 
-@pytest.mark.parametrize(
-    ("raw", "known"),
-    [
-        (PNG, True),
-        (JPEG, True),
-        (WEBP, True),
-        (b"GIF89a", False),
-        (b"<svg/>", False),
-        (b"", False),
-        (b"RIFF", False),
-    ],
-)
-def test_pictures_are_known_by_how_they_begin(raw: bytes, known: bool) -> None:
-    assert is_picture(raw) is known
+def test_pictures_are_known_by_how_they_begin() -> None:
+    known = {raw: is_picture(raw) for raw in (PNG, JPEG, WEBP, b"GIF89a", b"<svg/>", b"", b"RIFF")}
+    assert [raw for raw, is_known in known.items() if is_known] == [PNG, JPEG, WEBP]
 
 
 def test_picture_is_its_bytes(place: ReferencePlace) -> None:
@@ -51,10 +40,6 @@ def test_picture_is_its_bytes(place: ReferencePlace) -> None:
         "a.png": Picture(digest, PNG),
         "./a.png": Picture(digest, PNG),
     }
-
-
-def test_missing_file_is_named(place: ReferencePlace) -> None:
-    assert "gone.png" in message("gone.png", place)
 
 
 def test_other_files_are_no_pictures(place: ReferencePlace, tmp_path: Path) -> None:
@@ -115,10 +100,6 @@ def test_private_host_is_refused_for_a_deployment(host: str, tmp_path: Path) -> 
     public = ReferencePlace(tmp_path, public_only=True)
     assert "public internet" in message(f"http://{host}:9/a.png?token=hush", public)
     assert "hush" not in message(f"http://{host}:9/a.png?token=hush", public)
-
-
-def test_malformed_address_is_refused(place: ReferencePlace) -> None:
-    assert "cannot be read" in message("http://[64:ff9b/a.png", place)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::6810:84e5"])

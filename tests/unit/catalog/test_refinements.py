@@ -67,21 +67,16 @@ def test_what_only_json_can_say_is_sent_as_it_is() -> None:
     ("operation", "cell"),
     [
         ("recolor", "teal"),
-        ("recolor", "#12345"),
         ("recolor", ",;"),
         ("crop", "0,0,1"),
         ("crop", "0,0,-1,1"),
-        ("crop", "0,0,0,1"),
         ("crop", "0,0,nan,1"),
-        ("extend", "2"),
         ("extend", "0x3"),
         ("edit", "{}"),
         ("edit", '{"a": NaN}'),
-        ("edit", '{"a": 1e999}'),
         ("edit", '{"a": "\\ud800"}'),
         ("edit", "{not json"),
         ("crop", '{"patternId": "another"}'),
-        ("crop", '{"requestId": "mine"}'),
     ],
 )
 def test_nonsense_is_refused_with_the_form(operation: str, cell: str) -> None:

@@ -32,13 +32,6 @@ def test_unknown_value_is_reported_with_the_offer_and_the_nearest() -> None:
     assert (problem.line, problem.column, problem.sku) == (2, "option:fabric", "A1")
 
 
-def test_unknown_category_is_reported_with_the_nearest() -> None:
-    problem = checked_row("A1,b,Cushon,,,").problems[0]
-    assert (
-        str(problem) == "unknown category `Cushon`; offered: Cushion, Mug, Tote bag; did you mean `Cushion`?"
-    )
-
-
 def test_every_problem_of_every_row_is_found_in_one_pass() -> None:
     """As many as were planted, each in its row and column, and valid rows are accepted."""
     found = checked(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.remote import stable_bytes
-from patternmill.catalog.rows import column_letter, defuse
+from patternmill.catalog.rows import defuse
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
@@ -55,12 +55,6 @@ def test_pipe_is_refused(tmp_path: Path) -> None:
     """What can be read only once cannot be checked for changes."""
     os.mkfifo(tmp_path / "pipe")
     assert refused(tmp_path / "pipe").code == FileCode.NOT_A_FILE
-
-
-def test_path_below_a_file_is_refused(tmp_path: Path) -> None:
-    """With the system's message."""
-    (tmp_path / "a").write_text("x")
-    assert refused(tmp_path / "a" / "b.csv").code == FileCode.FILE_UNREADABLE
 
 
 @pytest.mark.parametrize("change", ["append", "rewrite", "replace", "touch"])
@@ -139,12 +133,6 @@ def test_duplicate_columns_are_both_named() -> None:
         catalog("sku,prompt,category, SKU \nA,b,Mug,A\n")
 
 
-def test_unreadable_byte_is_located() -> None:
-    """The offset and the line."""
-    with pytest.raises(InputRefused, match="0xE9 at offset 25, in line 2 "):
-        catalog("sku,prompt,category\nA,caf\u00e9,Mug\n".encode("cp1252"))
-
-
 @pytest.mark.parametrize(
     ("body", "place"),
     [
@@ -158,9 +146,3 @@ def test_open_quote_is_located(body: str, place: str) -> None:
     with pytest.raises(InputRefused, match=place) as caught:
         catalog("sku,prompt,category\n" + body)
     assert caught.value.code == FileCode.OPEN_QUOTE
-
-
-@pytest.mark.parametrize(("index", "letter"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")])
-def test_columns_are_lettered_as_in_a_spreadsheet(index: int, letter: str) -> None:
-    """A, Z, AA and so on."""
-    assert column_letter(index) == letter
