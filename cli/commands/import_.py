@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from cli.run_options import approve_option, request_command, run_options
-from cli.terminal import steps
+from cli.terminal import echo, steps
 from patternmill.runs.request import ImportRequest
+from patternmill.settings import load_settings
 
 
 @click.command("import", cls=request_command(ImportRequest))
@@ -26,7 +27,7 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: b
 
     On a terminal it shows what it would make and cost, and asks, except of the embedded studio.
     Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
-    failures.csv, to be corrected and imported.
+    failures.csv, to be corrected and imported. Of a decisions.csv the decisions are recorded, and nothing is bought.
 
     \b
     Examples:
@@ -39,7 +40,13 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: b
     """
     steps.show(f"Reading {request.file} …")
     from cli.launcher import run_request, show_plan
+    from patternmill.looking.decision_files import record_file
     from patternmill.runs.spec import import_spec
+
+    recorded = record_file(load_settings(request.environment, unknown_too=True), request.file)
+    if recorded is not None:
+        echo(recorded)
+        return 0
 
     spec = import_spec(request)
     return show_plan(spec) if plan_only else run_request(request, spec, approve, asks=not yes)

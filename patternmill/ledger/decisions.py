@@ -27,6 +27,10 @@ class Decision:
     #: By the clock of who decided.
     at: datetime
 
+    @property
+    def is_pick(self) -> bool:
+        return self.verdict is Decided.PICK
+
 
 def record_decisions(
     ledger: Ledger, environment: str, catalog: str, run_id: RunId, decisions: Iterable[Decision]
@@ -74,14 +78,16 @@ def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemK
 def made_patterns(
     ledger: Ledger, environment: str, catalog: str
 ) -> list[tuple[ItemKey, str, str, str | None]]:
-    """Every pattern that a catalog ever had made: its item, its content as JSON, its ID, its picture's address."""
+    """Every pattern, refined or not, that a catalog had made: item, content as JSON, ID, address of its picture."""
     rows = ledger.database.rows(
         "SELECT i.key, i.content, a.result_id, a.picture_url FROM items i JOIN attempts a ON a.item_key = i.key "
-        "WHERE i.environment = :environment AND i.catalog = :catalog AND i.stage = :stage AND a.state = :made",
+        "WHERE i.environment = :environment AND i.catalog = :catalog AND i.stage IN (:pattern, :refinement) "
+        "AND a.state = :made",
         {
             "environment": environment,
             "catalog": catalog,
-            "stage": Stage.PATTERN.value,
+            "pattern": Stage.PATTERN.value,
+            "refinement": Stage.REFINEMENT.value,
             "made": AttemptState.SUCCEEDED.value,
         },
     )

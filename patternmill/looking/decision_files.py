@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +15,12 @@ from patternmill.catalog.rows import DECISION_COLUMNS, RUN_COLUMN, header_key, r
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.decisions import Decision, last_decisions, record_decisions
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.looks import Looks, digests
+from patternmill.looking.takes import Take, takes_made
 from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.settings import Settings
 from patternmill.sheets.sheet_reader import read_table
 from patternmill.states import Decided
 from patternmill.text import more, plain, plural, shown
@@ -35,15 +37,14 @@ _WORDS = "pick, reject, again, later or undecided"
 
 @dataclass(frozen=True)
 class DecisionsFile:
-    """The decisions of one run that a file has, each with its sku."""
+    """The decisions that a file has on the patterns of one run, with the skus of the rows that show each."""
 
-    run_id: RunId
-    decisions: tuple[tuple[str, Decision], ...]
+    decisions: tuple[Decision, ...]
+    skus: Mapping[ItemKey, tuple[str, ...]]
 
-    @property
-    def picked(self) -> tuple[str, ...]:
-        """The skus of what was picked."""
-        return tuple(sku for sku, decision in self.decisions if decision.verdict is Decided.PICK)
+    def decided(self, *verdicts: Decided) -> tuple[str, ...]:
+        """The skus of the rows whose pattern was decided so."""
+        return tuple(sku for one in self.decisions if one.verdict in verdicts for sku in self.skus[one.item])
 
 
 def is_decisions_file(path: Path) -> bool:
@@ -69,6 +70,19 @@ def run_of_decisions(path: Path) -> RunId | None:
     return RunId(runs.pop())
 
 
+def decided_run(path: Path) -> RunId | None:
+    """The run of a file with decisions: the page's, or a results file with text in its column `decision`; else None."""
+    run_id = run_of_decisions(path)
+    if run_id is not None:
+        return run_id
+    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
+    keys = [header_key(cell) for cell in table.header]
+    if "picked" in keys or not set(keys) >= _SHEET:
+        return None
+    named = [dict(zip(keys, cells, strict=False)) for _, cells in table.records]
+    return next((RunId(row[RUN_COLUMN]) for row in named if row.get(DECISION_COLUMNS[0], "").strip()), None)
+
+
 def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) -> DecisionsFile:
     """The decisions of a file on the patterns of a run. Writes nothing.
 
@@ -76,42 +90,63 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     contradict one another, words that are no decision.
     """
     rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
-    reading = _Reading(path, record, rows, digests(rows, looks))
+    takes = takes_made(ledger, record.environment, record.catalog)
+    reading = _Reading(path, record, rows, takes, looks)
     found = list(reading.of_page() if is_decisions_file(path) else reading.of_sheet())
     problems = [*reading.problems, *_contradictions(found)]
     if problems:
         raise _refused(path, problems)
-    return DecisionsFile(record.run_id, tuple((sku, decision) for _, sku, decision in found))
+    decisions = {decision.item: decision for _, _, decision in found}
+    return DecisionsFile(tuple(decisions.values()), {item: _skus(item, rows, takes) for item in decisions})
 
 
 def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:
     """Write them, each once; in a sentence, what was new and what an other decision had overtaken meanwhile."""
-    decisions = [decision for _, decision in file.decisions]
     with ledger.transaction():
-        new = set(record_decisions(ledger, record.environment, record.catalog, record.run_id, decisions))
+        new = set(record_decisions(ledger, record.environment, record.catalog, record.run_id, file.decisions))
     last = last_decisions(ledger, record.environment, record.catalog)
-    overtaken = sorted(
-        {
-            sku
-            for sku, decision in file.decisions
-            if decision.id not in new and last[decision.item].verdict is not decision.verdict
-        }
-    )
-    text = f"{plural(len(new), 'decision')} recorded, {len(set(decisions)) - len(new)} known before."
+    overtaken = [one for one in file.decisions if last[one.item].id != one.id]
+    text = f"{plural(len(new), 'decision')} recorded, {len(file.decisions) - len(new)} known before."
     if overtaken:
-        text += f" Decided otherwise since, and left so: {', '.join(map(plain, overtaken[:5]))}."
+        skus = sorted(sku for one in overtaken for sku in file.skus[one.item])
+        text += f" Decided again since then, and left so: {', '.join(map(plain, skus[:5]))}."
     return text
+
+
+def record_file(settings: Settings, path: Path) -> str | None:
+    """Record what the page's file says, in the ledger of its run; in a sentence, what became of it.
+
+    None for any other file. Raises InputRefused as `read_decisions`.
+    """
+    run_id = run_of_decisions(path)
+    if run_id is None:
+        return None
+    for ledger in every_ledger(settings):
+        record = ledger.run(run_id)
+        if record is not None:
+            return keep_decisions(ledger, record, read_decisions(ledger, record, path, Looks(settings.home)))
+    raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 
 class _Reading:
     """The rows of one file, held to the rows of its run."""
 
     def __init__(
-        self, path: Path, record: RunRecord, rows: Sequence[RowResult], digests: Mapping[ItemKey, str]
+        self,
+        path: Path,
+        record: RunRecord,
+        rows: Sequence[RowResult],
+        takes: Mapping[ItemKey, Take],
+        looks: Looks,
     ) -> None:
-        self._path, self._record, self._digests = path, record, digests
+        self._path, self._record = path, record
+        looked = ((take.item, looks.of(take.picture_url)) for take in takes.values())
+        self._digests = digests(rows, looks) | {
+            item: look.digest for item, look in looked if look is not None
+        }
         self._rows = {sku_key(row.sku): row for row in rows}
-        self._items = {row.pattern.key for row in rows if row.pattern is not None and row.pattern.result_id}
+        shown = (row.pattern for row in rows)
+        self._items = {*takes, *(one.key for one in shown if one is not None and one.result_id)}
         self._now = datetime.now(UTC)
         self.problems: list[str] = []
 
@@ -185,6 +220,13 @@ class _Reading:
 
     def _wrong(self, where: str, what: str) -> None:
         self.problems.append(f"{where}: {what}")
+
+
+def _skus(item: ItemKey, rows: Iterable[RowResult], takes: Mapping[ItemKey, Take]) -> tuple[str, ...]:
+    """Of the rows that show this pattern, or another take of it."""
+    take = takes.get(item)
+    same = {item} if take is None else {one.item for one in takes.values() if one.content == take.content}
+    return tuple(row.sku for row in rows if row.pattern is not None and row.pattern.key in same)
 
 
 def user() -> str:

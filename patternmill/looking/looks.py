@@ -45,7 +45,7 @@ def look_at(picture: bytes) -> Look:
     with Image.open(io.BytesIO(picture)) as image:
         small = image.convert("RGB").resize((64, 64))
     grey = small.convert("L").resize((9, 8))
-    points = list(grey.getdata())
+    points = grey.tobytes()
     rows = (points[start : start + 9] for start in range(0, 72, 9))
     bits = 0
     for row in rows:

@@ -67,10 +67,12 @@ class LookServer:
     def prepared(self) -> tuple[uvicorn.Server, str]:
         """The server, to be run with the socket; and the address that signs a browser in: for its own person alone."""
         secret = secrets.token_urlsafe(32)
-        config = uvicorn.Config(self._app(secret), log_level="warning", headers=_HEADERS)
+        config = uvicorn.Config(self.app(secret), log_level="warning", headers=_HEADERS)
         return uvicorn.Server(config), f"{self.origin}/#{secret}"
 
-    def _app(self, secret: str) -> Any:
+    def app(self, secret: str) -> Any:
+        """The application; `secret` opens it."""
+
         def signed_in(answer: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
             async def guarded(request: Request) -> Response:
                 if request.method == "POST" and request.headers.get("origin") != self.origin:

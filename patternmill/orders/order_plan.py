@@ -14,7 +14,8 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.orders.picked_lines import fitting_picks, picks_of
+from patternmill.looking.decision_files import decided_run
+from patternmill.orders.picked_lines import decided_picks, fitting_picks, picks_of
 from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
 from patternmill.planning.items import Scope
 from patternmill.planning.proposal import Proposal
@@ -58,9 +59,11 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
         scope = (request.environment, request.catalog)
         if not request.results and request.catalog is None:
             scope = _scope_with(ledger, request)
-        name = _run_named_in(path) if path is not None else request.results or LATEST
+        decided = decided_run(request.picks) if request.picks is not None else None
+        name = _run_named_in(path) if path is not None else request.results or decided or LATEST
         record = find_run(ledger, name, environment=scope[0], catalog=scope[1])
-        picks = fitting_picks(ledger, record, request, named)
+        picks = decided_picks(ledger, record, request, wanted.home)
+        picks = picks or fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment, unknown_too=by_deployment)
     return OrderSpec(
         settings=its,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
 from patternmill.catalog.rows import tidy
 from patternmill.errors import InputRefused
+from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
+from patternmill.looking.decision_files import decided_run, read_decisions
+from patternmill.looking.looks import Looks
+from patternmill.looking.takes import takes_made
 from patternmill.results.picks import Pick, Picks, picks_refused, read_picks, repeated
 from patternmill.results.row_filter import RowFilter, catalog_rows_meant, rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import OrderRequest
+from patternmill.states import Decided
 from patternmill.text import moment, plain, readable, shown
 
 #: Of the filter, besides what names rows one by one.
@@ -22,7 +28,7 @@ _FIELDS = ("status", "code", "category", "changed_since")
 def picks_of(request: OrderRequest) -> Picks | None:
     """The rows that are named; None: those that fit the rest of the filter.
 
-    Raises InputRefused when the file as a whole cannot be read, or nothing is picked: never everything.
+    Raises InputRefused when the file as a whole cannot be read. Where nothing is named, decisions count.
     """
     if request.sku and request.picks is not None:
         raise InputRefused(
@@ -30,14 +36,34 @@ def picks_of(request: OrderRequest) -> Picks | None:
             code="picked_twice",
             remedy="Use either --sku or --picks.",
         )
-    if request.picks is not None:
+    if request.picks is not None and decided_run(request.picks) is None:
         return read_picks(request.picks, request.quantity)
-    if request.is_empty:
-        raise _nothing_picked("No rows are named.")
     if not request.sku:
         return None
     named = tuple(Pick(tidy(sku), request.quantity, f"--sku {plain(sku)}") for sku in request.sku)
     return Picks(named, tuple(repeated(named)))
+
+
+def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home: Path) -> Picks | None:
+    """The rows whose pattern was picked: in a file of decisions or, where no rows are named, in the ledger.
+
+    None where rows are named otherwise. Raises InputRefused when nothing is picked, or the file cannot be used.
+    """
+    if request.picks is not None and decided_run(request.picks) is not None:
+        where = plain(request.picks.name)
+        found = read_decisions(ledger, record, request.picks, Looks(home)).decided(Decided.PICK)
+    elif request.is_empty:
+        where = f"the decisions on {record.catalog}"
+        last = last_decisions(ledger, record.environment, record.catalog)
+        takes = takes_made(ledger, record.environment, record.catalog)
+        picked = {take.pattern_id for item, take in takes.items() if item in last and last[item].is_pick}
+        now = ledger.catalog_rows(record.environment, record.catalog)
+        found = tuple(row.sku for row in now if row.pattern_id in picked and row.retired_at is None)
+    else:
+        return None
+    if not found:
+        raise _nothing_picked(f"Nothing is picked in {where}.")
+    return Picks(tuple(Pick(sku, request.quantity, f"{where}, {plain(sku)}") for sku in found))
 
 
 def fitting_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, named: Picks | None) -> Picks:
@@ -65,7 +91,7 @@ def _nothing_picked(message: str) -> InputRefused:
     return InputRefused(
         message,
         code="nothing_picked",
-        remedy="Name rows with --sku or --category, or a file with --picks that has yes in its column `picked`.",
+        remedy="Name rows with --sku or --category, or pick with `patternmill look`, or name a file with --picks.",
     )
 
 

@@ -21,6 +21,8 @@ from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
+from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
+from patternmill.looking.looks import Looks
 from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
@@ -58,6 +60,7 @@ class Pipeline:
         #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
+        self._decisions: DecisionsFile | None = None
         #: A person's decision against the plan; the run is put on record then, and nothing is begun.
         self.refused: Approval | None = None
         self._run: Run | None = None
@@ -108,7 +111,15 @@ class Pipeline:
             checked = held_to_run(ledger, origin, checked)
             if has_failures_alone(ledger, origin, checked):
                 self.spec = replace(self.spec, retry=lambda row: True)
+            looks = Looks(self.spec.settings.home)
+            self._decisions = read_decisions(ledger, origin, self.spec.source, looks)
         return checked
+
+    def _keep_decisions(self) -> None:
+        """Those that a person wrote into a results file: recorded, and nothing is bought by them."""
+        if self.spec.origin is not None and self._decisions is not None and self._decisions.decisions:
+            with open_ledger(self.spec.settings) as ledger:
+                logger.info(keep_decisions(ledger, self.spec.origin, self._decisions))
 
     @property
     def checked(self) -> CheckedCatalog:
@@ -137,6 +148,7 @@ class Pipeline:
         self._require_writable_results()
         require_machines(self.spec.settings)
         await asyncio.to_thread(refuse_new_ledger, self.spec.settings, self.spec.catalog_folder)
+        await asyncio.to_thread(self._keep_decisions)
         self._run = await Run.begin(
             self.spec,
             self.checked,

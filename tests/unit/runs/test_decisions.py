@@ -1,0 +1,219 @@
+"""Decisions on a run, from both kinds of files and from its page: each once, and all that is wrong is named."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image, ImageDraw
+
+from patternmill.errors import InputRefused
+from patternmill.ledger.decisions import last_decisions
+from patternmill.looking.decision_files import (
+    FILE_COLUMNS,
+    DecisionsFile,
+    decided_run,
+    keep_decisions,
+    read_decisions,
+)
+from patternmill.looking.kept_pictures import picture_cache, picture_name
+from patternmill.looking.looks import Looks, look_at
+from patternmill.looking.server import LookServer
+from patternmill.looking.viewed_run import ViewedRun
+from patternmill.service.outcomes import Succeeded
+from patternmill.states import Decided
+from prefect_host.shared_process import bound_socket
+
+from .workshop import Ended, Workshop, rows
+
+HERONS, FERNS = "http://127.0.0.1:9/herons", "http://127.0.0.1:9/ferns"
+
+
+@pytest.fixture
+def ended(shop: Workshop) -> Ended:
+    """Two rows share a pattern, a third has one of its own; both pictures are at hand."""
+    shop.service.on_follow["herons"] = [Succeeded("pat-herons", HERONS)]
+    shop.service.on_follow["ferns"] = [Succeeded("pat-ferns", FERNS)]
+    for url, colour in ((HERONS, "blue"), (FERNS, "green")):
+        put_picture(shop, url, colour)
+    ended = shop.run(rows(("A", "herons"), ("B", "herons"), ("C", "ferns")))
+    Looks(shop.home).take([HERONS, FERNS])
+    return ended
+
+
+def put_picture(shop: Workshop, url: str, colour: str) -> None:
+    folder = picture_cache(shop.home)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / picture_name(url)).write_bytes(drawn(colour))
+
+
+def drawn(colour: str, *, at: int = 8) -> bytes:
+    image = Image.new("RGB", (64, 64), "white")
+    ImageDraw.Draw(image).rectangle((at, at, at + 30, at + 20), fill=colour)
+    stream = io.BytesIO()
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def sheet(folder: Path, ended: Ended, *decisions: tuple[str, str, str]) -> Path:
+    """A results file in which a person wrote."""
+    text = "".join(
+        f"{sku},{decision},{note},{ended.run.record.run_id}\n" for sku, decision, note in decisions
+    )
+    (folder / "results.csv").write_text(f"sku,decision,note,run\n{text}")
+    return folder / "results.csv"
+
+
+def page_file(folder: Path, ended: Ended, *decisions: Mapping[str, str]) -> Path:
+    """As the page saves it."""
+    lines = [FILE_COLUMNS]
+    for number, given in enumerate(decisions):
+        row = {name: "" for name in FILE_COLUMNS} | {
+            "run": ended.run.record.run_id,
+            "id": f"id-{number}",
+            **given,
+        }
+        cells = [row[name] for name in FILE_COLUMNS[:-1]]
+        lines.append((*cells, given.get("checksum") or f"{zlib.crc32(chr(31).join(cells).encode()):08x}"))
+    with (folder / "decisions.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return folder / "decisions.csv"
+
+
+def item(ended: Ended, sku: str) -> str:
+    pattern = ended.rows[sku].pattern
+    assert pattern is not None
+    return pattern.key
+
+
+def read(shop: Workshop, ended: Ended, path: Path) -> DecisionsFile:
+    with shop.ledger() as ledger:
+        return read_decisions(ledger, ended.run.record, path, Looks(shop.home))
+
+
+def kept(shop: Workshop, ended: Ended, path: Path) -> str:
+    with shop.ledger() as ledger:
+        return keep_decisions(ledger, ended.run.record, read(shop, ended, path))
+
+
+def verdicts(shop: Workshop) -> set[str]:
+    with shop.ledger() as ledger:
+        return {
+            f"{one.verdict} {one.note}".strip()
+            for one in last_decisions(ledger, "staging", "spring").values()
+        }
+
+
+def test_sheet_and_page_say_the_same_and_each_is_recorded_once(
+    shop: Workshop, ended: Ended, tmp_path: Path
+) -> None:
+    """A row's decision is its pattern's; a sheet that is read again undoes nothing that came later."""
+    path = sheet(tmp_path, ended, ("A", "Pick", ""), ("C", "reject", "too dark"), ("B", "", ""))
+    assert decided_run(path) == ended.run.record.run_id
+    assert read(shop, ended, path).decided(Decided.PICK) == ("A", "B")
+    assert kept(shop, ended, path) == "2 decisions recorded, 0 known before."
+    assert verdicts(shop) == {"pick", "reject too dark"}
+    page = page_file(tmp_path, ended, {"item": item(ended, "A"), "verdict": "again", "note": "brighter"})
+    assert kept(shop, ended, page) == "1 decision recorded, 0 known before."
+    assert kept(shop, ended, path).endswith("Decided again since then, and left so: A, B.")
+    assert verdicts(shop) == {"again brighter", "reject too dark"}
+
+
+@pytest.mark.parametrize(
+    ("decisions", "named"),
+    [
+        ([("A", "pick", ""), ("B", "reject", "")], "row 3: `B` says reject, and row 2"),
+        ([("A", "keep", "")], "row 2, column decision: `keep` is no decision"),
+        ([("Z", "pick", "")], "has no pattern for `Z`"),
+    ],
+)
+def test_everything_wrong_in_a_sheet_is_named(
+    shop: Workshop, ended: Ended, tmp_path: Path, decisions: list[tuple[str, str, str]], named: str
+) -> None:
+    with pytest.raises(InputRefused, match="cannot be used") as refused:
+        read(shop, ended, sheet(tmp_path, ended, *decisions))
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"item": "nobody's", "verdict": "pick"}, "row 2, column item"),
+        ({"verdict": "pick", "picture": "00"}, "the picture has changed since"),
+        ({"verdict": "pick", "checksum": "00000000"}, "its checksum does not fit"),
+        ({"verdict": "buy"}, "is no decision"),
+    ],
+)
+def test_everything_wrong_in_the_pages_file_is_named(
+    shop: Workshop, ended: Ended, tmp_path: Path, given: dict[str, str], named: str
+) -> None:
+    with pytest.raises(InputRefused) as refused:
+        read(shop, ended, page_file(tmp_path, ended, {"item": item(ended, "A"), **given}))
+    assert named in str(refused.value)
+
+
+def test_page_is_its_own_persons_and_saves_each_decision_once(shop: Workshop, ended: Ended) -> None:
+    """Without the cookie nothing is shown; with another origin nothing is written; a changed picture asks again."""
+    viewed = ViewedRun(shop.settings, ended.run.record)
+    with bound_socket() as bound:
+        server = LookServer(viewed, bound, "anna")
+        found = asyncio.run(_visit(server, item(ended, "A"), viewed.digests()[item(ended, "A")]))
+    assert found["strange"] == [401, 401, 403, 403]
+    assert found["page"] == {item(ended, "A"), item(ended, "C")}
+    assert found["answer"] == {
+        "saved": ["1"],
+        "refused": [{"id": "2", "why": "The picture has changed since: look at it and decide again."}],
+    }
+    assert [(one["verdict"], one["by"]) for one in found["decisions"]] == [("pick", "anna")]
+
+
+async def _visit(server: LookServer, key: str, digest: str) -> dict[str, Any]:
+    event = {
+        "id": "1",
+        "item": key,
+        "picture": digest,
+        "verdict": "pick",
+        "note": "",
+        "at": "2026-11-24T12:00:00Z",
+    }
+    own = {"origin": server.origin}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(server.app("secret")), base_url=server.origin
+    ) as browser:
+        strange = [
+            (await browser.get("/")).status_code,
+            (await browser.get("/decisions")).status_code,
+            (await browser.post("/session", content="guess", headers=own)).status_code,
+        ]
+        assert (await browser.post("/session", content="secret", headers=own)).status_code == 204
+        strange.append((await browser.post("/decisions", json=[event])).status_code)
+        page = (await browser.get("/")).text
+        patterns = re.search(r'id="pattern-data">(.*?)</script>', page, re.DOTALL)
+        assert patterns is not None
+        events = [event, event, {**event, "id": "2", "picture": "00"}]
+        answers = [(await browser.post("/decisions", json=events, headers=own)).json() for _ in range(2)]
+        return {
+            "strange": strange,
+            "page": {group["item"] for group in json.loads(patterns[1])},
+            "answer": {**answers[1], "saved": sorted(set(answers[1]["saved"]))},
+            "decisions": (await browser.get("/decisions")).json(),
+        }
+
+
+def test_looks_tell_blank_and_alike_pictures() -> None:
+    """They are of what is seen, not of the bytes."""
+    one, same, other = (look_at(drawn("navy", at=at)) for at in (8, 9, 30))
+    assert (one.bits ^ same.bits).bit_count() <= 4 < (one.bits ^ other.bits).bit_count()
+    assert one.digest != same.digest and not one.is_blank
+    blank = io.BytesIO()
+    Image.new("RGB", (64, 64), "beige").save(blank, "PNG")
+    assert look_at(blank.getvalue()).is_blank
