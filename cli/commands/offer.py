@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--template",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write a workbook to fill in (.xlsx), or its header alone (.csv).",
+    help="Write a workbook to fill in (.xlsx).",
 )
 def command(categories: tuple[str, ...], environment: str | None, template: Path | None) -> int:
     """Show the categories that can be made, with their options and values. Spends nothing.
@@ -60,8 +60,10 @@ def command(categories: tuple[str, ...], environment: str | None, template: Path
 
 
 def _refuse_place(out: Path) -> None:
-    if out.suffix.lower() not in (".xlsx", ".csv"):
-        raise ConfigurationError(f"{out} is neither .xlsx nor .csv.", remedy="Name a file of one of the two.")
+    if out.suffix.lower() != ".xlsx":
+        raise ConfigurationError(
+            f"{out} is no .xlsx.", remedy="Name a workbook, which CSV can be exported from."
+        )
     if out.exists():
         raise ConfigurationError(
             f"There is a file {out} already, which may be filled in.", remedy="Name another one."
@@ -69,9 +71,8 @@ def _refuse_place(out: Path) -> None:
 
 
 def _write_template(out: Path, categories: Sequence[Category], environment: str) -> None:
-    from patternmill.sheets.template_workbook import template_csv, template_workbook
+    from patternmill.sheets.template_workbook import template_workbook
 
-    is_csv = out.suffix.lower() == ".csv"
-    write_output(out, [template_csv(categories) if is_csv else template_workbook(categories)])
+    write_output(out, [template_workbook(categories)])
     echo(f"{out}: {', '.join(one.name for one in categories)}, as {environment} offers them.")
     echo(f"Fill it in, then: patternmill check {shlex.quote(str(out))}")

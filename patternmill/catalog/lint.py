@@ -20,12 +20,9 @@ _MOST_FINDINGS = 10
 #: What a program leaves of a character that it could not read.
 _LOST = "\ufffd"
 
-_PUNCTUATION = "!\"'()*,-./:;?[\\]_`{|}~"
-_AS_SPACES = str.maketrans(dict.fromkeys(_PUNCTUATION + "\u00ab\u00bb\u2039\u203a\u00bf\u00a1", " "))
-#: The same of ASCII, with small letters: as bytes, for a hundred thousand prompts.
-_ASCII = bytes(range(256)).lower().translate(bytes.maketrans(_PUNCTUATION.encode(), b" " * len(_PUNCTUATION)))
+_AS_SPACES = str.maketrans(dict.fromkeys("!\"'()*,-./:;?[\\]_`{|}~\u00ab\u00bb\u2039\u203a\u00bf\u00a1", " "))
 #: They say what every prompt is for, or nothing. Without the `s` of a plural.
-_FILLERS = frozenset({b"a", b"an", b"the", b"pattern", b"design", b"motif", b"print", b"muster"})
+_FILLERS = frozenset({"a", "an", "the", "pattern", "design", "motif", "print", "muster"})
 
 
 @dataclass(frozen=True)
@@ -94,17 +91,17 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
     return f"Worth a look: {plural(len(found), 'remark')}{saving}; `patternmill check` lists them."
 
 
-def spelling_key(prompt: str) -> bytes:
+def spelling_key(prompt: str) -> str:
     """What prompts share that differ in case, punctuation, plurals, articles and words like `pattern`.
 
     The order of words and everything else that may be drawn counts.
     """
-    ascii = prompt.isascii()
-    text = prompt.encode().translate(_ASCII) if ascii else prompt.casefold().translate(_AS_SPACES).encode()
-    spaced = b" ".join(text.split()) + b" "
     # Of a plural its `s`, but for `grass`.
-    singular = spaced.replace(b"ss ", b"\0").replace(b"s ", b" ").replace(b"\0", b"ss ").split()
-    return b" ".join([word for word in singular if word not in _FILLERS] or singular)
+    singular = [
+        word if word.endswith("ss") else word.removesuffix("s")
+        for word in prompt.casefold().translate(_AS_SPACES).split()
+    ]
+    return " ".join([word for word in singular if word not in _FILLERS] or singular)
 
 
 def _alike(rows: Sequence[Row]) -> Iterable[Mapping[str, list[Row]]]:

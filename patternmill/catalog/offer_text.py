@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from patternmill.catalog.offer import Category, Nearest, Offer, listed
+from patternmill.catalog.offer import Category, Nearest, Offer
+from patternmill.catalog.selections import unfound
 from patternmill.errors import InputRefused
-from patternmill.text import plain, shown
+from patternmill.text import plain
 
 _WIDTH = 79
 #: A narrow column for the names of options; longer ones push their line to the right.
@@ -33,15 +34,12 @@ def _category(offer: Offer, name: str, environment: str) -> Category:
     found = offer.find(name)
     if len(found) == 1:
         return found[0]
-    known = tuple(one.name for one in offer.categories or ())
-    if found:
-        message = f"{shown(name)} can be {', '.join(shown(one.id) for one in found)}."
-        remedy = "Name its ID."
-    else:
-        message = f"{environment} offers no category {shown(name)}; offered: {listed(known)}."
-        near = Nearest().find(name, known)
-        remedy = f"Did you mean {shown(near)}?" if near else "Name one of them."
-    raise InputRefused(message, code="unknown_category", remedy=remedy)
+    fault = unfound(offer, "", name, "category", Nearest())
+    raise InputRefused(
+        f"{environment}: {fault.message}.",
+        code="unknown_category",
+        remedy=f"{fault.remedy[:1].upper()}{fault.remedy[1:]}",
+    )
 
 
 def offer_lines(offer: Offer, categories: Sequence[Category], environment: str) -> Iterator[str]:

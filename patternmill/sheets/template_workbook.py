@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 
 from patternmill.catalog.offer import Category, offer_key
-from patternmill.catalog.rows import BYTE_ORDER_MARK, OPTION_PREFIX
+from patternmill.catalog.rows import OPTION_PREFIX
 
 SHEET = "Catalog"
 _LISTS = "lists"
@@ -24,13 +23,6 @@ def columns_for(categories: Sequence[Category]) -> tuple[str, ...]:
     """The header of a catalog that can hold rows of these categories."""
     names = {offer_key(option.name): option.name for one in categories for option in one.options or ()}
     return (*_FIRST, *(f"{OPTION_PREFIX}{name}" for name in names.values()), _REMARK)
-
-
-def template_csv(categories: Sequence[Category]) -> bytes:
-    """The header alone, in UTF-8 with its mark."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n").writerow(columns_for(categories))
-    return BYTE_ORDER_MARK + text.getvalue().encode()
 
 
 def template_workbook(categories: Sequence[Category]) -> bytes:

@@ -27,9 +27,8 @@ _OTHER_FORMATS = (
     (b"<table", "a web page"),
     (b"<?xml", "an XML document"),
 )
-#: Of host names, and so slow that a small file would take hours.
-_NOT_OF_FILES = frozenset({"punycode", "idna"})
-_SURROGATE = re.compile("[\ud800-\udfff]")
+#: Of host names, so slow that a small file would take hours; and of what may decode to half a character.
+_NOT_OF_FILES = frozenset({"punycode", "idna", "utf-7", "unicode-escape", "raw-unicode-escape"})
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 
 
@@ -76,9 +75,6 @@ def check_text(raw: bytes, name: str, encoding: str) -> str:
             f"{name} holds a NUL character in line {_line(text, at)}, which no text has (read as {encoding}).",
             f'If it is UTF-16 without its mark, say so in its mapping: `encoding = "utf-16-le"`. {_SAVE}.',
         )
-    if lone := None if text.isascii() else _SURROGATE.search(text):
-        half = f"half a character (U+{ord(lone.group()):04X}) in line {_line(text, lone.start())}"
-        raise refusal(FileCode.UNREADABLE_ENCODING, f"{name} holds {half}.", f"{_SAVE}.")
     return text
 
 

@@ -66,7 +66,7 @@ def test_prompts_that_may_differ_are_not_lint(one: str, other: str) -> None:
     ],
 )
 def test_case_punctuation_plurals_and_fillers_do_not_count(same: str) -> None:
-    assert spelling_key(same) == b"blue heron"
+    assert spelling_key(same) == "blue heron"
 
 
 def test_what_is_bought_already_saves_nothing() -> None:

@@ -69,13 +69,6 @@ def test_template_has_drop_downs_and_text_cells(home: Path) -> None:
     assert [cell.value for cell in book["lists"]["A"]][:4] == ["category", "required", "Mug", "Cushion"]
 
 
-def test_template_as_csv_is_its_header(home: Path) -> None:
-    assert main.run(["offer", "Mug", "--template", "mugs.csv"]) == 0
-    assert Path("mugs.csv").read_text(encoding="utf-8-sig") == (
-        "sku,prompt,category,option:size,option:finish,option:colour,note:remark\n"
-    )
-
-
 @pytest.mark.parametrize("out", ["there.xlsx", "rows.txt"])
 def test_template_replaces_nothing(home: Path, out: str) -> None:
     """Nor does it write a format that it cannot."""
