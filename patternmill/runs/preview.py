@@ -81,7 +81,7 @@ class Preview:
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
-    #: What would probably be a pity to pay for.
+    #: What is probably a mistake, and would be paid for.
     lint: tuple[Lint, ...] = ()
     #: Where the ledger is that knows of no run yet.
     new_ledger: str | None = None

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from studio.testing import Studio
-from tests.integration.ledger.conftest import postgres_server, postgres_url
 from tests.integration.orders.shop import CATALOG, Shop
-
-__all__ = ["postgres_server", "postgres_url"]
 
 
 @pytest.fixture

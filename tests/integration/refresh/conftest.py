@@ -21,8 +21,6 @@ from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import refresh_spec
 from patternmill.settings import load_settings
 from studio.store import read_record
-from tests.integration.ledger.conftest import postgres_server as postgres_server
-from tests.integration.ledger.conftest import postgres_url as postgres_url
 
 HEADER = "sku,prompt,category,option:size,option:fabric,note"
 

@@ -187,14 +187,3 @@ def test_plan_shows_changes_and_writes_nothing(desk: Desk) -> None:
     assert (counts["changed"], counts["unchanged"], counts["retired"]) == (1, 1, 1)
     assert desk.creates() == before
     assert len(desk.products()) == 3
-
-
-def test_refreshes_on_postgres(desk: Desk, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger shared by several machines keeps a catalog alike."""
-    monkeypatch.setenv("PATTERNMILL_LEDGER_URL", postgres_url)
-    desk.night(A1, A2, A3)
-    old = desk.products()
-    night = desk.night(A1.replace("linen", "cotton"), A3)
-    assert night.counts == {"changed": 1, "unchanged": 1, "retired": 1}
-    assert night.changes()["A-1"]["old_product_id"] == old["A-1"]
-    assert desk.products().keys() == {"A-1", "A-3"}

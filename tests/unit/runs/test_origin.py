@@ -326,15 +326,6 @@ def test_catalog_is_written_whole_at_the_end_of_each_run(production: Desk) -> No
     assert [row["sku"] for row in production.rows(folder / "latest" / "results.csv")] == ["F-1"]
 
 
-def test_own_file_goes_to_the_requested_scope(desk: Desk) -> None:
-    """Also from a folder of results: only a file with the column `run` is a results file."""
-    desk.run(desk.file(), environment="production", out=desk.folder)
-    work = desk.run(
-        desk.file("results.csv"), catalog="autumn", environment="staging", out=desk.folder / "out"
-    )
-    assert (work.spec.catalog, work.spec.settings.environment) == ("autumn", "staging")
-
-
 def test_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That would wait for a writer, before the refusal of pipes could be said."""
     os.mkfifo(tmp_path / "spring.csv")
