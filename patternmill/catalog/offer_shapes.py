@@ -5,7 +5,6 @@ Pure functions on parsed JSON. What is not recognised never raises. Names are co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -36,8 +35,8 @@ _NOT_RECORDS = frozenset({"error", "errors", "warnings", *PAGING})
 _NAMES = ("name", "title", "label", "displayname")
 _CATEGORY_IDS = ("categoryid", "id", "slug", "key", "code", "modelid", "model")
 _OPTION_HOLDERS = (
-    re.compile("options(?:schema)?|option(?:groups|types)|selections?(?:options|schema)?"),
-    re.compile("attributes|parameters|schema|properties"),
+    *("options", "optiongroups", "optiontypes", "selections", "selectionoptions", "selectionschema"),
+    *("selectionsschema", "optionsschema", "attributes", "parameters", "schema", "properties"),
 )
 _OPTION_SPELLINGS = ("name", "option", "key", "id", "optionid", "code", "slug")
 _VALUE_HOLDERS = ("values", "choices", "options", "allowed", "allowedvalues", "enum", "oneof")
@@ -103,10 +102,9 @@ def read_category(answer: Json, listed: Category) -> Category:
 def read_options(answer: Json, depth: int = _DEEPEST) -> tuple[Option, ...] | None:
     """The options in a category's record, or None when their shape is not known."""
     for record in _records_in(answer, depth):
-        for names in _OPTION_HOLDERS:
-            for key, holder in record.items():
-                if names.fullmatch(key) and isinstance(holder, list | dict):
-                    return _read_options(holder, _names_in(record.get("required")))
+        holder = _first_holder(record, _OPTION_HOLDERS)
+        if holder is not None:
+            return _read_options(holder, _names_in(record.get("required")))
     return None
 
 
@@ -141,10 +139,10 @@ def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
 
 
 def _plain(record: Mapping[str, Json]) -> Fields:
-    """By plain names, of which the first counts."""
+    """By plain names; of `categoryId` and `category_id` the interface's own spelling counts."""
     fields: dict[str, Json] = {}
-    for key, value in record.items():
-        fields.setdefault(plain_name(key), value)
+    for key in sorted(record, key=lambda key: "_" in key or "-" in key):
+        fields.setdefault(plain_name(key), record[key])
     return fields
 
 
@@ -157,20 +155,23 @@ def _records_in(answer: Json, depth: int) -> Iterator[Fields]:
             yield from _records_in(fields.get(name), depth - 1)
 
 
-def _find_records(answer: Json, depth: int) -> list[Listed] | None:
-    """Every record: under a usual name, or else wherever each one has an ID and a name."""
+def _find_records(answer: Json, depth: int, *, anywhere: bool = True) -> list[Listed] | None:
+    """Every record: under a usual name, or else `anywhere`, where each one has an ID and a name."""
     if isinstance(answer, list):
         return [(None, record) for record in answer]
     if not isinstance(answer, dict) or depth == 0:
         return None
     fields = _plain(answer)
-    usual = next((fields[name] for name in _LISTS if isinstance(fields.get(name), list | dict)), None)
-    if usual is not None:
-        inner = _find_records(usual, depth - 1)
+    usual = _first_holder(fields, _LISTS)
+    if isinstance(usual, list | dict):
+        inner = _find_records(usual, depth - 1, anywhere=False)
         return inner if inner is not None else _mapped(usual)
     if answer and all(key not in _NOT_RECORDS and _has(one, _NAMES) for key, one in answer.items()):
         return list(answer.items())
-    others = (_find_records(one, depth - 1) for key, one in fields.items() if key not in _NOT_RECORDS)
+    if not anywhere or _is_category(answer):
+        return None
+    aside = {*_NOT_RECORDS, *_OPTION_HOLDERS}
+    others = (_find_records(one, depth - 1) for key, one in fields.items() if key not in aside)
     return next((found for found in others if found and all(_is_category(one) for _, one in found)), None)
 
 
@@ -227,7 +228,7 @@ def _option(key: str | None, spec: Json, required: frozenset[str] | None) -> Opt
     name = key or next(iter((*spellings, *_texts(fields, _NAMES))), None)
     if not name or not _is_usable(name):
         return None
-    values, labels = _values(_values_in(fields))
+    values, labels = _values(_first_holder(fields, _VALUE_HOLDERS))
     if values is None and not isinstance(spec, dict | str | None):
         return None
     others = tuple(text for text in spellings if text != name)
@@ -237,14 +238,15 @@ def _option(key: str | None, spec: Json, required: frozenset[str] | None) -> Opt
     return Option(name, values, is_required, others, labels)
 
 
-def _values_in(fields: Fields) -> Json:
-    return next((fields[name] for name in _VALUE_HOLDERS if isinstance(fields.get(name), list | dict)), None)
+def _first_holder(fields: Fields, names: Sequence[str]) -> Json:
+    """The first of these fields that has a list or an object."""
+    return next((fields[name] for name in names if isinstance(fields.get(name), list | dict)), None)
 
 
 def _values(holder: Json) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str], ...]]:
     """The values, and their labels; no values when one of them cannot be read."""
     if isinstance(holder, dict):
-        holder = _values_in(_plain(holder))
+        holder = _first_holder(_plain(holder), _VALUE_HOLDERS)
     read = [_value(one) for one in holder] if isinstance(holder, list) else []
     if not all(read):
         return None, ()

@@ -32,6 +32,7 @@ LISTS: dict[str, object] = {
     "data in data": {"data": {"categories": [MUG, TOTE]}},
     "id and title": [{"id": "c1", "title": "Mug"}, {"id": "c2", "title": "Tote bag"}],
     "snake case": [{"category_id": "c1", "display_name": "Mug"}, {"category_id": "c2", "label": "Tote bag"}],
+    "both spellings of the ID": [{"category_id": 1, **MUG}, {"category_id": 2, **TOTE}],
     "both kinds of ID": [{"id": 1, **MUG}, {"id": 2, **TOTE}],
     "map by ID": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}},
     "map under a key": {"categories": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}}},
@@ -83,6 +84,7 @@ def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
         [[MUG]],
         {"ok": True, "count": 2},
         {"version": 3, "parts": [1, 2], "tags": ["a", "b"]},
+        {"id": "c1", "name": "Mug", "sizes": [{"id": "s", "name": "Small"}]},
         {"warnings": [{"code": "w", "name": "Old"}]},
     ],
 )
@@ -105,6 +107,7 @@ OPTIONS: dict[str, object] = {
     "schema by another name": {"optionsSchema": {"properties": {"size": {"enum": ["S", "M"]}}}},
     "nested in category": {"category": {"options": {"size": ["S", "M"]}}},
     "nested in data": {"data": {"category": {"options": {"size": ["S", "M"]}}}},
+    "next to what is chosen": {"selections": {"size": "M"}, "options": {"size": ["S", "M"]}},
     "attributes": {"result": {"attributes": [{"name": "size", "values": ["S", "M"]}]}},
 }
 
