@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
@@ -36,8 +35,6 @@ from patternmill.states import (
     Outcome,
     Stage,
 )
-
-T = TypeVar("T")
 
 _UNPROMISED = "Nothing promises that the same request may be sent again."
 #: The error code of a failed job whose reason a setting marks as final.
@@ -112,8 +109,10 @@ class Attempts:
                 return last, None if last.request_id in written else _sent_ago(ledger, last)
             if (self._slots or not item.is_repeatable) and self._halt.halts(item.stage):
                 raise _not_begun(item)
-            if self._slots is not None and not self._has_room(ledger, self._slots):
-                return None
+            if self._slots is not None:
+                assert self._writer.lease is not None, "a shared window is a run's"
+                if not ledger.has_room(self._writer.lease, self._slots.window):
+                    return None
             request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
             body = item.body(request_id, made)
             intent = Intent(request_id, item.key, item.stage, number, body, price)
@@ -123,26 +122,18 @@ class Attempts:
             return attempt, timedelta(0) if redirected else None
 
         try:
-            return await self._in_window(item, lambda: self._writer.write(begin))
+            if self._slots is not None:
+                return await self._slots.enter(item.stage, lambda: self._writer.write(begin))
+            # The window is the service's own, and there is room in it by now.
+            begun = await self._writer.write(begin)
+            assert begun is not None, "only a shared window may be full"
+            return begun
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # Without products, patterns would be bought for nothing; products of patterns that exist are still bought.
             stages = () if reached.code == SECOND_ATTEMPT else _up_to(item.stage)
             self._halt.begin(reason, stages=stages)
             raise
-
-    async def _in_window(self, item: AttemptedItem, begin: Callable[[], Awaitable[T | None]]) -> T:
-        """On one machine the window is the service's own, and there is room in it by now."""
-        if self._slots is not None:
-            return await self._slots.enter(item.stage, begin)
-        begun = await begin()
-        assert begun is not None, "only a shared window may be full"
-        return begun
-
-    def _has_room(self, ledger: Ledger, slots: Slots) -> bool:
-        lease = self._writer.lease
-        assert lease is not None, "a shared window is a run's"
-        return ledger.has_room(lease, slots.window)
 
     async def leave_window(self, attempt: Attempt) -> None:
         """An attempt without an end that this run follows no longer: it would keep its slot until the run's end.
