@@ -26,7 +26,7 @@ class Database(Protocol):
 
     Transactions that `lock` the same name run one at a time; the lock ends with the transaction. `clock` is the
     database's own, in Unix seconds; None: it has none but its machine's. `check` returns what the database finds wrong
-    with itself.
+    with itself. `has_tables` is False of an empty one, and raises ConfigurationError for one with other tables.
     """
 
     #: What makes a SELECT keep others from changing what it read, until the transaction ends.
@@ -43,26 +43,37 @@ class Database(Protocol):
     def try_lock(self, name: str) -> bool: ...
     def check(self) -> list[str]: ...
     def clock(self) -> Callable[[], float] | None: ...
+    def has_tables(self) -> bool: ...
     def close(self) -> None: ...
 
 
-def schema(serial: str) -> list[str]:
-    """The statements that make the tables, and put the schema's digest into them."""
+def make_tables(database: Database, serial: str) -> None:
+    """Of several processes that open a new ledger at once, one makes the tables. They are found without a lock, which
+    another process may keep.
+
+    `serial` is the type of a number that counts up.
+    """
+    if database.has_tables():
+        return
     script = re.sub("--.*", "", _SCHEMA).replace("{serial}", serial)
-    statements = [statement for text in script.split(";") if (statement := text.strip())]
-    return [*statements, f"INSERT INTO ledger_schema VALUES ('{SCHEMA_DIGEST}')"]  # noqa: S608
+    with database.transaction():
+        database.lock("schema")
+        if not database.has_tables():
+            for statement in filter(None, map(str.strip, script.split(";"))):
+                database.execute(statement)
+            database.execute("INSERT INTO ledger_schema VALUES (:digest)", {"digest": SCHEMA_DIGEST})
 
 
-def has_schema(tables: Iterable[str], digest: Callable[[], str | None], where: str) -> bool:
+def has_schema(tables: Iterable[str], rows: Callable[[str], list[tuple[Any, ...]]], where: str) -> bool:
     """Whether the tables of this program are there; False: none of a ledger are.
 
-    `tables` are the names of some; `digest` reads the one that `ledger_schema` has. `where` the ledger is, for
-    people. Raises ConfigurationError for other tables.
+    `tables` are the names of some; `rows` reads them. `where` the ledger is, for people. Raises ConfigurationError for
+    other tables.
     """
     present = frozenset(tables)
     if not present & {"ledger_schema", "attempts"}:
         return False
-    if "ledger_schema" not in present or digest() != SCHEMA_DIGEST:
+    if "ledger_schema" not in present or rows("SELECT digest FROM ledger_schema") != [(SCHEMA_DIGEST,)]:
         raise ConfigurationError(
             f"The ledger in {where} was made by another version of patternmill: its tables are not those of this one.",
             code="ledger_schema",

@@ -229,4 +229,4 @@ def test_approved_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None
     assert list(problems(ledger)) == []
     with ledger.transaction():
         ledger.database.execute("UPDATE attempts SET price = price - 1 WHERE item_key = 'a'")
-    assert f"and its attempts come to 2 for {2 * price - 1:,} minor units." in "".join(problems(ledger))
+    assert f"and its attempts come to 2 for {2 * price - 1:,} units." in "".join(problems(ledger))

@@ -13,8 +13,9 @@ from pydantic import SecretStr
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.postgres import PostgresDatabase, ServerClock
+from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.reports.run_lookup import latest_run
+from patternmill.ledger.server_clock import ServerClock
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.runs.fake_studio import Service

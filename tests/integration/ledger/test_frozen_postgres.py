@@ -9,7 +9,7 @@ import pytest
 
 from patternmill.errors import LedgerUnavailable
 from patternmill.ledger import ledger as ledger_module
-from patternmill.ledger import postgres
+from patternmill.ledger import postgres_connection
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 
@@ -20,8 +20,8 @@ from .samples import CATALOG, STAGING, begin, item
 @pytest.fixture
 def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
     """The proxy to the server, and deadlines that a test can wait for."""
-    monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
-    monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
+    monkeypatch.setattr(postgres_connection, "_ANSWER_WITHIN", 1.0)
+    monkeypatch.setitem(postgres_connection._KEEPALIVES, "connect_timeout", 2)
     monkeypatch.setattr(ledger_module, "_PATIENCE", 4.0)
     monkeypatch.setattr(ledger_module, "_PATIENCE_STOPPED", 1.0)
     with Frost(postgres_url) as proxy:

@@ -115,7 +115,7 @@ def test_server_ends_the_transaction_of_a_paused_process(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one has its locks, and the paused one, resumed, has written nothing."""
-    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 500)
+    monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
         hold = other.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
@@ -133,7 +133,7 @@ def test_slow_reader_of_a_stream_is_not_ended(
     postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with an export into a pager."""
-    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 200)
+    monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 200)
     begin(postgres, "a")
     reader = Ledger(PostgresDatabase(postgres_url))
     stream = reader.last_attempts(STAGING, CATALOG)
