@@ -67,6 +67,8 @@ REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
     ),
     "no such encoding": (HEAD + GOOD, "klingon", FileCode.UNKNOWN_ENCODING),
     "no text encoding": (HEAD + GOOD, "base64", FileCode.UNKNOWN_ENCODING),
+    "an encoding of host names": (HEAD + GOOD, "punycode", FileCode.UNKNOWN_ENCODING),
+    "an encoding of half characters": (HEAD + GOOD, "utf-7", FileCode.UNKNOWN_ENCODING),
     "a quote open to the end": (HEAD + GOOD + 'B,"herons,Mug\nC,foxes,Mug\n', None, FileCode.OPEN_QUOTE),
     "a quote open until the next": (HEAD + 'B,"herons,Mug\nC,"foxes",Mug\n', None, FileCode.OPEN_QUOTE),
     "a quote open for megabytes": (
