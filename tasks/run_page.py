@@ -17,12 +17,15 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect.artifacts import (
+    acreate_image_artifact,
     acreate_markdown_artifact,
     acreate_progress_artifact,
     acreate_table_artifact,
     aupdate_progress_artifact,
 )
+from slugify import slugify
 
+from patternmill.looking.contact_sheet import contact_sheet
 from patternmill.results.results_files import EXACT, FAILURES_FILE, Results
 from patternmill.runs.plan_record import LINT
 from patternmill.runs.run import Run, RunEnding
@@ -84,6 +87,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     await show_text(f"{key}-summary", _summary(run, ending, results), title)
     out = results.out.resolve()
     rows = await asyncio.to_thread(_rows, out)
+    await _show_pictures(run, rows)
     failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
     first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
     table = [
@@ -99,6 +103,19 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
             for row, group in driven
         ]
         await _show_table(f"{key}-groups", table, "The task run in which each row was driven.")
+
+
+async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The first pictures, under a key of the catalog: Prefect shows those of its earlier runs as their history."""
+    urls = [row["product"]["picture_url"] for row in rows if row["product"] and row["product"]["picture_url"]]
+    drawing = asyncio.to_thread(contact_sheet, urls, run.spec.settings)
+    sheet = await _if_possible(drawing) if urls else None
+    if sheet is not None:
+        record = run.record
+        look = f"patternmill look {shlex.quote(record.catalog)}"
+        text = f"{record.catalog} ({record.environment}). To look at all of them and decide: {look}"
+        key = slugify(f"pictures-{record.environment}-{record.catalog}")
+        await _if_possible(acreate_image_artifact(sheet, key=key, description=markdown(text)))
 
 
 def _summary(run: Run, ending: RunEnding, results: Results) -> str:

@@ -110,6 +110,14 @@ def keep_pictures(
     return (said if any(texts) else []) + ([] if share_pictures(out, home) else [NOT_SHARED.format(out)])
 
 
+def draw_few(urls: Iterable[str], home: Path, studio_url: str) -> None:
+    """Have the studio draw these pictures at once, where they were not drawn before; some may fail."""
+    cache = picture_cache(home)
+    missing = [url for url in urls if not (cache / picture_name(url)).exists()]
+    with ThreadPoolExecutor(os.cpu_count() or 1, "pictures") as pool:
+        list(pool.map(lambda url: _draw(url, cache, studio_url), missing))
+
+
 def share_pictures(out: Path, home: Path) -> bool:
     """Put the pictures of a run that were drawn before into `out`; False when the disk refuses one."""
     folder, cache = out / FOLDER, picture_cache(home)
