@@ -35,10 +35,9 @@ def _category(offer: Offer, name: str, environment: str) -> Category:
     if len(found) == 1:
         return found[0]
     fault = unfound(offer, "", name, "category", Nearest())
+    remedy = fault.remedy if fault.remedy.endswith("?") else f"{fault.remedy}."
     raise InputRefused(
-        f"{environment}: {fault.message}.",
-        code="unknown_category",
-        remedy=f"{fault.remedy[:1].upper()}{fault.remedy[1:]}",
+        f"{environment}: {fault.message}.", code="unknown_category", remedy=remedy[:1].upper() + remedy[1:]
     )
 
 
