@@ -91,13 +91,16 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     """
     rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
     takes = takes_made(ledger, record.environment, record.catalog)
-    reading = _Reading(path, record, rows, takes, looks)
-    found = list(reading.of_page() if is_decisions_file(path) else reading.of_sheet())
+    reading, is_page = _Reading(path, record, rows, takes, looks), is_decisions_file(path)
+    found = list(reading.of_page() if is_page else reading.of_sheet())
     problems = [*reading.problems, *_contradictions(found)]
     if problems:
         raise _refused(path, problems)
     decisions = {decision.item: decision for _, _, decision in found}
-    return DecisionsFile(tuple(decisions.values()), {item: _skus(item, rows, takes) for item in decisions})
+    skus = {item: _skus(item, rows, takes) for item in decisions}
+    if not is_page:  # a sheet names rows, and the page patterns
+        skus = {item: tuple(sku for _, sku, one in found if one.item == item) for item in decisions}
+    return DecisionsFile(tuple(decisions.values()), skus)
 
 
 def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:

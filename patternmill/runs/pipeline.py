@@ -113,13 +113,18 @@ class Pipeline:
                 self.spec = replace(self.spec, retry=lambda row: True)
             looks = Looks(self.spec.settings.home)
             self._decisions = read_decisions(ledger, origin, self.spec.source, looks)
+            if self._decisions.decisions:
+                count = plural(len(self._decisions.decisions), "decision")
+                checked = replace(
+                    checked, notes=(*checked.notes, f"It has {count} on patterns: recorded by the run.")
+                )
         return checked
 
     def _keep_decisions(self) -> None:
         """Those that a person wrote into a results file: recorded, and nothing is bought by them."""
         if self.spec.origin is not None and self._decisions is not None and self._decisions.decisions:
             with open_ledger(self.spec.settings) as ledger:
-                logger.info(keep_decisions(ledger, self.spec.origin, self._decisions))
+                keep_decisions(ledger, self.spec.origin, self._decisions)
 
     @property
     def checked(self) -> CheckedCatalog:
