@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def is_decisions_file(path: Path) -> bool:
     except OSError:
         return False
     first = beginning.decode("utf-8-sig", "replace").partition("\n")[0]
-    return {header_key(cell) for cell in first.strip().split(",")} >= _NEEDED
+    # As the page writes it, or a spreadsheet after it.
+    return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} >= _NEEDED
 
 
 def run_of_decisions(path: Path) -> RunId | None:

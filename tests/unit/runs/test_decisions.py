@@ -85,7 +85,7 @@ def page_file(folder: Path, ended: Ended, *decisions: Mapping[str, str]) -> Path
         cells = [row[name] for name in FILE_COLUMNS[:-1]]
         lines.append((*cells, given.get("checksum") or f"{zlib.crc32(chr(31).join(cells).encode()):08x}"))
     with (folder / "decisions.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(lines)
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(lines)
     return folder / "decisions.csv"
 
 
