@@ -25,7 +25,7 @@ from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
-from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.request import RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note
 from patternmill.runs.safeguards import refuse_new_ledger
 from patternmill.runs.spec import RunSpec
@@ -168,6 +168,10 @@ def _flow_of(request: RunRequest) -> Flow[..., Any]:
         from flows.retry_failed import retry_failed
 
         return retry_failed
+    if isinstance(request, RemakeRequest):
+        from flows.remake_patterns import remake_patterns
+
+        return remake_patterns
     if isinstance(request, RefreshRequest):
         from flows.catalog_refresh import catalog_refresh
 

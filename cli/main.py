@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("cli.commands.import_", "Turn the rows of a sheet into products."),
     "refresh": ("cli.commands.refresh", "Update a catalog: make only what has changed."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
+    "remake": ("cli.commands.remake", "Make another take of a pattern, and its products."),
     "order": ("cli.commands.order", "Order samples of rows: a checkout that a person pays."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "explain": ("cli.commands.explain", "Show the history of a row or ID; report a failure."),

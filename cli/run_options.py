@@ -95,12 +95,17 @@ def command_line() -> str:
     context = click.get_current_context(silent=True)
     if context is None or _ARGUMENTS not in context.meta:
         return "the same command again"
-    arguments = list(context.meta[_ARGUMENTS])
-    if "--approve" in arguments:
-        place = arguments.index("--approve")
-        del arguments[place : place + 2]
-    kept = [_shown_argument(one) for one in arguments if not one.startswith("--approve=")]
+    kept = map(_shown_argument, arguments_without("--approve"))
     return shlex.join(["patternmill", context.info_name or "", *kept])
+
+
+def arguments_without(option: str) -> list[str]:
+    """What was typed after the verb, without an option and its value."""
+    arguments = list(click.get_current_context().meta[_ARGUMENTS])
+    if option in arguments:
+        place = arguments.index(option)
+        del arguments[place : place + 2]
+    return [one for one in arguments if not one.startswith(f"{option}=")]
 
 
 def _shown_argument(argument: str) -> str:

@@ -42,6 +42,10 @@ def _checked_edition(name: str) -> str:
 
 EditionName = Annotated[str, AfterValidator(_checked_edition)]
 SourceName = Annotated[str, Field(min_length=1)]
+#: Of one pattern.
+Takes = Annotated[int, Field(ge=1, le=9)]
+#: Rows of a category.
+Canary = Annotated[int, Field(ge=1, le=1000)]
 #: Of patterns, products or rows.
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]

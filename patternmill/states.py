@@ -85,7 +85,8 @@ class RowStatus(StrEnum):
     CANCELLED = "cancelled"
     #: A request was sent, and it is unknown whether it was executed; the next run resends it.
     IN_DOUBT = "in_doubt"
-    #: The service has a job that did not end in time; the next run polls it again.
+    #: The service has a job that did not end in time, and the next run polls it again; or a person decides first, and
+    #: the next run builds on what is picked (`undecided`).
     WAITING = "waiting"
     #: Answers contradict one another, or what was sent may not be sent again: a person decides.
     HELD = "held"
@@ -140,6 +141,8 @@ class Decided(StrEnum):
     LATER = "later"
 
 
+#: The error code of a row whose product waits until a person has decided about takes of its pattern.
+UNDECIDED = "undecided"
 #: Nothing is built on it, and `remake` makes another take.
 UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN})
 

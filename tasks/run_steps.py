@@ -12,10 +12,11 @@ from prefect.runtime import flow_run
 from patternmill.ledger.ledger import open_ledger
 from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.remakes import refuse_sharing, requested_remake
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import refuse_password, require_allowed_paths
-from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, retry_spec
+from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, remake_spec, retry_spec
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.text import goods
 from tasks.cancellation import end_killed_runs
@@ -90,6 +91,27 @@ def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     with open_ledger(wanted, must_exist=True) as ledger:
         selection = select_rows(ledger, request)
     return retry_spec(request, selection, settings, by_deployment=by_deployment)
+
+
+@task(name="choose takes", task_run_name="choose the takes", persist_result=False)
+async def choose_takes(request: RemakeRequest) -> RunSpec:
+    """Raises ConfigurationError when a row is unknown, or rows share a pattern and it is not said how they go."""
+    launch, by_deployment = launched.get(), in_worker_folder()
+    spec = launch.spec if launch else await asyncio.to_thread(_remake_spec, request, by_deployment)
+    assert spec.remake is not None, "a remake has its rows"
+    logged("\n".join(spec.remake.lines()))
+    return spec
+
+
+def _remake_spec(request: RemakeRequest, by_deployment: bool) -> RunSpec:
+    settings = read_settings()
+    if by_deployment:
+        require_allowed_paths(settings, request.picks)
+    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    with open_ledger(wanted, must_exist=True) as ledger:
+        remake = requested_remake(ledger, request, settings.home)
+    refuse_sharing(remake, request)
+    return remake_spec(request, remake, settings, by_deployment=by_deployment)
 
 
 @task(name="publish", task_run_name="write the results", persist_result=False)

@@ -57,11 +57,13 @@ class Content:
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None
     refinements: tuple[Refinement, ...] = ()
+    #: Of the pattern, where one was chosen; None: the first.
+    take: int | None = None
 
     @classmethod
     def of(cls, row: Row) -> Content:
         category = row.category_id or row.category
-        return cls(row.prompt, category, row.selections, row.model, row.reference, row.refinements)
+        return cls(row.prompt, category, row.selections, row.model, row.reference, row.refinements, row.take)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Content:
@@ -73,6 +75,7 @@ class Content:
             kept.get("model"),
             kept.get("reference"),
             refinements,
+            kept.get("take"),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -81,6 +84,7 @@ class Content:
             "model": self.model,
             "reference": self.reference,
             "refinements": [[one.operation, one.parameters] for one in self.refinements],
+            "take": self.take,
         }
         plain = {"prompt": self.prompt, "category": self.category, "selections": self.selections}
         return plain | {name: value for name, value in named.items() if value}
@@ -88,7 +92,8 @@ class Content:
     def fields(self) -> dict[str, str]:
         """`prompt`, `category`, `option:<name>` and what else the row names: each with its value."""
         options = {f"option:{name}": value for name, value in self.selections.items()}
-        named = {"model": self.model, "reference": self.reference}
+        take = str(self.take) if self.take and self.take > 1 else None
+        named = {"model": self.model, "reference": self.reference, "take": take}
         refined = {f"refine:{one.operation}": str(one) for one in self.refinements}
         if len(refined) > 1:
             named["refinements"] = ", ".join(one.operation for one in self.refinements)

@@ -318,3 +318,5 @@ class Row:
     reference: str | None = None
     #: What is done to the pattern, in this order.
     refinements: tuple[Refinement, ...] = ()
+    #: Which take of the pattern it is built on, where that was chosen; None: the first.
+    take: int | None = None

@@ -33,7 +33,7 @@ from patternmill.identifiers import ItemKey, RunId
 #: In place of a column: what is wrong with the row as a whole, as JSON. A results file does not show it.
 SHAPE = "cells"
 #: The same: the order of its refinements, which is that of the columns, where there are several.
-_ORDER = "refinements"
+REFINEMENT_ORDER = "refinements"
 _NOT_TEXT = "not_text"
 
 
@@ -128,7 +128,7 @@ def with_texts(file: CatalogFile, texts: Mapping[int, Texts]) -> CatalogFile:
         return file
     width, known = len(file.header), column_indexes(file)
     named = dict.fromkeys(name for row in texts.values() for name in row)
-    added = [name for name in named if name not in (SHAPE, _ORDER, *known) and _fits(name, known)]
+    added = [name for name in named if name not in (SHAPE, REFINEMENT_ORDER, *known) and _fits(name, known)]
     indexes = known | {name: width + number for number, name in enumerate(added)}
     header = (*file.header, *added)
     rows = (_fitted(row, width, len(added)) for row in file.records)
@@ -159,7 +159,7 @@ def _texts(file: CatalogFile, record: Record, indexes: Mapping[str, int]) -> Tex
         name: _text(file.mapping, name, cells[index]) for name, index in indexes.items() if index < len(cells)
     }
     steps = [name for name in texts if name.startswith(REFINE_PREFIX) and texts[name]]
-    texts[_ORDER] = ", ".join(steps) if len(steps) > 1 else ""
+    texts[REFINEMENT_ORDER] = ", ".join(steps) if len(steps) > 1 else ""
     shape: dict[str, Any] = {}
     if len(cells) > width:
         shape["surplus"] = cells[width:]

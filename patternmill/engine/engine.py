@@ -274,6 +274,9 @@ class Engine:
             self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", message))
 
     def _count_row(self, product: ItemKey) -> None:
+        if self.plan.items[product].reason not in TO_DO:
+            # Takes were made for a person to choose from.
+            return
         if product not in self._results and self.halt.reason is not None:
             self.progress.left_out += 1
             return

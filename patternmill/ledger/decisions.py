@@ -63,16 +63,19 @@ def record_decisions(
 
 
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
-    """The decision that counts, by pattern item; also where it was taken back."""
+    """The decision that counts, by pattern item, in the order in which they came; also where it was taken back."""
     rows = ledger.database.rows(
         "SELECT id, item_key, picture, verdict, note, who, at FROM decisions "
         "WHERE environment = :environment AND catalog = :catalog ORDER BY seq",
         {"environment": environment, "catalog": catalog},
     )
-    return {
-        item: Decision(id, item, picture, Decided(verdict), note, who, datetime.fromtimestamp(at, UTC))
-        for id, item, picture, verdict, note, who, at in rows
-    }
+    found: dict[ItemKey, Decision] = {}
+    for id, item, picture, verdict, note, who, at in rows:
+        found.pop(item, None)
+        found[item] = Decision(
+            id, item, picture, Decided(verdict), note, who, datetime.fromtimestamp(at, UTC)
+        )
+    return found
 
 
 def made_patterns(

@@ -21,6 +21,7 @@ from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.states import (
     PASSING_REFUSALS,
+    UNDECIDED,
     UNFINISHED_ROWS,
     AttemptState,
     Outcome,
@@ -288,10 +289,11 @@ def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
     return attempts[key][-1] if key is not None and key in attempts else None
 
 
-def entry_text(entry: Entry) -> str:
-    """What was understood of a row, or why it was refused; as JSON."""
+def entry_text(entry: Entry, *, undecided: bool = False) -> str:
+    """What was understood of a row, or why it was refused; as JSON. `undecided`: it waits for a person's choice."""
     if entry.row is not None:
-        return json.dumps(Content.of(entry.row).as_json(), ensure_ascii=False)
+        content = Content.of(entry.row).as_json()
+        return json.dumps(content | {UNDECIDED: True} if undecided else content, ensure_ascii=False)
     problems = [
         {"code": problem.code.value, "message": problem.message, "remedy": problem.remedy}
         for problem in entry.problems
@@ -301,7 +303,8 @@ def entry_text(entry: Entry) -> str:
 
 def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
     """The outcome of a row by what is known now; `outcome` is the run's, None when it crashed."""
-    problems = json.loads(row.row).get("problems")
+    kept = json.loads(row.row)
+    problems = kept.get("problems")
     if problems is not None:
         return RowOutcome(
             RowStatus.REFUSED,
@@ -311,6 +314,13 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
         )
     needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
     found = row_outcome(needed, product, outcome)
+    if (
+        UNDECIDED in kept
+        and product is None
+        and needed is not None
+        and needed.state is AttemptState.SUCCEEDED
+    ):
+        found = _UNDECIDED
     remedy = found.remedy
     if product is None and needed is not None and _may_miss_its_reference(row, needed):
         remedy = _SAVE_ANEW
@@ -443,6 +453,14 @@ _UNFINISHED = {
         "Once it is too old for that, decide with `patternmill settle`.",
     ),
 }
+
+
+_UNDECIDED = RowOutcome(
+    RowStatus.WAITING,
+    UNDECIDED,
+    "A person decides first: its pattern has several takes and none is picked, or it was decided against.",
+    "Look at them with `patternmill look`; import again after a pick, or make another take with `patternmill remake`.",
+)
 
 
 def row_outcome(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowOutcome:

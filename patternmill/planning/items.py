@@ -35,13 +35,23 @@ def reference_content(sha256: str) -> dict[str, Any]:
 
 
 def pattern_content(
-    prompt: str, *, model: str | None = None, reference: str | None = None, edition: str | None = None
+    prompt: str,
+    *,
+    model: str | None = None,
+    reference: str | None = None,
+    edition: str | None = None,
+    take: int = 1,
 ) -> dict[str, Any]:
-    """What is bought as a pattern; `reference` is a SHA-256. With an `edition` the same thing is bought again."""
+    """What is bought as a pattern; `reference` is a SHA-256.
+
+    With an `edition` the same thing is bought again; people choose between the takes of a pattern.
+    """
     parameters: dict[str, Any] = {"model": model} if model else {}
     if reference:
         parameters["references"] = [reference]
     content: dict[str, Any] = {"prompt": normalised(prompt), "parameters": parameters}
+    if take > 1:
+        content["take"] = take
     return content | {"edition": edition} if edition else content
 
 
@@ -143,9 +153,10 @@ class _WorkItem:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
 
-def pattern_name(prompt: str) -> str:
+def pattern_name(prompt: str, take: int = 1) -> str:
     """What people see of a pattern item."""
-    return f"pattern · {plain(' '.join(prompt.split()))}"
+    named = f"pattern, take {take}" if take > 1 else "pattern"
+    return f"{named} · {plain(' '.join(prompt.split()))}"
 
 
 def reference_name(sha256: str) -> str:
@@ -209,6 +220,10 @@ class PatternItem(_WorkItem):
         return str(self.content["prompt"])
 
     @property
+    def take(self) -> int:
+        return int(self.content.get("take", 1))
+
+    @property
     def parent_key(self) -> ItemKey | None:
         reference = reference_of(self.content)
         if reference is None:
@@ -228,7 +243,7 @@ class PatternItem(_WorkItem):
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""
-        return pattern_name(self.prompt)
+        return pattern_name(self.prompt, self.take)
 
 
 def reference_of(pattern_content: Mapping[str, Any]) -> str | None:
@@ -307,6 +322,10 @@ class Chain:
     #: What the product is built on: the pattern, or its last refinement.
     pattern: PatternItem | RefinementItem
     product: ProductItem
+    #: Takes of its pattern that are made for a person to choose from.
+    candidates: tuple[PatternItem, ...] = ()
+    #: Its product waits until a person has chosen.
+    is_undecided: bool = False
 
 
 class Items(Protocol):
@@ -327,7 +346,7 @@ class ContentItems:
     ) -> None:
         self.scope, self.edition = scope, edition
         self._picture_of, self._unstated = picture_of, unstated
-        self._patterns: dict[tuple[str | None, ...], PatternItem] = {}
+        self._patterns: dict[tuple[str | int | None, ...], PatternItem] = {}
 
     def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
         return (entry, self.chain(entry.row, self.edition)) if entry.row is not None else None
@@ -343,11 +362,14 @@ class ContentItems:
         before = (*self._reference(first), *patterns[:-1])
         return Chain(before, patterns[-1], ProductItem(self.scope, content))
 
-    def pattern(self, row: Row, edition: str | None) -> PatternItem:
-        """One item for a prompt with its model and reference."""
-        what = (row.prompt, row.model, row.reference, edition)
+    def pattern(self, row: Row, edition: str | None, take: int | None = None) -> PatternItem:
+        """One item for a prompt with its model, reference and take; `take`: another one than the row's."""
+        take = take or row.take or 1
+        what = (row.prompt, row.model, row.reference, edition, take)
         if what not in self._patterns:
-            content = pattern_content(row.prompt, model=row.model, reference=row.reference, edition=edition)
+            content = pattern_content(
+                row.prompt, model=row.model, reference=row.reference, edition=edition, take=take
+            )
             self._patterns[what] = PatternItem(self.scope, content, self._unstated)
         return self._patterns[what]
 

@@ -15,7 +15,7 @@ from patternmill.limits import Limit, amount_of
 from patternmill.money import money
 from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState, Stage
+from patternmill.states import UNWANTED, AttemptState, Stage
 from patternmill.text import goods, plural
 
 
@@ -40,6 +40,8 @@ class Reason(StrEnum):
     HELD = "held"
     #: Cannot be made, because what it is built on failed or is held.
     BLOCKED = "blocked"
+    #: A person chooses among the takes of its pattern first, or decided against them.
+    UNDECIDED = "undecided"
     #: To do, but not by this run: its row was not chosen.
     LEFT_OUT = "left_out"
 
@@ -83,6 +85,8 @@ class PlannedRow:
     product: ItemKey | None = None
     #: What the pattern is built on, in the order in which it is made.
     before: tuple[ItemKey, ...] = ()
+    #: Takes of the pattern that are made to choose from, and what they are built on.
+    candidates: tuple[ItemKey, ...] = ()
 
     @property
     def sku(self) -> str:
@@ -96,7 +100,8 @@ class PlannedRow:
     @property
     def keys(self) -> tuple[ItemKey, ...]:
         """In the order in which they are made."""
-        return (*self.before, *(key for key in (self.pattern, self.product) if key is not None))
+        own = (*self.before, *(key for key in (self.pattern, self.product) if key is not None))
+        return tuple(dict.fromkeys((*self.candidates, *own))) if self.candidates else own
 
 
 Counts = Counter[Stage]
@@ -125,9 +130,11 @@ class Plan:
         return next(key for key in row.keys if self.items[key].item.stage is Stage.PATTERN)
 
     def to_do(self) -> Iterator[PlannedRow]:
-        """The rows whose product does not exist yet and can be made."""
+        """The rows whose product does not exist yet and can be made, or whose takes to choose from."""
         for row in self.rows:
-            if row.product is not None and self.items[row.product].reason in TO_DO:
+            if row.product is not None and any(
+                self.items[key].reason in TO_DO for key in (row.product, *row.candidates)
+            ):
                 yield row
 
     def reasons_of(self, stage: Stage) -> Counter[Reason]:
@@ -203,7 +210,10 @@ class _Planner:
         if row is None or chain is None:
             return PlannedRow(position, entry)
         product, needed = chain.product, (*chain.before, chain.pattern)
+        candidates = self._candidates(row, chain)
         reason = self._product_reason(product)
+        if reason in TO_BUY and (chain.is_undecided or self._is_unwanted(needed)):
+            reason = Reason.UNDECIDED
         if reason in TO_DO and not self.only(row):
             reason = Reason.LEFT_OUT
         reasons = self._needed_reasons(needed, reason)
@@ -213,7 +223,21 @@ class _Planner:
             self._add(item, why)
         self._add(product, reason)
         before = tuple([item.key for item in chain.before])
-        return PlannedRow(position, entry, chain.pattern.key, product.key, before)
+        return PlannedRow(position, entry, chain.pattern.key, product.key, before, candidates)
+
+    def _candidates(self, row: Row, chain: Chain) -> tuple[ItemKey, ...]:
+        """Adds the takes that a person is to choose from, each after what it is built on."""
+        needed = [item for item in chain.before if item.stage is Stage.REFERENCE] if chain.candidates else []
+        for take in chain.candidates:
+            reason = Reason.NEW if self.only(row) else Reason.LEFT_OUT
+            for item, why in zip((*needed, take), self._needed_reasons((*needed, take), reason), strict=True):
+                self._add(item, why)
+        return tuple([item.key for item in (*needed, *chain.candidates)])
+
+    def _is_unwanted(self, needed: Sequence[Item]) -> bool:
+        """Whether a person decided against what a product is to be built on."""
+        verdicts = self.memory.verdicts
+        return bool(verdicts) and any(verdicts.get(item.key) in UNWANTED for item in needed)
 
     def _add(self, item: Item, reason: Reason) -> None:
         """Rows may name one item for several reasons; the one that makes it work to do counts, else the first."""
@@ -254,7 +278,7 @@ class _Planner:
             known = self._known_reason(item, may_retry=False)
             if on_it is Reason.LEFT_OUT:
                 return Reason.LEFT_OUT if known is None or known in TO_DO else known
-            return known or Reason.DONE
+            return known or (Reason.UNDECIDED if on_it is Reason.UNDECIDED else Reason.DONE)
         return self._known_reason(item) or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
 
     def _known_reason(self, item: Item, *, may_retry: bool = True) -> Reason | None:
@@ -318,10 +342,10 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> LimitedPlan | None:
         bought = after
         kept += 1
         covered.update(row.keys)
-    return LimitedPlan(_restricted(plan, covered), kept, len(rows), tuple(hit)) if hit else None
+    return LimitedPlan(restricted(plan, covered), kept, len(rows), tuple(hit)) if hit else None
 
 
-def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
+def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     """The plan without the rows that need an item outside of `allowed`: those are left out."""
     waiting: Counter[ItemKey] = Counter()
     for row in plan.to_do():
@@ -353,8 +377,15 @@ class Cost:
         )
 
 
-def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: str | None = None) -> Cost:
+def cost_of(
+    plan: Plan,
+    prices: Mapping[Stage, int],
+    attempts: int,
+    currency: str | None = None,
+    *,
+    of: Collection[Reason] = TO_BUY,
+) -> Cost:
     """What the plan's purchases come to. Of items begun earlier, the first attempt is paid for already."""
-    expected = amount_of(plan.purchases(), prices)
-    begun = amount_of(plan.counts({Reason.CONTINUED}), prices)
+    expected = amount_of(plan.counts(of), prices)
+    begun = amount_of(plan.counts({Reason.CONTINUED}), prices) if of is TO_BUY else 0
     return Cost(expected, expected * attempts + begun * (attempts - 1), currency)

@@ -2,32 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import offer_key
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.catalog.source_rows import SourceRow, are_same, keys_of, texts_of
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import Chain, ContentItems, PictureOf, Scope, canonical_json, no_picture
+from patternmill.planning.items import (
+    Chain,
+    ContentItems,
+    PictureOf,
+    Scope,
+    canonical_json,
+    no_picture,
+    pattern_content,
+)
+from patternmill.planning.takes import KnownTake, built_on, picked
 from patternmill.planning.unstated import UNSTATED, Unstated
-from patternmill.states import AttemptState
+from patternmill.states import UNWANTED, AttemptState, Decided
 
 #: The service has something for the item, or may have.
 EXISTING = frozenset(
     {AttemptState.SUCCEEDED, AttemptState.ACCEPTED, AttemptState.INTENDED, AttemptState.HELD}
 )
+_OPEN = frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED})
 
 
-class AnsweredItems(ContentItems):
+class RowTakes(ContentItems):
+    """Knows the takes of rows' patterns: which were requested, and what people decided about them."""
+
+    def __init__(self, scope: Scope, memory: Memory, **terms: Any) -> None:
+        super().__init__(scope, **terms)
+        self._memory = memory
+        self._places = {key: place for place, key in enumerate(memory.verdicts)}
+
+    def known(self, row: Row, edition: str | None) -> list[KnownTake]:
+        """The takes of a row's pattern that were requested before, from the first one on."""
+        found: list[KnownTake] = []
+        while True:
+            first = self.pattern(row, edition, len(found) + 1)
+            if (state := self._state(first.key)) is None:
+                return found
+            judged = self.chain(replace(row, take=first.take), edition).pattern if row.refinements else first
+            key = judged.key if judged.key in self._memory.verdicts else first.key
+            verdict, place = self._memory.verdicts.get(key), self._places.get(key, 0)
+            found.append(KnownTake(first.take, state in EXISTING, verdict, place))
+
+    def is_open(self, row: Row, edition: str | None, take: int) -> bool:
+        """Whether its request was sent, and has no end."""
+        return self._state(self.pattern(row, edition, take).key) in _OPEN
+
+    def _state(self, key: ItemKey | None) -> AttemptState | None:
+        last = self._memory.last_attempts.get(key) if key is not None else None
+        return last.state if last is not None else None
+
+
+class AnsweredItems(RowTakes):
     """Keeps the item that answers a row which says the same as before, whatever a run knows of the offer now.
 
     What a row says that has changed is answered by an item that answered just that before, else by a new one. Case and
-    spaces of a sku do not count.
+    spaces of a sku do not count. Which take of its pattern a new one is built on is decided in `takes`.
     """
 
     def __init__(
@@ -39,12 +78,19 @@ class AnsweredItems(ContentItems):
         *,
         edition: str | None = None,
         is_named: bool = True,
+        takes: int = 1,
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
-        """`is_named`: the edition is for every row, not for those alone that have changed."""
-        super().__init__(scope, edition=edition, picture_of=picture_of, unstated=unstated)
-        self._memory, self._earlier_answers, self._is_named = memory, earlier_answers, is_named
+        """`is_named`: the edition is for every row, not for those alone that have changed.
+
+        `takes`: how many of a pattern are made to choose from, where no row was built on one.
+        """
+        super().__init__(scope, memory, edition=edition, picture_of=picture_of, unstated=unstated)
+        self._takes = takes
+        #: What an earlier run left open is resumed, also where its row has its product.
+        self._has_open = any(last.state in _OPEN for last in memory.last_attempts.values())
+        self._earlier_answers, self._is_named = earlier_answers, is_named
         lines = (record.line for record in file.records)
         self._said = dict(zip(lines, zip(keys_of(file), texts_of(file), strict=True), strict=True))
 
@@ -60,14 +106,58 @@ class AnsweredItems(ContentItems):
         if entry.row is None:
             return None
         row = entry.row if kept is None else replace(entry.row, sku=kept.sku)
-        chain = self.chain(row, edition)
-        if kept is None or self._state(chain.product.key) in EXISTING:
-            return replace(entry, row=row), chain
-        for earlier in self._earlier_answers(kept.sku):
-            exists = self._state(earlier.product_key) in EXISTING
-            if exists and are_same(earlier.answered, said) and self._stays(earlier, entry, edition):
-                return self._answered(earlier, entry)
-        return replace(entry, row=row), chain
+        known = self.known(row, edition)
+        take = self._take(kept, row, edition, known)
+        if kept is not None:
+            chosen = self.chain(replace(row, take=take), edition).product.key if take is not None else None
+            for earlier in self._earlier_answers(kept.sku) if self._state(chosen) not in EXISTING else ():
+                exists = self._state(earlier.product_key) in EXISTING and are_same(earlier.answered, said)
+                # What says the same as before is on the take that was chosen for it.
+                if (
+                    exists
+                    and self._stays(earlier, entry, edition)
+                    and not (is_same and self._is_other(earlier, take))
+                ):
+                    return self._answered(earlier, entry)
+        if take is None:
+            return replace(entry, row=row), self._to_choose(row, edition, known)
+        row = replace(row, take=take if take > 1 or len(known) > 1 else None)
+        return replace(entry, row=row), self._resuming(row, edition, known)
+
+    def _take(
+        self, kept: SourceRow | None, row: Row, edition: str | None, known: Sequence[KnownTake]
+    ) -> int | None:
+        """The take that a row is built on; None: a person chooses first."""
+        own = self._own_take(kept, row, edition)
+        take = built_on(own, known)
+        is_free = own is None and picked(known) is None and (not known or any(one.is_wanted for one in known))
+        return None if self._takes > 1 and is_free else take
+
+    def _own_take(self, kept: SourceRow | None, row: Row, edition: str | None) -> int | None:
+        """What a row was built on, or what was chosen for it; None where it had another pattern, or none."""
+        if kept is None or kept.content is None or kept.edition != edition:
+            return None
+        content = kept.content
+        before = pattern_content(content.prompt, model=content.model, reference=content.reference)
+        if before != pattern_content(row.prompt, model=row.model, reference=row.reference):
+            return None
+        return content.take or (1 if self._state(kept.product_key) is not None else None)
+
+    def _is_other(self, earlier: SourceRow, take: int | None) -> bool:
+        return earlier.content is None or take != (earlier.content.take or 1)
+
+    def _to_choose(self, row: Row, edition: str | None, known: Sequence[KnownTake]) -> Chain:
+        """Its product waits; made are the takes that a person is to choose from, and those that are begun."""
+        numbers = {one.number for one in known if one.is_wanted} | set(range(1, self._takes + 1))
+        numbers -= {one.number for one in known if one.verdict in UNWANTED}
+        candidates = tuple(self.pattern(row, edition, number) for number in sorted(numbers))
+        return replace(self.chain(row, edition), candidates=candidates, is_undecided=True)
+
+    def _resuming(self, row: Row, edition: str | None, known: Sequence[KnownTake]) -> Chain:
+        """With its other takes that an earlier run left open: what may be paid for is resumed."""
+        others = (self.pattern(row, edition, one.number) for one in known if one.number != (row.take or 1))
+        left_open = tuple(pattern for pattern in others if self._state(pattern.key) in _OPEN)
+        return replace(self.chain(row, edition), candidates=left_open)
 
     def _stays(self, kept: SourceRow, entry: Entry, edition: str | None) -> bool:
         """Whether its item still answers a row that says the same: it exists, may exist, or has failed."""
@@ -81,27 +171,66 @@ class AnsweredItems(ContentItems):
 
     def _answered(self, kept: SourceRow, entry: Entry) -> tuple[Entry, Chain]:
         """The row as its item answers it."""
-        content = kept.content
-        assert content is not None, "an item has content"
-        row = Row(
-            line=entry.record.line,
-            sku=kept.sku,
-            prompt=content.prompt,
-            category=content.category,
-            category_id=content.category,
-            selections=dict(content.selections),
-            cells=entry.record.cells,
-            model=content.model,
-            reference=content.reference,
-            refinements=content.refinements,
-        )
-        chain = self.chain(row, kept.edition)
+        row = row_of(kept, entry.record)
+        known = self.known(row, kept.edition) if self._has_open else ()
+        chain = self._resuming(row, kept.edition, known)
         assert chain.product.key == kept.product_key, "the same content is the same item"
         return replace(entry, row=row, problems=()), chain
 
-    def _state(self, key: ItemKey | None) -> AttemptState | None:
-        last = self._memory.last_attempts.get(key) if key is not None else None
-        return last.state if last is not None else None
+
+class RemadeItems(AnsweredItems):
+    """Rows as they are answered now, on the take that a person wants of each."""
+
+    def __init__(self, wanted: Mapping[str, WantedTake], *args: Any, **terms: Any) -> None:
+        """`wanted`: by the key of the sku."""
+        super().__init__(*args, **terms)
+        self._wanted = wanted
+
+    def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
+        key, _ = self._said[entry.record.line]
+        wanted, kept = self._wanted[key], self._memory.source_rows.get(key)
+        if kept is None or kept.content is None or kept.is_gone:
+            return None
+        row = row_of(kept, entry.record)
+        if wanted.prompt is not None:
+            row = replace(row, prompt=wanted.prompt, take=None)
+        if wanted.take is not None:
+            row = replace(row, take=wanted.take)
+            return replace(entry, row=row, problems=()), self.chain(row, kept.edition)
+        candidates = tuple(self.pattern(row, kept.edition, number) for number in wanted.candidates)
+        chain = self.chain(row, kept.edition)
+        is_undecided = self._state(chain.product.key) is None
+        chain = replace(chain, candidates=candidates, is_undecided=is_undecided)
+        return replace(entry, row=row, problems=()), chain
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTake:
+    """What a remake is to make of a row: a take to build it on, or several to choose from."""
+
+    take: int | None = None
+    candidates: tuple[int, ...] = ()
+    #: In place of its own.
+    prompt: str | None = None
+
+
+def row_of(kept: SourceRow, record: Record) -> Row:
+    """The row as its item answers it."""
+    content = kept.content
+    assert content is not None, "an item has content"
+    return Row(
+        line=record.line,
+        sku=kept.sku,
+        prompt=content.prompt,
+        category=content.category,
+        category_id=content.category,
+        selections=dict(content.selections),
+        cells=record.cells,
+        model=content.model,
+        reference=content.reference,
+        refinements=content.refinements,
+        take=content.take,
+    )
 
 
 def _visible(value: Any) -> Any:
@@ -145,3 +274,5 @@ class Memory:
     given_up: Collection[ItemKey] = frozenset()
     #: By the key of the sku, what the source last said of it, and the item that answers that.
     source_rows: Mapping[str, SourceRow] = field(default_factory=dict)
+    #: A person's last decision on each pattern, in the order in which they arrived.
+    verdicts: Mapping[ItemKey, Decided] = field(default_factory=dict)

@@ -31,6 +31,8 @@ from patternmill.text import joined, plural
 LEAST_DIGEST = 12
 #: In the options of a run's record: above how many items, and which cost, its plan was to wait for an approval.
 APPROVE_ABOVE = "approve_above"
+#: How the IDs of requests begin that a canary made.
+CANARY = "canary"
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)
 
@@ -215,9 +217,18 @@ def _sha256(text: str) -> str:
 
 
 def _record_request(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:
+    request = request_for(ledger, proposal, flow_run_id)
+    ledger.request_approval(request, sorted(proposal.to_do))
+    return request
+
+
+def request_for(
+    ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None, *, name: str = "approval"
+) -> Approval:
+    """What is put before a person; `name` begins its ID."""
     cost = proposal.cost
-    request = Approval(
-        id=f"approval-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
+    return Approval(
+        id=f"{name}-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
         environment=proposal.scope.environment,
         catalog=proposal.scope.catalog,
         digest=proposal.digest,
@@ -228,8 +239,6 @@ def _record_request(ledger: Ledger, proposal: Proposal, flow_run_id: str | None 
         asked_at=ledger.now(),
         flow_run_id=flow_run_id,
     )
-    ledger.request_approval(request, sorted(proposal.to_do))
-    return request
 
 
 def _decide(ledger: Ledger, request: Approval, decision: ApprovalDecision) -> Approval:

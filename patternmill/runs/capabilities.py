@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,9 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
 
     Raises ServiceStopped when it cannot be known what the service has.
     """
+    if spec.remake is not None:
+        # It has rows as they are answered: nothing is looked up anew.
+        return Extras(pictures=await asyncio.to_thread(_kept_pictures, spec, spec.remake.references))
     source, earlier = None, dict[str, Picture]()
     if file.columns.reference is not None:
         source, earlier = await asyncio.to_thread(_earlier_pictures, spec)
@@ -127,6 +130,12 @@ def _earlier_pictures(spec: RunSpec) -> tuple[str | None, dict[str, Picture]]:
         return None, {}
     with ledger_if_any(spec.settings) as ledger:
         return record.source, dict(_pictures_of(ledger, record)) if ledger else {}
+
+
+def _kept_pictures(spec: RunSpec, references: Collection[str]) -> dict[str, Picture]:
+    with ledger_if_any(spec.settings) as ledger:
+        raws = {sha256: ledger.kept_input(sha256) for sha256 in references} if ledger is not None else {}
+        return {sha256: Picture(sha256, raw) for sha256, raw in raws.items() if raw is not None}
 
 
 def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:

@@ -47,7 +47,7 @@ class FollowedRow:
 
 def follow(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, tuple[str, ...]]:
     """The input as its rows count, and what a person should know of that, in sentences."""
-    if spec.selection is not None:
+    if spec.is_of_rows:
         return file, ()
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
@@ -85,7 +85,7 @@ def followed_rows(
 
 def refuse_stale(ledger: Ledger, spec: RunSpec, file: CatalogFile, kept: Mapping[str, SourceRow]) -> None:
     """Raise PatternmillError when another run changed what counts since the file was read."""
-    if spec.selection is not None:
+    if spec.is_of_rows:
         return
     texts, columns = texts_of(file), {SHAPE, *column_indexes(file)}
     own = [file.own_texts.get(row.line, said) for row, said in zip(file.records, texts, strict=True)]

@@ -74,7 +74,7 @@ async def record_groups(run: Run) -> None:
 
 def _work(plan: Plan, group: Group) -> str:
     rows = [
-        (row.position, row.entry.record.line, row.sku, row.pattern, row.product, row.before)
+        (row.position, row.entry.record.line, row.sku, row.pattern, row.product, row.before, row.candidates)
         for row in group.rows
     ]
     items = {key: (plan.items[key].reason, plan.items[key].after) for row in group.rows for key in row.keys}
@@ -259,11 +259,17 @@ def _planned(
 
 
 def _row(
-    position: int, line: int, sku: str, pattern: ItemKey, product: ItemKey, before: list[ItemKey]
+    position: int,
+    line: int,
+    sku: str,
+    pattern: ItemKey,
+    product: ItemKey,
+    before: list[ItemKey],
+    candidates: list[ItemKey],
 ) -> PlannedRow:
     """As much of it as is needed to drive it, and to name it."""
     entry = Entry(Record(line, ()), Row(line, sku, "", "", None, {}, ()), ())
-    return PlannedRow(position, entry, pattern, product, tuple(before))
+    return PlannedRow(position, entry, pattern, product, tuple(before), tuple(candidates))
 
 
 def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:

@@ -24,10 +24,11 @@ from patternmill.ledger.records import NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
 from patternmill.looking.kept_pictures import KEPT_PICTURES
 from patternmill.planning.items import Item, Scope, canonical_json
-from patternmill.planning.plan import Plan
+from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.runs.approval import APPROVE_ABOVE
 from patternmill.runs.followed_source import source_rows_of
 from patternmill.runs.refresh_changes import find_changes
+from patternmill.runs.remakes import REMAKE
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
@@ -68,6 +69,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options[KEPT_PICTURES] = True
     if spec.selection is not None:
         options[RETRY_OF] = spec.selection.record.run_id
+    if spec.remake is not None:
+        options[REMAKE] = spec.remake.on_record()
     if checked.notes:
         options["notes"] = list(checked.notes)
     if checked.file.layout is not None:
@@ -115,7 +118,9 @@ def put_on_record(
     if changes is not None:
         ledger.add_changes(record.run_id, changes.noteworthy())
     if kept is not None:
-        rows = source_rows_of(record.run_id, plan, checked.file, kept, is_source=spec.origin is None)
+        rows = source_rows_of(
+            record.run_id, plan, checked.file, kept, is_source=spec.origin is None and spec.remake is None
+        )
         ledger.keep_source_rows(record, rows)
     if changes is not None:
         ledger.mark_gone(record)
@@ -141,6 +146,10 @@ def _new_item(item: Item) -> NewItem:
     return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
 
 
+def _is_undecided(plan: Plan, row: PlannedRow) -> bool:
+    return row.product is not None and plan.items[row.product].reason is Reason.UNDECIDED
+
+
 def _run_rows(plan: Plan, file: CatalogFile) -> Iterator[RunRow]:
     for row, key, texts in zip(plan.rows, keys_of(file), texts_of(file), strict=True):
         entry = row.entry
@@ -152,7 +161,7 @@ def _run_rows(plan: Plan, file: CatalogFile) -> Iterator[RunRow]:
             row.known_sku,
             row.pattern,
             row.product,
-            entry_text(entry),
+            entry_text(entry, undecided=_is_undecided(plan, row)),
             json.dumps(own, ensure_ascii=False) if key else None,
             json.dumps(corrected, ensure_ascii=False) if key and corrected else None,
         )

@@ -42,6 +42,7 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     if plan.refused():
         yield f"refused:   {plural(plan.refused(), 'row')}"
     yield f"To buy: {goods(plan.purchases())}."
+    yield from _later_lines(preview)
     if preview.limited:
         yield f"Limit: {preview.limited}"
     if cost.worst:
@@ -49,6 +50,12 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     if preview.time:
         yield f"Time: {preview.time}."
     yield f"Digest of this plan: {digest}"
+
+
+def _later_lines(preview: Preview) -> Iterator[str]:
+    if undecided := preview.plan.counts({Reason.UNDECIDED}):
+        cost = f" for {preview.later}" if preview.later.worst else ""
+        yield f"Once a person has decided: {goods(undecided)}{cost}."
 
 
 def _item_lines(plan: Plan) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -16,6 +17,7 @@ from patternmill.catalog.rows import sku_key
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval
 from patternmill.ledger.spending import Spent, limits_of
@@ -30,8 +32,9 @@ from patternmill.planning.plan import (
     limit_plan,
     make_plan,
 )
-from patternmill.planning.recognition import AnsweredItems, Memory
+from patternmill.planning.recognition import AnsweredItems, Memory, RemadeItems
 from patternmill.planning.run_time import RunTime, run_time
+from patternmill.runs.canary import cut_to_canary
 from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.safeguards import new_ledger_note
@@ -58,10 +61,12 @@ def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
     )
     written_off = frozenset(key for key, attempt in last.items() if attempt.error_code == WRITTEN_OFF)
     # What a person wrote off is bought anew where a person says retry, and not by the failures of a file.
-    kept = frozenset() if spec.selection is not None else written_off
+    kept = frozenset() if spec.is_of_rows else written_off
     source = ledger.source_rows(scope.environment, scope.catalog)
     products = {row.sku: row.product_key for row in source.values() if row.product_key is not None}
-    return Memory(last, products, trying, kept, source)
+    decisions = last_decisions(ledger, scope.environment, scope.catalog)
+    verdicts = {item: decision.verdict for item, decision in decisions.items()}
+    return Memory(last, products, trying, kept, source, verdicts)
 
 
 _MOST_CHANGED = 20
@@ -73,6 +78,8 @@ class Preview:
 
     plan: Plan
     cost: Cost
+    #: What follows once a person has decided between takes.
+    later: Cost
     #: Of the rows that the limits cover; None where nothing is to be done, or nothing is known.
     time: RunTime | None
     #: What refuses the plan, until it is confirmed: rows that exist would be bought once more.
@@ -98,7 +105,8 @@ def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
 
 
 def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
-    memory, plan = _remember_and_plan(ledger, spec, checked)
+    memory, whole = _remember_and_plan(ledger, spec, checked)
+    plan = cut_to_canary(ledger, spec, whole)
     lint = _lint(plan, checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
     if ledger is None:
         return memory, plan, None, lint
@@ -118,10 +126,13 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
         memory, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         time = time_of(ledger, spec, limited.plan if limited else plan)
-        cost = cost_of(plan, options.prices, options.attempts, options.currency)
+        cost, later = (
+            cost_of(plan, options.prices, options.attempts, options.currency, of=of)
+            for of in (TO_BUY, {Reason.UNDECIDED})
+        )
         changed = tuple(_changed(plan, memory))
         new = new_ledger_note(ledger, spec.settings)
-        return Preview(plan, cost, time, duplicates, changed, limited, lint, new)
+        return Preview(plan, cost, later, time, duplicates, changed, limited, lint, new)
 
 
 def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:
@@ -146,7 +157,10 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     memory = remembered(ledger, spec) if ledger is not None else Memory()
     if ledger is not None:
         refuse_stale(ledger, spec, checked.file, memory.source_rows)
-    items = AnsweredItems(
+    answered: Callable[..., AnsweredItems] = (
+        partial(RemadeItems, spec.remake.wanted) if spec.remake is not None else AnsweredItems
+    )
+    items = answered(
         scope,
         memory,
         checked.file,
@@ -155,6 +169,7 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         ),
         edition=spec.edition,
         is_named=spec.origin is None,
+        takes=spec.takes,
         picture_of=checked.extras.bytes_of.__getitem__,
         unstated=spec.unstated,
     )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from patternmill.parameters import (
     AmountText,
+    Canary,
     CatalogName,
     Confirmation,
     Count,
@@ -22,6 +23,7 @@ from patternmill.parameters import (
     OrderName,
     Quantity,
     SourceName,
+    Takes,
     WaitTime,
 )
 from patternmill.results.row_filter import RowFilter
@@ -80,6 +82,13 @@ class ImportRequest(SheetRequest):
         description="The file is the whole catalog: rows that it has no longer are retired, as by a refresh.",
     )
     out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    takes: Takes = Field(
+        1, description="How many takes of each pattern to make; products are made of the one that is picked."
+    )
+    canary: Canary | None = Field(
+        None,
+        description="Make so many rows of each category first; the rest waits for an approval.",
+    )
 
 
 class RefreshRequest(SheetRequest):
@@ -114,6 +123,27 @@ class RetryRequest(RunRequest, RowFilter):
         None, description="The catalog whose run to retry; needed if there are several."
     )
     out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+
+
+class RemakeRequest(RunRequest):
+    """Rows of a catalog whose pattern is to have another take."""
+
+    sku: tuple[str, ...] = Field((), description="The rows with these skus.")
+    picks: Path | None = Field(
+        None,
+        description="The rows of a file of decisions: decisions.csv, or a results.csv with its column `decision`.",
+    )
+    catalog: str | None = Field(None, description="The catalog; needed if there are several.")
+    takes: Takes = Field(
+        1, description="How many takes to make, to pick one of; a row keeps what it has until then."
+    )
+    prompt: str | None = Field(None, min_length=1, description="Another prompt for these rows.")
+    take: Takes | None = Field(
+        None, description="Have this earlier take again, which was paid for: no pattern is bought."
+    )
+    again: bool = Field(False, description="Make one more, although nobody decided against the last take.")
+    whole_pattern: bool = Field(False, description="Rows that share a pattern go together.")
+    row_only: bool = Field(False, description="Only the rows that are named; others keep their take.")
 
 
 class OrderRequest(RowFilter):

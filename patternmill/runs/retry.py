@@ -21,7 +21,7 @@ from patternmill.planning.plan import Cost
 from patternmill.results.row_filter import rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import RetryRequest
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import UNDECIDED, AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
 
 #: What a retry can change: the rest is made already, or waits for an edit or a decision.
@@ -33,7 +33,7 @@ RETRIABLE = (
     RowStatus.WAITING,
 )
 _REMEDIES = {
-    RowStatus.SUCCEEDED: "They are made; `patternmill import --edition` buys them again.",
+    RowStatus.SUCCEEDED: "They are made; `patternmill remake` makes another take of them.",
     RowStatus.REFUSED: "Correct them in failures.csv and import that.",
     RowStatus.HELD: "Decide about them with `patternmill settle`.",
 }
@@ -100,7 +100,11 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
     file = input_file(ledger, record)
     present = list(row_results(ledger, record, file, now=True))
     wanted = request.model_copy(update={"status": request.status or RETRIABLE})
-    fitting = {row.sku: row for row in rows_meant(present, wanted) if row.product_key is not None}
+    fitting = {
+        row.sku: row
+        for row in rows_meant(present, wanted)
+        if row.product_key is not None and row.error_code != UNDECIDED
+    }
     superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,

@@ -26,6 +26,7 @@ from patternmill.planning.run_time import RunTime
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import propose, rejection, require_approval, with_decision
+from patternmill.runs.canary import put_off
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import (
     LINT,
@@ -320,8 +321,10 @@ def _put_on_record(
         broken = close_broken_runs(ledger, spec.scope)
         record = with_decision(record, approved or refused)
         plan, left_out = apply_limits(ledger, spec, whole, approved)
+        if refused is None:
+            left_out = put_off(ledger, spec, whole) or left_out
         # A person who decided against a correction leaves what the source has.
-        keeps = spec.selection is None and (refused is None or spec.origin is None)
+        keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
         kept = memory.source_rows if keeps else None
         record = put_on_record(ledger, spec, record, plan, checked, offer, lease.fence, kept)
     time = time_of(ledger, spec, plan) if refused is None else None

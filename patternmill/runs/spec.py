@@ -31,7 +31,8 @@ from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.runs.refresh_changes import RefreshTerms
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.remakes import Remake
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import require_allowed_paths
@@ -59,12 +60,23 @@ class RunSpec:
     retry: Callable[[Row], bool] | None = None
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
+    #: The rows of the catalog that are to have another take of their pattern.
+    remake: Remake | None = None
+    #: How many takes of a pattern are made to choose from, where no row was built on one.
+    takes: int = 1
+    #: How many rows of each category are made first; the rest waits for an approval. None: all are made.
+    canary: int | None = None
     #: A deployment started it: its user may not see this machine's files.
     by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
     refresh: RefreshTerms | None = None
     #: The input, where it was read already; None: it is read as the run begins.
     file: CatalogFile | None = field(default=None, repr=False)
+
+    @property
+    def is_of_rows(self) -> bool:
+        """The rows are the ledger's, and not read from a file or a source."""
+        return self.selection is not None or self.remake is not None
 
     @property
     def named_source(self) -> str:
@@ -201,6 +213,26 @@ def retry_spec(
     )
 
 
+def remake_spec(
+    request: RemakeRequest, remake: Remake, settings: Settings, *, by_deployment: bool = False
+) -> RunSpec:
+    """Rows of the catalog as it is now, each on another take; `settings` as `read_settings` has them.
+
+    Raises ConfigurationError.
+    """
+    settings = _settings_for(request, settings, remake.environment, by_deployment)
+    return RunSpec(
+        source=Path(remake.file.name),
+        file=remake.file,
+        catalog=remake.catalog,
+        settings=settings,
+        options=_options(request, settings),
+        remake=remake,
+        retry=lambda row: True,
+        by_deployment=by_deployment,
+    )
+
+
 def _spec_of_file(
     request: ImportRequest | RefreshRequest,
     source: Path,
@@ -222,6 +254,8 @@ def _spec_of_file(
         options=_options(request, settings),
         edition=edition or None,
         origin=origin,
+        takes=request.takes if isinstance(request, ImportRequest) else 1,
+        canary=request.canary if isinstance(request, ImportRequest) else None,
     )
     return spec.with_mapping(found)
 

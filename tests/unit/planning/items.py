@@ -7,7 +7,7 @@ from typing import Any
 from patternmill.planning.items import PatternItem, ProductItem, Scope, pattern_content, product_content
 
 
-def pattern_item(scope: Scope, prompt: str, **terms: str | None) -> PatternItem:
+def pattern_item(scope: Scope, prompt: str, **terms: Any) -> PatternItem:
     return PatternItem(scope, pattern_content(prompt, **terms))
 
 

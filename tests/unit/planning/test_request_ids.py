@@ -46,6 +46,11 @@ GOLDEN = {
         1,
         "8adde477-9cf5-5ba5-a8b4-4bb3f80154b1",
     ),
+    "a second take": (
+        pattern_item(STAGING, "blue herons at dawn", take=2),
+        1,
+        "ba8990f4-053c-57a9-94a0-17ee9535d885",
+    ),
     "another environment": (
         pattern_item(Scope("production", "spring"), "blue herons at dawn"),
         1,

@@ -5,26 +5,33 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patternmill.catalog.offer import Offer
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
+from patternmill.ledger.decisions import Decision, record_decisions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.planning.items import item_key, pattern_content
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.remakes import refuse_sharing, requested_remake
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.retry import select_rows
-from patternmill.runs.settlement import Decision, settle_many
-from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
+from patternmill.runs.settlement import Decision as Settled
+from patternmill.runs.settlement import settle_many
+from patternmill.runs.spec import import_spec, refresh_spec, remake_spec, retry_spec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings, read_settings
-from patternmill.states import RowStatus
+from patternmill.states import Decided, RowStatus, Stage
 
 from .fake_studio import Crash, Create, FakeStudioApi, Service
 
@@ -42,6 +49,7 @@ class Shop:
     apis: list[FakeStudioApi] = field(default_factory=list)
     #: By sku, what the last run had.
     rows: dict[str, RowStatus] = field(default_factory=dict)
+    codes: dict[str, str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     #: The IDs of all runs, and of the last; and whether its process died.
     runs: list[str] = field(default_factory=list)
@@ -121,7 +129,33 @@ class Shop:
         self._through(Pipeline(retry_spec(request, selection, read_settings())))
         return selection.record.run_id
 
-    def settle(self, decision: Decision) -> None:
+    def remake(self, *skus: str, **asked: Any) -> bool:
+        """Whether there was anything to remake."""
+        request = RemakeRequest(catalog="spring", sku=skus, max_items=self.most_items, **asked)
+        try:
+            with open_ledger(load_settings(), must_exist=True) as ledger:
+                remake = requested_remake(ledger, request, load_settings().home)
+            refuse_sharing(remake, request)
+        except ConfigurationError as refused:
+            self.notes = (refused.message,)
+            return False
+        self._through(Pipeline(remake_spec(request, remake, read_settings())))
+        return True
+
+    def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:
+        """On a take of a prompt, that was made or not."""
+        item = item_key("staging", "spring", Stage.PATTERN, pattern_content(prompt, take=take))
+        decision = Decision(secrets.token_hex(4), item, "", verdict, "", "A. Weaver", datetime.now(UTC))
+        with open_ledger(load_settings()) as ledger, ledger.transaction():
+            record_decisions(ledger, "staging", "spring", RunId(self.last), [decision])
+
+    def takes(self) -> dict[str, int]:
+        """By sku, the take that the product of the catalog is built on."""
+        with open_ledger(load_settings()) as ledger:
+            rows = ledger.catalog_rows("staging", "spring")
+            return {row.sku: row.content.take or 1 for row in rows if row.retired_at is None}
+
+    def settle(self, decision: Settled) -> None:
         """Everything that a person may decide about."""
         with open_ledger(load_settings()) as ledger:
             found, limit = unsettled(ledger, timedelta(0)), timedelta(0)
@@ -148,7 +182,9 @@ class Shop:
         with open_ledger(load_settings()) as ledger:
             record = work.ended.record
             rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
-            self.rows = {row.sku: RowStatus(json.loads(row.outcome or "{}")["status"]) for row in rows}
+            outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
+            self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
+            self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
         self.notes = work.checked.notes
 
     def _bury(self, work: Pipeline) -> None:

@@ -1,0 +1,69 @@
+"""The verb `remake`: another take of the patterns of some rows, with everything that is built on them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.run_options import approve_option, request_command, run_options
+from cli.terminal import echo_lines
+from patternmill.runs.request import RemakeRequest
+
+if TYPE_CHECKING:
+    from patternmill.runs.remakes import Remake
+    from patternmill.settings import Settings
+
+
+@click.command("remake", cls=request_command(RemakeRequest))
+@run_options(RemakeRequest, declared=())
+@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@approve_option
+@click.option("--plan-only", is_flag=True, help="Show the takes and their cost; nothing is bought.")
+def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: bool) -> int:
+    """Make another take of the patterns of some rows, and everything that is built on them.
+
+    Without --sku and --picks: the rows whose pattern was rejected or is wanted again, by what you decided with
+    `patternmill look`, and those that have another take than you picked. The same command again resumes the same take;
+    one more needs a decision against it, or --again. Every take that was paid for can be had again with --take.
+
+    \b
+    Examples:
+      patternmill remake
+      patternmill remake --sku SPR-CUS-001 --takes 3
+      patternmill remake --sku SPR-CUS-001 --take 1
+      patternmill remake --picks decisions.csv --plan-only
+
+    Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was spent, or not
+    approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
+    """
+    from patternmill.runs.remakes import refuse_sharing, sharing_text
+    from patternmill.settings import read_settings
+
+    settings = read_settings()
+    remake = _requested(request, settings)
+    if remake.sharing and sys.stdin.isatty():
+        echo_lines([sharing_text(remake)])
+        how = click.prompt("Remake", type=click.Choice(["all", "named"]), default="named")
+        request = request.model_copy(update={"whole_pattern": how == "all", "row_only": how == "named"})
+        remake = _requested(request, settings)
+    refuse_sharing(remake, request)
+    echo_lines(remake.lines())
+    from cli.launcher import run_request, show_plan
+    from patternmill.runs.spec import remake_spec
+
+    spec = remake_spec(request, remake, settings)
+    if plan_only:
+        return show_plan(spec)
+    named = {"catalog": remake.catalog, "environment": remake.environment}
+    return run_request(request.model_copy(update=named), spec, approve, asks=not yes)
+
+
+def _requested(request: RemakeRequest, settings: Settings) -> Remake:
+    from patternmill.ledger.ledger import open_ledger
+    from patternmill.runs.remakes import requested_remake
+    from patternmill.settings import in_environment
+
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        return requested_remake(ledger, request, settings.home)

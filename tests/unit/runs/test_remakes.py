@@ -1,0 +1,170 @@
+"""Remakes of a catalog, one command after another: what is bought, and which take each row has afterwards.
+
+A step is a command, what is bought by it, and by sku the take of its product, or why there is none.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.catalog.offer import Category, Offer
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.integrity import problems
+from patternmill.settings import load_settings
+from patternmill.states import Decided, RowStatus
+
+from .fake_studio import OFFER, failed
+from .followed import Cells, Shop
+from .followed import shop as shop
+
+CASES = {
+    "another take, and a refresh keeps it": """
+        refresh a=herons b=owls          | herons owls a b | a1 b1
+        remake a                         | herons a        | a2 b1
+        remake a                         |                 | a2 b1
+        refresh                          |                 | a2 b1
+        refresh a=herons b=cranes        | cranes b        | a2 b1""",
+    "one more needs a decision": """
+        refresh a=herons                 | herons a | a1
+        remake a                         | herons a | a2
+        remake                           |          | a2
+        reject herons 2                  |          | a2
+        remake                           | herons a | a3
+        remake                           |          | a3
+        remake a again                   | herons a | a4""",
+    "an earlier take costs nothing": """
+        refresh a=herons                 | herons a | a1
+        remake a                         | herons a | a2
+        remake a take 1                  |          | a1
+        refresh                          |          | a1
+        remake a take 2                  |          | a2
+        remake a take 3                  |          | a2""",
+    "a shared pattern": """
+        refresh a=herons b=herons        | herons a b | a1 b1
+        remake a                         |            | a1 b1
+        remake a only                    | herons a   | a2 b1
+        remake b only                    | b          | a2 b2
+        refresh                          |            | a2 b2
+        reject herons 2                  |            | a2 b2
+        remake a whole                   | herons a b | a3 b3""",
+    "another cell of a remade row": """
+        refresh a=herons                 | herons a | a1
+        remake a                         | herons a | a2
+        refresh a=herons/Mug             | a        | a2
+        refresh a=owls/Mug               | owls a   | a1
+        refresh a=herons                 |          | a2""",
+    "another prompt": """
+        refresh a=herons                 | herons a | a1
+        remake a owls                    | owls a   | a1
+        remake a owls                    | owls a   | a2
+        refresh                          |          | a2
+        refresh a=cranes                 | cranes a | a1""",
+    "takes to choose from": """
+        import 3 a=herons b=herons       | herons herons herons | a:undecided b:undecided
+        import 3                         |                      | a:undecided b:undecided
+        refresh                          |                      | a:undecided b:undecided
+        pick herons 2                    |                      | a:undecided b:undecided
+        refresh                          | a b                  | a2 b2
+        pick herons 3                    |                      | a2 b2
+        refresh                          |                      | a2 b2
+        remake                           | a b                  | a3 b3""",
+    "all takes rejected": """
+        import 2 a=herons                | herons herons | a:undecided
+        reject herons 1                  |               | a:undecided
+        reject herons 2                  |               | a:undecided
+        refresh                          |               | a:undecided
+        import 2                         |               | a:undecided
+        remake                           | herons a      | a3""",
+    "one take left": """
+        import 2 a=herons                | herons herons | a:undecided
+        again herons 1                   |               | a:undecided
+        refresh                          | a             | a2""",
+    "takes to choose from, of what exists": """
+        refresh a=herons                 | herons a      | a1
+        remake a takes 2                 | herons herons | a1
+        remake a takes 2                 |               | a1
+        refresh                          |               | a1
+        pick herons 3                    |               | a1
+        refresh                          |               | a1
+        remake                           | a             | a3""",
+    "nothing is built on what was rejected": """
+        fail a                           |          |
+        refresh a=herons                 | herons a | a:product_failed
+        reject herons 1                  |          | a:product_failed
+        retry                            |          | a:product_failed
+        refresh a=herons b=herons        |          | a:product_failed b:undecided
+        remake a whole                   | herons a b | a2 b2""",
+    "a take that failed": """
+        refresh a=herons                 | herons a | a1
+        fail herons                      |          | a1
+        remake a                         | herons   | a1 a:pattern_failed
+        refresh                          |          | a1 a:pattern_failed
+        remake a                         | herons a | a2""",
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_case(shop: Shop, case: str) -> None:
+    shop.service.offer = Offer((*(OFFER.categories or ()), Category("cat_mug", "Mug", None)), note=None)
+    for step in case.strip().splitlines():
+        command, bought, there = (part.strip() for part in step.split("|"))
+        before = len(shop.service.bought)
+        _run(shop, command.split())
+        assert sorted(shop.service.bought[before:]) == sorted(bought.split()), step
+        if there:
+            assert _there(shop) == set(there.split()), step
+    with open_ledger(load_settings()) as ledger:
+        assert list(problems(ledger)) == []
+
+
+def _run(shop: Shop, words: list[str]) -> None:
+    verb, *rest = words
+    rows = dict(word.split("=") for word in rest if "=" in word)
+    match verb:
+        case "refresh":
+            shop.refresh(_rows(rows))
+        case "import":
+            shop.load_source(_rows(rows), takes=int(rest[0]))
+        case "remake":
+            _remake(shop, rest)
+        case "retry":
+            shop.retry()
+        case "fail":
+            shop.service.on_follow[rest[0]].append(failed())
+        case _:
+            shop.decide(Decided(verb), rest[0], int(rest[1]))
+
+
+def _remake(shop: Shop, words: list[str]) -> None:
+    match words:
+        case []:
+            shop.remake()
+        case [sku]:
+            shop.remake(sku)
+        case [sku, "takes", count]:
+            shop.remake(sku, takes=int(count))
+        case [sku, "take", number]:
+            shop.remake(sku, take=int(number))
+        case [sku, "again"]:
+            shop.remake(sku, again=True)
+        case [sku, "whole"]:
+            shop.remake(sku, whole_pattern=True)
+        case [sku, "only"]:
+            shop.remake(sku, row_only=True)
+        case [sku, prompt]:
+            shop.remake(sku, prompt=prompt)
+
+
+def _rows(texts: dict[str, str]) -> dict[str, Cells]:
+    rows = {}
+    for sku, text in texts.items():
+        prompt, _, category = text.partition("/")
+        rows[sku] = {"prompt": prompt, "category": category or "Tote"}
+    return rows
+
+
+def _there(shop: Shop) -> set[str]:
+    made = {f"{sku}{take}" for sku, take in shop.takes().items()}
+    return made | {
+        f"{sku}:{shop.codes[sku]}" for sku, status in shop.rows.items() if status is not RowStatus.SUCCEEDED
+    }
