@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -19,18 +19,18 @@ _COLUMNS = [field.name for field in fields(Approval)]
 class ApprovalTables(Tables):
     """Approvals, each with the items of its plan; once decided, only what is bought under one changes."""
 
+    #: Of the one that was asked for last: each purchase asks.
+    _items: Mapping[str, frozenset[ItemKey]] = {}
+
     def request_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
         """A plan that waits for a decision, with the items that it would make; in place of what its flow run asked."""
         if approval.flow_run_id is not None:
             earlier = self.waiting_approval(approval.flow_run_id)
             its = {"id": earlier.id if earlier is not None else None}
-            self.database.execute("DELETE FROM approval_items WHERE approval_id = :id", its)
             self.database.execute("DELETE FROM approvals WHERE id = :id", its)
+            self.database.execute("DELETE FROM documents WHERE name = 'plan ' || :id", its)
         self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value})
-        self.database.execute_many(
-            "INSERT INTO approval_items (approval_id, item_key) VALUES (:id, :key)",
-            ({"id": approval.id, "key": key} for key in items),
-        )
+        self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
         self._record_approval(approval, "approval_asked")
 
     def decide_approval(
@@ -66,22 +66,20 @@ class ApprovalTables(Tables):
         return self._approvals(where, environment=environment, catalog=catalog)
 
     def approval_items(self, approval_id: str) -> frozenset[ItemKey]:
-        """The items of the plan."""
-        rows = self.database.rows(
-            "SELECT item_key FROM approval_items WHERE approval_id = :id", {"id": approval_id}
-        )
-        return frozenset(ItemKey(key) for (key,) in rows)
+        """The items of the plan, which never change."""
+        if approval_id not in self._items:
+            found = self.document(f"plan {approval_id}")
+            if found is None:
+                return frozenset()
+            self._items = {approval_id: frozenset(json.loads(found))}
+        return self._items[approval_id]
 
     def approval_of(self, approval_id: str, intent: Intent) -> Approval:
         """What a purchase rests on. Raises LedgerError, and BudgetReached where its plan lacks the item."""
         approval = self.approval(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
-        its = {"id": approval_id, "key": intent.item_key}
-        if (
-            self._row("SELECT 1 FROM approval_items WHERE approval_id = :id AND item_key = :key", **its)
-            is None
-        ):
+        if intent.item_key not in self.approval_items(approval_id):
             raise BudgetReached(
                 f"Plan {approval.short}, which {approval.who} approved, lacks the {intent.stage}.",
                 code="approval",

@@ -33,12 +33,13 @@ class ItemTable(Tables):
         """Items that are known stay as they are."""
         now = self.now()
         self.database.execute_many(
-            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, created_at) "
-            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :now) "
+            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, picked, created_at) "
+            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :picked, :now) "
             "ON CONFLICT (key) DO NOTHING",
             (
                 vars(item)
                 | {"environment": environment, "catalog": catalog, "stage": item.stage.value, "now": now}
+                | {"picked": json.dumps([vars(line) for line in item.picked]) if item.picked else None}
                 for item in items
             ),
         )

@@ -40,9 +40,8 @@ WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_a
 _MADE_HERE = """AND p.request_id IN
     (SELECT request_id FROM events WHERE run_id = :run_id AND kind = 'succeeded' AND request_id IS NOT NULL)"""
 _RETIRE = """
-UPDATE catalog_rows SET retired_at = :now
-WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku IN
-    (SELECT sku FROM run_changes WHERE run_id = :run_id AND verdict = 'retired')
+UPDATE catalog_rows SET retired_at = :now, retired_by = :run_id
+WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku = :sku
 """
 #: With what was requested and may exist, although no run has ended with it.
 _OTHER_CATALOGS = """
@@ -92,7 +91,8 @@ class CatalogRowTables(Tables):
         }
         made_here = _MADE_HERE if RETRY_OF in record.options else ""
         self.database.execute(_ACCEPT.format(made_here=made_here), params)
-        self.database.execute(_RETIRE, params)
+        retired = self.skus_with(record.run_id, ChangeVerdict.RETIRED)
+        self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
 
     def catalog_rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
         """Everything that a catalog has or had, in no order; the retired ones too."""
@@ -125,41 +125,22 @@ class CatalogRowTables(Tables):
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""
-        self.database.execute_many(
-            "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
-            "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",
-            (
-                {
-                    "run_id": run_id,
-                    "position": position,
-                    "sku": change.sku,
-                    "kind": change.kind.value,
-                    "fields": json.dumps(change.old_and_new(), ensure_ascii=False),
-                    "verdict": change.verdict.value if change.verdict else None,
-                    "product_id": change.before.product_id if change.before else None,
-                    "pattern_id": change.before.pattern_id if change.before else None,
-                }
-                for position, change in enumerate(changes)
-            ),
-        )
+        kept = []
+        for change in changes:
+            ids = (change.before.product_id, change.before.pattern_id) if change.before else (None, None)
+            kept.append((change.sku, change.kind, change.old_and_new(), change.verdict, *ids))
+        self.keep_document(f"changes {run_id}", json.dumps(kept, ensure_ascii=False).encode())
 
     def changes_of(self, run_id: RunId) -> list[RecordedChange]:
         """What a refresh found: the source's rows in its order, then what it no longer has."""
         return [
-            RecordedChange(
-                sku,
-                ChangeKind(kind),
-                json.loads(fields),
-                ChangeVerdict(verdict) if verdict else None,
-                product_id,
-                pattern_id,
-            )
-            for sku, kind, fields, verdict, product_id, pattern_id in self.database.rows(
-                "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
-                "WHERE run_id = :run_id ORDER BY position",
-                {"run_id": run_id},
-            )
+            RecordedChange(sku, ChangeKind(kind), fields, ChangeVerdict(verdict) if verdict else None, *ids)
+            for sku, kind, fields, verdict, *ids in json.loads(self.document(f"changes {run_id}") or "[]")
         ]
+
+    def skus_with(self, run_id: RunId, verdict: ChangeVerdict) -> list[str]:
+        """The rows that a refresh's source no longer has, and of which this is so."""
+        return [change.sku for change in self.changes_of(run_id) if change.verdict is verdict]
 
 
 def _content(row: str) -> Content:
@@ -170,20 +151,10 @@ class OfferTable(Tables):
     """One offer for each environment."""
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
-        self.database.execute(
-            "INSERT INTO offers (environment, offer, read_at) VALUES (:environment, :offer, :now) "
-            "ON CONFLICT (environment) DO UPDATE SET offer = excluded.offer, read_at = excluded.read_at",
-            {
-                "environment": environment,
-                "offer": json.dumps(asdict(offer), ensure_ascii=False),
-                "now": self.now(),
-            },
-        )
+        now = self.now()
+        offer = replace(offer, read_on=f"{moment(now)} UTC")
+        self.keep_document(f"offer {environment}", json.dumps(asdict(offer)).encode(), at=now)
 
     def last_offer(self, environment: str) -> Offer | None:
-        found = self._row(
-            "SELECT offer, read_at FROM offers WHERE environment = :environment", environment=environment
-        )
-        if found is None:
-            return None
-        return replace(TypeAdapter(Offer).validate_json(found[0]), read_on=f"{moment(found[1])} UTC")
+        found = self.document(f"offer {environment}")
+        return TypeAdapter(Offer).validate_json(found) if found is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,6 +20,7 @@ LEDGER_FILE = "ledger.sqlite3"
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
 #: Of the statements alone: a comment changes no table.
 SCHEMA_DIGEST = hashlib.sha256(" ".join(re.sub("--.*", "", _SCHEMA).split()).encode()).hexdigest()
+_DIGEST = "SELECT raw FROM documents WHERE name = 'schema'"
 
 
 class Database(Protocol):
@@ -61,7 +63,8 @@ def make_tables(database: Database, serial: str) -> None:
         if not database.has_tables():
             for statement in filter(None, map(str.strip, script.split(";"))):
                 database.execute(statement)
-            database.execute("INSERT INTO ledger_schema VALUES (:digest)", {"digest": SCHEMA_DIGEST})
+            schema = {"name": "schema", "raw": SCHEMA_DIGEST.encode()}
+            database.execute("INSERT INTO documents (name, raw, at) VALUES (:name, :raw, 0)", schema)
 
 
 def has_schema(tables: Iterable[str], rows: Callable[[str], list[tuple[Any, ...]]], where: str) -> bool:
@@ -71,9 +74,9 @@ def has_schema(tables: Iterable[str], rows: Callable[[str], list[tuple[Any, ...]
     other tables.
     """
     present = frozenset(tables)
-    if not present & {"ledger_schema", "attempts"}:
+    if not present & {"documents", "attempts"}:
         return False
-    if "ledger_schema" not in present or rows("SELECT digest FROM ledger_schema") != [(SCHEMA_DIGEST,)]:
+    if "documents" not in present or rows(_DIGEST) != [(SCHEMA_DIGEST.encode(),)]:
         raise ConfigurationError(
             f"The ledger in {where} was made by another version of patternmill: its tables are not those of this one.",
             code="ledger_schema",
@@ -117,6 +120,18 @@ class Tables:
         self._insert(
             "events", at=at or self.now(), run_id=run_id, request_id=request_id, kind=kind, detail=detail
         )
+
+    def keep_document(self, name: str, raw: bytes, *, at: float = 0.0) -> None:
+        """Keep bytes under a name: those that are kept already, or the later ones."""
+        self.database.execute(
+            "INSERT INTO documents (name, raw, at) VALUES (:name, :raw, :at) ON CONFLICT (name) "
+            "DO UPDATE SET raw = excluded.raw, at = excluded.at WHERE documents.at < excluded.at",
+            {"name": name, "raw": zlib.compress(raw, 6), "at": at},
+        )
+
+    def document(self, name: str) -> bytes | None:
+        found = self._row("SELECT raw FROM documents WHERE name = :name", name=name)
+        return zlib.decompress(found[0]) if found is not None else None
 
     def _insert(self, table: str, **values: Any) -> None:
         places = ", ".join(f":{name}" for name in values)

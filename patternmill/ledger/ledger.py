@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar, cast
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.attempts import AttemptTables
-from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
+from patternmill.ledger.catalog_rows import OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
 from patternmill.ledger.database import LEDGER_FILE, Database
 from patternmill.ledger.leases import LeaseTable
@@ -35,7 +35,6 @@ from patternmill.text import duration
 
 class Ledger(
     AttemptTables,
-    CatalogRowTables,
     CheckoutTables,
     OfferTable,
     LeaseTable,

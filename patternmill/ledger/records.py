@@ -83,6 +83,17 @@ class Intent:
 
 
 @dataclass(frozen=True)
+class PickedLine:
+    """One line of a checkout: the row that a person picked, its product, and how many."""
+
+    sku: str
+    product_key: ItemKey
+    product_id: str
+    quantity: int
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class NewItem:
     """An item as the plan names it."""
 
@@ -92,17 +103,8 @@ class NewItem:
     sku: str | None = None
     #: The item that it is built on.
     pattern_key: ItemKey | None = None
-
-
-@dataclass(frozen=True)
-class PickedLine:
-    """One line of a checkout: the row that a person picked, its product, and how many."""
-
-    sku: str
-    product_key: ItemKey
-    product_id: str
-    quantity: int
-    note: str | None = None
+    #: Of a checkout.
+    picked: tuple[PickedLine, ...] = ()
 
 
 @dataclass(frozen=True)

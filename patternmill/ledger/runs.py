@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -35,7 +34,7 @@ class RunTables(Tables):
 
     def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
         """`raw` is the bytes of its input, `number` its lease's fence; None: it never had one."""
-        self.keep_input(record.input_sha256, raw)
+        self.keep_document(record.input_sha256, raw)
         self._insert(
             "runs",
             run_id=record.run_id,
@@ -44,13 +43,6 @@ class RunTables(Tables):
             record=_dump_run(record),
             started_at=record.started_at.timestamp(),
             number=number,
-        )
-
-    def keep_input(self, sha256: str, raw: bytes) -> None:
-        """A file that was read: a run's input, or a picture that it names."""
-        self.database.execute(
-            "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
-            {"sha256": sha256, "raw": zlib.compress(raw, 6)},
         )
 
     def update_run(self, record: RunRecord) -> None:
@@ -103,14 +95,10 @@ class RunTables(Tables):
         return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
-        raw = self.kept_input(record.input_sha256)
+        raw = self.document(record.input_sha256)
         if raw is None:
             raise LedgerError(f"The input of run {record.run_id} is not in the ledger.")
         return raw
-
-    def kept_input(self, sha256: str) -> bytes | None:
-        found = self._row("SELECT raw FROM inputs WHERE sha256 = :sha256", sha256=sha256)
-        return zlib.decompress(found[0]) if found is not None else None
 
 
 def _dump_run(record: RunRecord) -> str:

@@ -1,8 +1,16 @@
--- The ledger. Its digest (`database.py`) is in every ledger, and one with another digest is refused: there are no
--- migrations. SQLite takes PostgreSQL's types as they are; {serial} alone differs. Times are Unix seconds.
+-- The ledger. The digest of this file (`database.py`) is a document of every ledger, and one with another digest is
+-- refused: there are no migrations. SQLite takes PostgreSQL's types as they are; {serial} alone differs. Times are Unix seconds.
 -- The state of an item is that of its attempt with the highest number.
 
-CREATE TABLE ledger_schema (digest TEXT NOT NULL);
+-- What is kept whole, and compressed: input files and pictures under their SHA-256, so that results can be rebuilt from
+-- here alone; `changes RUN`, what a refresh found to differ; `plan APPROVAL`, the items that were put before a person;
+-- `offer ENVIRONMENT`, the last one that could be read, so that identity does not change when a later one cannot.
+-- `schema` is the digest of this file.
+CREATE TABLE documents (
+    name        TEXT PRIMARY KEY,
+    raw         BYTEA NOT NULL,
+    at          DOUBLE PRECISION NOT NULL   -- of an offer; 0: it never changes
+);
 
 CREATE TABLE items (
     key         TEXT PRIMARY KEY,
@@ -12,6 +20,8 @@ CREATE TABLE items (
     sku         TEXT,               -- of a product item
     pattern_key TEXT,               -- of a product item, and of a pattern item that is built on another one
     content     TEXT NOT NULL,      -- canonical JSON of what is bought
+    picked      TEXT,               -- of a checkout, JSON: the rows whose products it has, as they were picked
+    ordered     TEXT,               -- of a checkout, JSON: its order as the service last showed it
     created_at  DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX items_by_scope ON items (environment, catalog, stage, sku);
@@ -57,12 +67,6 @@ CREATE TABLE events (
     detail      TEXT
 );
 CREATE INDEX events_by_request ON events (request_id);
-
--- The input files, whole and compressed, so that results can be rebuilt from here alone.
-CREATE TABLE inputs (
-    sha256      TEXT PRIMARY KEY,
-    raw         BYTEA NOT NULL
-);
 
 CREATE TABLE runs (
     run_id      TEXT PRIMARY KEY,
@@ -151,20 +155,6 @@ CREATE TABLE approvals (
 );
 CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
 
--- The items of the plan that was put before a person.
-CREATE TABLE approval_items (
-    approval_id TEXT NOT NULL REFERENCES approvals (id),
-    item_key    TEXT NOT NULL,
-    PRIMARY KEY (approval_id, item_key)
-);
-
--- The last offer that could be read, so that identity does not change when a later one cannot.
-CREATE TABLE offers (
-    environment TEXT PRIMARY KEY,
-    offer       TEXT NOT NULL,      -- JSON
-    read_at     DOUBLE PRECISION NOT NULL
-);
-
 -- What a catalog has: for each sku the product that was made for it last. Written as a run ends.
 CREATE TABLE catalog_rows (
     environment TEXT NOT NULL,
@@ -178,44 +168,8 @@ CREATE TABLE catalog_rows (
     since       DOUBLE PRECISION NOT NULL,
     run_id      TEXT NOT NULL,      -- the run that made it so
     retired_at  DOUBLE PRECISION,   -- its source has the sku no longer
+    retired_by  TEXT,               -- the run that found that
     PRIMARY KEY (environment, catalog, sku)
-);
-
--- What a refresh found to differ from the catalog as it was: the lines of changes.csv.
-CREATE TABLE run_changes (
-    run_id      TEXT NOT NULL REFERENCES runs (run_id),
-    position    INTEGER NOT NULL,
-    sku         TEXT NOT NULL,
-    kind        TEXT NOT NULL,
-    fields      TEXT NOT NULL,      -- JSON: by the field that differs, the old and the new text
-    verdict     TEXT,               -- of a removed row: retired or withheld
-    product_id  TEXT,               -- as they were before
-    pattern_id  TEXT,
-    PRIMARY KEY (run_id, position)
-);
-
--- What a checkout was opened for: the rows whose products it has, as they were picked.
-CREATE TABLE checkout_lines (
-    item_key    TEXT NOT NULL REFERENCES items (key),
-    position    INTEGER NOT NULL,
-    sku         TEXT NOT NULL,
-    product_key TEXT NOT NULL,
-    product_id  TEXT NOT NULL,
-    quantity    INTEGER NOT NULL,
-    note        TEXT,
-    PRIMARY KEY (item_key, position)
-);
-CREATE INDEX checkout_lines_by_product ON checkout_lines (product_key);
-
--- What the service shows of a checkout's order.
-CREATE TABLE orders (
-    item_key    TEXT PRIMARY KEY REFERENCES items (key),
-    order_id    TEXT,
-    status      TEXT,
-    paid        INTEGER NOT NULL,   -- 1 once the service has said so
-    answer      TEXT NOT NULL,      -- JSON, without addresses and what may be about the buyer
-    since       DOUBLE PRECISION NOT NULL,  -- when the order was seen first
-    read_at     DOUBLE PRECISION NOT NULL   -- and last
 );
 
 -- What the source of a catalog last said of each sku, and the item that answers it. Written with the plan.

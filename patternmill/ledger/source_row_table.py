@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from patternmill.catalog.changes import Content
+from patternmill.catalog.changes import ChangeVerdict, Content
 from patternmill.catalog.rows import sku_key
 from patternmill.catalog.source_rows import SourceRow
-from patternmill.ledger.database import Tables
+from patternmill.ledger.catalog_rows import CatalogRowTables
 from patternmill.ledger.records import RunRecord
 
 _UPSERT = """
@@ -18,11 +18,11 @@ ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
     said = excluded.said, corrected = excluded.corrected, product_key = excluded.product_key,
     row = excluded.row, edition = excluded.edition, run_id = excluded.run_id, gone_at = NULL
 """
-_GONE = """
-UPDATE source_rows SET gone_at = :now WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL
+_NOT_NAMED = """
+SELECT sku FROM source_rows WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL
 AND sku NOT IN (SELECT sku FROM run_rows WHERE run_id = :run_id)
-AND sku NOT IN (SELECT sku FROM run_changes WHERE run_id = :run_id AND verdict = 'withheld')
 """
+_GONE = "UPDATE source_rows SET gone_at = :now WHERE environment = :environment AND catalog = :catalog AND sku = :sku"
 _EARLIER = """
 SELECT DISTINCT r.sku, r.said, r.corrected, r.product_key, r.row, i.content, r.run_id
 FROM run_rows r JOIN runs n ON n.run_id = r.run_id JOIN items i ON i.key = r.product_key
@@ -31,7 +31,7 @@ ORDER BY r.run_id DESC
 """
 
 
-class SourceRowTable(Tables):
+class SourceRowTable(CatalogRowTables):
     """One record for each sku that a catalog's source ever had, written with the plan of each run."""
 
     def source_rows(self, environment: str, catalog: str) -> dict[str, SourceRow]:
@@ -73,7 +73,10 @@ class SourceRowTable(Tables):
     def mark_gone(self, record: RunRecord) -> None:
         """What a refresh's source has no longer, but for what waits to be retired."""
         scope = {"environment": record.environment, "catalog": record.catalog, "run_id": record.run_id}
-        self.database.execute(_GONE, scope | {"now": self.now()})
+        withheld = set(self.skus_with(record.run_id, ChangeVerdict.WITHHELD))
+        gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, scope) if sku not in withheld]
+        now = self.now()
+        self.database.execute_many(_GONE, (scope | {"sku": sku, "now": now} for sku in gone))
 
 
 def _source_row(

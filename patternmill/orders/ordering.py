@@ -333,9 +333,8 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
         approved = require_approval(ledger, spec, plan.proposal)
         for checkout in plan.checkouts:
             item = checkout.item
-            new = NewItem(item.key, item.stage, canonical_json(item.content))
+            new = NewItem(item.key, item.stage, canonical_json(item.content), picked=checkout.lines)
             ledger.add_items(scope.environment, scope.catalog, [new])
-            ledger.add_checkout_lines(item.key, checkout.lines)
     if approved is None:
         return spec.options
     return replace(spec.options, limits=replace(spec.options.limits, approval=approved.id))

@@ -145,7 +145,7 @@ def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Pictu
     read: dict[str, Picture] = {}
     for row in ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id)):
         sha256 = json.loads(row.row).get("reference")
-        if sha256 is not None and sha256 not in read and (raw := ledger.kept_input(sha256)) is not None:
+        if sha256 is not None and sha256 not in read and (raw := ledger.document(sha256)) is not None:
             read[sha256] = Picture(sha256, raw)
         if sha256 in read:
             yield tidy(file.records[row.position].cells[file.columns.reference]), read[sha256]

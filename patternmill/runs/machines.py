@@ -286,7 +286,7 @@ _KINDS: dict[Stage, type[PatternItem | RefinementItem | ProductItem]] = {
 
 
 def _picture(ledger: Ledger, sha256: str) -> bytes:
-    raw = ledger.kept_input(sha256)
+    raw = ledger.document(sha256)
     assert raw is not None, "the pictures of a run are on record with it"
     return raw
 

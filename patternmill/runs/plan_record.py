@@ -108,7 +108,7 @@ def put_on_record(
         record = record.with_options({CHANGES: changes.counts()})
     ledger.add_run(record, checked.file.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
-        ledger.keep_input(sha256, raw)
+        ledger.keep_document(sha256, raw)
     items = [_new_item(planned.item) for planned in plan.items.values()]
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])

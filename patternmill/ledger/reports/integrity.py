@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
 
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.spending import day_of
 from patternmill.money import money
-from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage, Verdict
 from patternmill.text import plural
 
 Check = Callable[[Ledger], Iterator[str]]
@@ -123,13 +123,13 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
                 f"Approval {approval} has {_priced((purchases, amount))} drawn, and its attempts come to "
                 f"{_priced((owed, int(owed_amount)))}."
             )
-    for (request_id,) in ledger.database.rows(
-        "SELECT a.request_id FROM attempts a LEFT JOIN approvals p ON p.id = a.approval_id "
-        "LEFT JOIN approval_items i ON i.approval_id = a.approval_id AND i.item_key = a.item_key "
-        "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.item_key IS NULL) "
-        "ORDER BY a.request_id"
+    for request_id, key, approval, verdict in ledger.database.rows(
+        "SELECT a.request_id, a.item_key, a.approval_id, p.verdict FROM attempts a "
+        "LEFT JOIN approvals p ON p.id = a.approval_id WHERE a.approval_id IS NOT NULL "
+        "ORDER BY a.approval_id, a.request_id"
     ):
-        yield f"Request {request_id} was bought under an approval that does not cover it."
+        if verdict != Verdict.APPROVED or key not in ledger.approval_items(approval):
+            yield f"Request {request_id} was bought under an approval that does not cover it."
 
 
 def _events_agree(ledger: Ledger) -> Iterator[str]:
@@ -167,38 +167,35 @@ def _rows_have_items(ledger: Ledger) -> Iterator[str]:
             yield f"Row {sku} of run {run_id} names an item that is gone."
 
 
-def _inputs_are_whole(ledger: Ledger) -> Iterator[str]:
+def _documents_are_whole(ledger: Ledger) -> Iterator[str]:
+    """Those under their SHA-256 also by that."""
     known = set()
-    for sha256, raw in ledger.database.stream("SELECT sha256, raw FROM inputs"):
-        known.add(sha256)
-        if not _is_whole(bytes(raw), sha256):
-            yield f"The input with SHA-256 {sha256} is damaged."
+    for name, raw in ledger.database.stream("SELECT name, raw FROM documents WHERE name <> 'schema'"):
+        known.add(name)
+        if not _is_whole(bytes(raw), name):
+            yield f"The document {name} is damaged."
     for record in ledger.runs():
         if record.input_sha256 not in known:
             yield f"The input of run {record.run_id} is gone."
 
 
-def _is_whole(compressed: bytes, sha256: str) -> bool:
+def _is_whole(compressed: bytes, name: str) -> bool:
     try:
-        return hashlib.sha256(zlib.decompress(compressed)).hexdigest() == sha256
+        raw = zlib.decompress(compressed)
     except zlib.error:
         return False
+    return " " in name or hashlib.sha256(raw).hexdigest() == name
 
 
-def _checkouts_have_lines(ledger: Ledger) -> Iterator[str]:
-    """Those that their requests name, in the same order."""
-    for key, content in ledger.database.rows("SELECT key, content FROM items WHERE stage = 'checkout'"):
-        asked = [(line["productId"], line["quantity"]) for line in json.loads(content)["lines"]]
-        if asked != [(line.product_id, line.quantity) for line in ledger.checkout_lines(key)]:
-            yield f"The rows of checkout item {key} are not those that its request names."
-
-
-def _orders_have_checkouts(ledger: Ledger) -> Iterator[str]:
-    for (key,) in ledger.database.rows(
-        "SELECT o.item_key FROM orders o LEFT JOIN attempts a ON a.item_key = o.item_key "
-        "AND a.state = 'succeeded' WHERE a.request_id IS NULL ORDER BY o.item_key"
-    ):
-        yield f"There is an order of checkout item {key}, which was never opened."
+def _checkouts_agree(ledger: Ledger) -> Iterator[str]:
+    """Their rows are those that their requests name, in the same order; and only open ones have orders."""
+    for record in checkouts(ledger):
+        _, content = ledger.item(record.key)
+        asked = [(line["productId"], line["quantity"]) for line in content["lines"]]
+        if asked != [(line.product_id, line.quantity) for line in record.lines]:
+            yield f"The rows of checkout item {record.key} are not those that its request names."
+        if record.order is not None and record.checkout_id is None:
+            yield f"There is an order of checkout item {record.key}, which was never opened."
 
 
 CHECKS: dict[str, Check] = {
@@ -211,7 +208,6 @@ CHECKS: dict[str, Check] = {
     "states agree with the record of events": _events_agree,
     "events belong to attempts": _events_have_attempts,
     "rows lead to items": _rows_have_items,
-    "checkouts have the lines of their requests": _checkouts_have_lines,
-    "orders are of open checkouts": _orders_have_checkouts,
-    "input files are whole": _inputs_are_whole,
+    "checkouts have the lines of their requests, and orders are of open ones": _checkouts_agree,
+    "documents are whole": _documents_are_whole,
 }

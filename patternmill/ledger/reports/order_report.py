@@ -75,27 +75,23 @@ def checkouts_of_products(
 
 def checkouts_of_run(ledger: Ledger, run_id: RunId) -> list[CheckoutRecord]:
     """The checkouts that have a product of a run's rows, the oldest first."""
-    where = (
-        "AND i.key IN (SELECT l.item_key FROM checkout_lines l "
-        "JOIN run_rows r ON r.product_key = l.product_key WHERE r.run_id = :run_id)"
-    )
-    return _records(ledger, where, {"run_id": run_id})
+    rows = ledger.database.rows("SELECT product_key FROM run_rows WHERE run_id = :run_id", {"run_id": run_id})
+    products = {key for (key,) in rows}
+    return [
+        record for record in checkouts(ledger) if any(line.product_key in products for line in record.lines)
+    ]
 
 
 def _records(ledger: Ledger, where: str, params: Mapping[str, str]) -> list[CheckoutRecord]:
-    return [
-        CheckoutRecord(
-            ItemKey(key),
-            environment,
-            scope,
-            json.loads(content)["order"],
-            ledger.checkout_lines(key),
-            next(reversed(ledger.attempts_of(key)), None),
-            ledger.order_of(key),
+    records = []
+    for key, environment, scope, content in ledger.database.rows(
+        "SELECT i.key, i.environment, i.catalog, i.content FROM items i "  # noqa: S608
+        f"WHERE i.stage = 'checkout' {where} ORDER BY i.created_at, i.key",
+        params,
+    ):
+        lines, order = ledger.checkout(key)
+        last = next(reversed(ledger.attempts_of(key)), None)
+        records.append(
+            CheckoutRecord(key, environment, scope, json.loads(content)["order"], lines, last, order)
         )
-        for key, environment, scope, content in ledger.database.rows(
-            "SELECT i.key, i.environment, i.catalog, i.content FROM items i "  # noqa: S608
-            f"WHERE i.stage = 'checkout' {where} ORDER BY i.created_at, i.key",
-            params,
-        )
-    ]
+    return records

@@ -166,19 +166,12 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
 
 
 def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[float, str | None] | None:
-    where = {"environment": environment, "catalog": catalog, "sku": sku}
     found = ledger.database.rows(
-        "SELECT retired_at FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
+        "SELECT retired_at, retired_by FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
         "AND sku = :sku AND retired_at IS NOT NULL",
-        where,
+        {"environment": environment, "catalog": catalog, "sku": sku},
     )
-    runs = ledger.database.rows(
-        "SELECT c.run_id FROM run_changes c JOIN runs r ON r.run_id = c.run_id WHERE c.sku = :sku "
-        "AND c.verdict = 'retired' AND r.environment = :environment AND r.catalog = :catalog "
-        "ORDER BY coalesce(r.number, 0) DESC, r.started_at DESC LIMIT 1",
-        where,
-    )
-    return (found[0][0], runs[0][0] if runs else None) if found else None
+    return (found[0][0], found[0][1]) if found else None
 
 
 def _checkouts_of(ledger: Ledger, items: Iterable[ItemStory]) -> tuple[CheckoutRecord, ...]:
@@ -190,7 +183,7 @@ def _stories_of_checkout(ledger: Ledger, item: ItemStory) -> dict[tuple[str, str
     """Those of the rows that it was opened for."""
     scopes = {
         (product.environment, product.catalog, line.sku): line
-        for line in ledger.checkout_lines(item.key)
+        for line in ledger.checkout(item.key)[0]
         for product in _item_by_key(ledger, line.product_key)
     }
     return {scope: _row_story(ledger, *scope) for scope in scopes}

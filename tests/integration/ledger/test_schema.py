@@ -20,9 +20,9 @@ from .samples import CATALOG, STAGING, begin, change, item
 
 #: What other versions may have made: with another digest, without the table for it, and with that one empty.
 OTHERS = (
-    "UPDATE ledger_schema SET digest = 'other'",
-    "DROP TABLE ledger_schema",
-    "DELETE FROM ledger_schema",
+    "UPDATE documents SET raw = 'other' WHERE name = 'schema'",
+    "DROP TABLE documents",
+    "DELETE FROM documents",
 )
 
 
@@ -80,7 +80,7 @@ def test_ledger_of_a_program_that_was_killed_is_refused_untouched(tmp_path: Path
     """What its last commits left beside the file stays there."""
     path = tmp_path / "ledger.sqlite3"
     killed = SqliteDatabase(path)
-    killed.execute("UPDATE ledger_schema SET digest = 'other'")
+    killed.execute("UPDATE documents SET raw = 'other' WHERE name = 'schema'")
     copy = tmp_path / "copy" / path.name
     copy.parent.mkdir()
     for name in (path.name, f"{path.name}-wal"):

@@ -128,10 +128,9 @@ def ordered(run: BegunRun) -> str:
     request_id, run_id = item.request_id(1), RunId("order-1")
     intent = Intent(request_id, item.key, item.stage, 1, item.body(request_id))
     with run.ledger.transaction():
-        new = NewItem(item.key, item.stage, canonical_json(item.content))
-        run.ledger.add_items("staging", item.scope.catalog, [new])
-        run.ledger.add_checkout_lines(item.key, [line])
-        run.ledger.add_checkout_lines(item.key, [line])
+        new = NewItem(item.key, item.stage, canonical_json(item.content), picked=(line,))
+        for _ in range(2):
+            run.ledger.add_items("staging", item.scope.catalog, [new])
         run.ledger.intend(run_id, "staging", intent, SpendingLimits())
         run.ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
         run.ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
@@ -162,7 +161,9 @@ def test_orders_are_read_alike(run: BegunRun) -> None:
 def test_damaged_orders_are_found(run: BegunRun) -> None:
     request_id = ordered(run)
     with run.ledger.transaction():
-        run.ledger.database.execute("UPDATE checkout_lines SET quantity = 3")
+        run.ledger.database.execute(
+            "UPDATE items SET picked = replace(picked, '\"quantity\": 2', '\"quantity\": 3')"
+        )
         run.ledger.database.execute(
             "UPDATE attempts SET state = 'held' WHERE request_id = :request_id", {"request_id": request_id}
         )

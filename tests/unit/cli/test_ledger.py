@@ -29,8 +29,8 @@ FAULTS = {
     "UPDATE events SET request_id = 'nobody' WHERE kind = 'held'": "its attempt is gone",
     "UPDATE events SET seq = -seq WHERE kind = 'intended' AND request_id IN (SELECT request_id FROM attempts a "
     "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before what it is built on succeeded",
-    "UPDATE inputs SET raw = x'00'": "is damaged",
-    "DELETE FROM inputs": "The input of run run-1 is gone",
+    "UPDATE documents SET raw = x'00' WHERE name <> 'schema'": "is damaged",
+    "DELETE FROM documents WHERE name <> 'schema'": "The input of run run-1 is gone",
     "UPDATE run_rows SET product_key = 'nothing' WHERE position = 0": "names an item that is gone",
 }
 
