@@ -14,7 +14,7 @@ from patternmill.catalog.problems import OF_A_WORD
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.errors import RowFailed
-from patternmill.ledger.catalog_rows import counts_of
+from patternmill.ledger.catalogs import counts_of
 from patternmill.results.summary import Cause
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import RunEnding

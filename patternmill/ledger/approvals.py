@@ -16,7 +16,7 @@ from patternmill.states import Verdict
 _COLUMNS = [field.name for field in fields(Approval)]
 
 
-class ApprovalTables(Tables):
+class Approvals(Tables):
     """Approvals, each with the items of its plan; once decided, only what is bought under one changes."""
 
     #: Of the one that was asked for last: each purchase asks.
@@ -87,18 +87,11 @@ class ApprovalTables(Tables):
             )
         return approval
 
-    def draw_on_approval(self, approval_id: str, price: int) -> None:
-        """Reserve one purchase under an approval that covers it."""
+    def draw_on_approval(self, approval_id: str, purchases: int, amount: int) -> None:
+        """Reserve a purchase under an approval that covers it; negative: return one that made nothing."""
         self.database.execute(
-            "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price WHERE id = :id",
-            {"id": approval_id, "price": price},
-        )
-
-    def return_to_approval(self, approval_id: str, price: int) -> None:
-        """Return one purchase that made nothing."""
-        self.database.execute(
-            "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
-            {"id": approval_id, "price": price},
+            "UPDATE approvals SET purchases = purchases + :purchases, amount = amount + :amount WHERE id = :id",
+            {"id": approval_id, "purchases": purchases, "amount": amount},
         )
 
     def _approvals(self, where: str, **params: str | None) -> list[Approval]:

@@ -125,7 +125,7 @@ class Tables:
         """Keep bytes under a name: those that are kept already, or the later ones."""
         self.database.execute(
             "INSERT INTO documents (name, raw, at) VALUES (:name, :raw, :at) ON CONFLICT (name) "
-            "DO UPDATE SET raw = excluded.raw, at = excluded.at WHERE documents.at < excluded.at",
+            "DO UPDATE SET raw = excluded.raw, at = excluded.at WHERE excluded.at > 0",
             {"name": name, "raw": zlib.compress(raw, 6), "at": at},
         )
 

@@ -20,32 +20,18 @@ from typing import Any, Self, TypeVar, cast
 
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
-from patternmill.ledger.attempts import AttemptTables
-from patternmill.ledger.catalog_rows import OfferTable
-from patternmill.ledger.checkout_tables import CheckoutTables
+from patternmill.ledger.catalogs import Catalogs
 from patternmill.ledger.database import LEDGER_FILE, Database
-from patternmill.ledger.leases import LeaseTable
 from patternmill.ledger.records import GroupLease, Lease
-from patternmill.ledger.runs import RunRowTable, RunTables
-from patternmill.ledger.source_row_table import SourceRowTable
 from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
 
-class Ledger(
-    AttemptTables,
-    CheckoutTables,
-    OfferTable,
-    LeaseTable,
-    RunRowTable,
-    RunTables,
-    SourceRowTable,
-):
+class Ledger(Catalogs):
     """Every write to one database, and what a run reads back; what people read is in `reports/`.
 
-    Each base has the operations on the tables that it is named after. Attempts come with spending and approvals, which
-    an intent reserves from.
+    Approvals, purchases, runs and catalogs build on one another: each module has the operations on its tables.
 
     Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
     `LedgerWriter`), reads to a ledger of their own. A context manager, which closes it.

@@ -1,11 +1,11 @@
-"""Runs: their records, their input files, and their rows."""
+"""Runs: their records, their rows with their outcomes, and the groups of rows that several machines drive."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,24 +13,41 @@ from patternmill.catalog.catalog_file import Texts
 from patternmill.catalog.changes import Content
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import sku_key
-from patternmill.errors import LedgerError
-from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
-from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.states import (
-    PASSING_REFUSALS,
-    UNDECIDED,
-    UNFINISHED_ROWS,
-    AttemptState,
-    Outcome,
-    RowStatus,
-    Stage,
+from patternmill.errors import LeaseLost, LedgerError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.purchases import ATTEMPT_COLUMNS, Purchases, attempt_from
+from patternmill.ledger.records import Attempt, GroupLease, RunGroup, RunRecord, RunRow
+from patternmill.ledger.row_outcomes import WITHOUT_END, RowOutcome, outcome_of_row
+from patternmill.states import UNDECIDED, Outcome, RowStatus, Stage
+
+#: Seconds without a beat after which the execution of a group counts as lost.
+LOST_AFTER = 10.0
+_CHUNK = 500
+#: Fields of a row that are not written with it.
+_READ_ONLY = frozenset({"outcome", "before", "stages"})
+#: In the order of RunRow's fields.
+_SELECT = (
+    "SELECT position, line, sku, pattern_key, product_key, row, said, corrected, outcome FROM run_rows "
+    "WHERE run_id = :run_id "
 )
+#: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
+_CHAINS = """
+WITH RECURSIVE chain (last, key, stage, parent, depth) AS (
+    SELECT i.key, i.key, i.stage, i.pattern_key, 0 FROM items i WHERE i.pattern_key IS NOT NULL AND i.key IN
+        (SELECT r.pattern_key FROM run_rows r WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last)
+    UNION ALL
+    SELECT c.last, p.key, p.stage, p.pattern_key, c.depth + 1 FROM chain c JOIN items p ON p.key = c.parent
+)
+SELECT last, key, stage FROM chain ORDER BY last, depth DESC
+"""
 
 
-class RunTables(Tables):
-    """What was requested in each run, and how it ended."""
+class Runs(Purchases):
+    """One record for each run, for each row of it by its position in the input, and for each group of rows.
+
+    An execution of a group writes under its own fence, and never waits for another group: a run that takes the
+    catalog over closes the groups of the one before it, and so does the end of a run.
+    """
 
     def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
         """`raw` is the bytes of its input, `number` its lease's fence; None: it never had one."""
@@ -100,47 +117,6 @@ class RunTables(Tables):
             raise LedgerError(f"The input of run {record.run_id} is not in the ledger.")
         return raw
 
-
-def _dump_run(record: RunRecord) -> str:
-    return json.dumps(asdict(record), ensure_ascii=False, default=datetime.isoformat)
-
-
-def _load_run(text: str) -> RunRecord:
-    values = json.loads(text)
-    values["started_at"] = datetime.fromisoformat(values["started_at"])
-    if values["ended_at"]:
-        values["ended_at"] = datetime.fromisoformat(values["ended_at"])
-    if values["outcome"]:
-        values["outcome"] = Outcome(values["outcome"])
-    return RunRecord(**values)
-
-
-Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
-_CHUNK = 500
-#: `json.dumps` makes one for each call that is not of its default.
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
-#: Fields of a row that are not written with it.
-_READ_ONLY = frozenset({"outcome", "before", "stages"})
-#: In the order of RunRow's fields.
-_SELECT = (
-    "SELECT position, line, sku, pattern_key, product_key, row, said, corrected, outcome FROM run_rows "
-    "WHERE run_id = :run_id "
-)
-#: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
-_CHAINS = """
-WITH RECURSIVE chain (last, key, stage, parent, depth) AS (
-    SELECT i.key, i.key, i.stage, i.pattern_key, 0 FROM items i WHERE i.pattern_key IS NOT NULL AND i.key IN
-        (SELECT r.pattern_key FROM run_rows r WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last)
-    UNION ALL
-    SELECT c.last, p.key, p.stage, p.pattern_key, c.depth + 1 FROM chain c JOIN items p ON p.key = c.parent
-)
-SELECT last, key, stage FROM chain ORDER BY last, depth DESC
-"""
-
-
-class RunRowTable(ItemTable):
-    """One record for each row of a run, by its position in the input."""
-
     def add_rows(self, run_id: RunId, rows: Iterable[RunRow]) -> None:
         self.database.execute_many(
             "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row, said, corrected) "
@@ -170,7 +146,7 @@ class RunRowTable(ItemTable):
         for first in range(0, self.row_count(record.run_id), _CHUNK):
             last = first + _CHUNK - 1
             rows = self.rows_of(record.run_id, first, last)
-            if without_end := [row for row in rows if RowOutcome.of_row(row).status in _WITHOUT_END]:
+            if without_end := [row for row in rows if RowOutcome.of_row(row).status in WITHOUT_END]:
                 attempts = self.attempts_of_rows(record.run_id, first, last)
                 found = ((row.position, outcome_of_row(row, attempts, record.outcome)) for row in without_end)
                 self.set_row_outcomes(record.run_id, ((place, now.as_json()) for place, now in found))
@@ -263,6 +239,101 @@ class RunRowTable(ItemTable):
                 attempts = self.attempts_of_rows(record.run_id, first, last)
                 yield [(row, outcome_of_row(row, attempts, record.outcome)) for row in rows]
 
+    def add_groups(self, run_id: RunId, groups: Iterable[tuple[int, str, Collection[ItemKey]]]) -> None:
+        """Each by its number, with its work (JSON), and with its items that were begun before.
+
+        What of these is in flight occupies its slot from now on.
+        """
+        for number, work, begun in groups:
+            beat = 0.0 if begun else None
+            self._insert("run_groups", run_id=run_id, number=number, work=work, fence=0, beat_at=beat)
+            self.database.execute_many(
+                "UPDATE attempts SET slot = :run_id "
+                "WHERE item_key = :key AND state IN ('intended', 'accepted')",
+                ({"run_id": run_id, "key": key} for key in begun),
+            )
+
+    def groups(self, run_id: RunId) -> list[RunGroup]:
+        rows = self.database.rows(
+            "SELECT number, fence, beat_at, ended_at, report FROM run_groups "
+            "WHERE run_id = :run_id ORDER BY number",
+            {"run_id": run_id},
+        )
+        return [RunGroup(*values) for values in rows]
+
+    def begin_group(self, run: RunRecord, number: int) -> tuple[GroupLease, str] | None:
+        """The fence of a new execution, which ends all earlier ones, and the group's work.
+
+        None where it has ended, or its run has.
+        """
+        rows = self.database.rows(
+            "UPDATE run_groups SET fence = fence + 1, beat_at = :now WHERE run_id = :run_id "
+            "AND number = :number AND fence IS NOT NULL AND ended_at IS NULL RETURNING fence, work",
+            {"run_id": run.run_id, "number": number, "now": self.now()},
+        )
+        scope = run.environment, run.catalog
+        return next(((GroupLease(*scope, fence, run.run_id, number), work) for fence, work in rows), None)
+
+    def check_group(self, lease: GroupLease) -> None:
+        """Raise LeaseLost where another execution has begun; none begins until the transaction ends."""
+        found = self._row(
+            "SELECT 1 FROM run_groups WHERE run_id = :run_id AND number = :number "  # noqa: S608
+            f"AND fence = :fence{self.database.lock_suffix}",
+            **vars(lease),
+        )
+        if found is None:
+            raise LeaseLost(
+                f"Group {lease.number} of run {lease.run_id} is driven elsewhere by now, or its run has ended.",
+                remedy="Nothing that this execution of it does from now on counts.",
+            )
+
+    def beat_group(self, lease: GroupLease, report: str) -> tuple[str | None, int, bool]:
+        """A heartbeat; called under the group's fence.
+
+        Returns the run's orders, how many groups live, and whether a begun one has no execution.
+        """
+        key = {"run_id": lease.run_id, "number": lease.number}
+        self._update("run_groups", key, beat_at=self.now(), report=report)
+        ((orders, living, lost),) = self.database.rows(
+            "SELECT max(CASE WHEN number = :number THEN orders END), "
+            "sum(CASE WHEN beat_at > :since THEN 1 ELSE 0 END), "
+            "sum(CASE WHEN beat_at <= :since THEN 1 ELSE 0 END) "
+            "FROM run_groups WHERE run_id = :run_id AND ended_at IS NULL",
+            key | {"since": self.now() - LOST_AFTER},
+        )
+        return orders, int(living), bool(lost)
+
+    def end_group(self, lease: GroupLease) -> None:
+        """Called under the group's fence, once nothing more can be done for it in its run."""
+        key = {"run_id": lease.run_id, "number": lease.number}
+        self._update("run_groups", key, ended_at=self.now())
+
+    def order_groups(self, run_id: RunId, orders: str | None) -> None:
+        """All groups of a run read it with their beats, also those that begin later."""
+        self._update("run_groups", {"run_id": run_id}, orders=orders)
+
+    def close_groups(self, environment: str, catalog: str) -> None:
+        """No execution of any group of the catalog's runs so far may write any more."""
+        self.database.execute(
+            "UPDATE run_groups SET fence = NULL WHERE fence IS NOT NULL AND run_id IN "
+            "(SELECT run_id FROM runs WHERE environment = :environment AND catalog = :catalog)",
+            {"environment": environment, "catalog": catalog},
+        )
+
+
+def _dump_run(record: RunRecord) -> str:
+    return json.dumps(asdict(record), ensure_ascii=False, default=datetime.isoformat)
+
+
+def _load_run(text: str) -> RunRecord:
+    values = json.loads(text)
+    values["started_at"] = datetime.fromisoformat(values["started_at"])
+    if values["ended_at"]:
+        values["ended_at"] = datetime.fromisoformat(values["ended_at"])
+    if values["outcome"]:
+        values["outcome"] = Outcome(values["outcome"])
+    return RunRecord(**values)
+
 
 def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
     return replace(row, before=tuple(chain)[:-1], stages=tuple(chain.values())) if chain else row
@@ -271,10 +342,6 @@ def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
 def _first_problem(row: str | None) -> str | None:
     problems = json.loads(row).get("problems") if row else None
     return str(problems[0]["code"]) if problems else None
-
-
-def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
-    return attempts[key][-1] if key is not None and key in attempts else None
 
 
 def entry_text(entry: Entry, *, undecided: bool = False) -> str:
@@ -287,214 +354,3 @@ def entry_text(entry: Entry, *, undecided: bool = False) -> str:
         for problem in entry.problems
     ]
     return json.dumps({"problems": problems}, ensure_ascii=False)
-
-
-def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
-    """The outcome of a row by what is known now; `outcome` is the run's, None when it crashed."""
-    kept = json.loads(row.row)
-    problems = kept.get("problems")
-    if problems is not None:
-        return RowOutcome(
-            RowStatus.REFUSED,
-            problems[0]["code"],
-            "; ".join(problem["message"] for problem in problems),
-            "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"])),
-        )
-    needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
-    found = row_outcome(needed, product, outcome)
-    if (
-        UNDECIDED in kept
-        and product is None
-        and needed is not None
-        and needed.state is AttemptState.SUCCEEDED
-    ):
-        found = _UNDECIDED
-    remedy = found.remedy
-    if product is None and needed is not None and _may_miss_its_reference(row, needed):
-        remedy = _SAVE_ANEW
-    items = tuple([ItemOutcome.of(stage, key, last_attempt(attempts, key)) for stage, key in row.chain])
-    return RowOutcome(found.status, found.error_code, found.error, remedy, items)
-
-
-_SAVE_ANEW = (
-    "Correct the row as the service says and import the file again. If the service no longer has the reference, "
-    "save the picture anew: with other bytes it is uploaded again."
-)
-
-
-def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
-    """Whether the service refused a pattern that a reference guides."""
-    guided = dict(zip(row.needed[1:], row.stages, strict=False)).get(needed.item_key) is Stage.REFERENCE
-    return guided and needed.state is AttemptState.REJECTED
-
-
-def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:
-    """How far a row has come before its product: the last attempt at the last item that was begun.
-
-    `needed`: what its product is built on, in the order in which it is made.
-    """
-    found = None
-    for attempt in (last_attempt(attempts, key) for key in needed):
-        begun = attempt is not None and attempt.state is not AttemptState.WITHDRAWN
-        found = attempt if begun or found is None else found
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class ItemOutcome:
-    """How far one item of a row is, by the last attempt at it."""
-
-    stage: Stage
-    key: ItemKey
-    #: None, and all that follows: nothing was requested.
-    state: AttemptState | None = None
-    #: How many there were.
-    attempts: int = 0
-    request_id: RequestId | None = None
-    job_id: str | None = None
-    #: The ID of what was made.
-    result_id: str | None = None
-    picture_url: str | None = None
-    #: When it came into this state, in Unix seconds.
-    since: float | None = None
-
-    @property
-    def kept(self) -> tuple[Any, ...]:
-        """The fields after the key, in their order."""
-        ids = (self.request_id, self.job_id, self.result_id, self.picture_url)
-        return (self.state, self.attempts, *ids, self.since)
-
-    @classmethod
-    def of(cls, stage: Stage, key: ItemKey, last: Attempt | None) -> ItemOutcome:
-        if last is None:
-            return cls(stage, key)
-        since = last.ended_at or last.accepted_at or last.intended_at
-        made = (last.result_id, last.picture_url)
-        return cls(stage, key, last.state, last.attempt, last.request_id, last.job_id, *made, since)
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutcome:
-    """What became of a row: its status with the reason and the remedy, and how far its items are."""
-
-    status: RowStatus
-    error_code: str | None = None
-    error: str | None = None
-    remedy: str | None = None
-    #: In the order in which they are made; none where the row was refused.
-    items: tuple[ItemOutcome, ...] = ()
-
-    def as_json(self) -> str:
-        """Its status first, which is counted without the rest; its items as RunRow.chain has them."""
-        return _ENCODER.encode(
-            {
-                "status": self.status,
-                "error_code": self.error_code,
-                "error": self.error,
-                "remedy": self.remedy,
-                "items": [item.kept for item in self.items],
-            }
-        )
-
-    @classmethod
-    def of_row(cls, row: RunRow) -> RowOutcome:
-        """As it was written when the row's run ended."""
-        assert row.outcome is not None, "its run has ended"
-        return cls.from_json(row.outcome, row.chain)
-
-    @classmethod
-    def from_json(cls, text: str, chain: Sequence[tuple[Stage, ItemKey]] = ()) -> RowOutcome:
-        kept = json.loads(text)
-        items = tuple(
-            ItemOutcome(stage, key, AttemptState(state) if state else None, *rest)
-            for (stage, key), (state, *rest) in zip(chain, kept["items"], strict=False)
-        )
-        return cls(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"], items)
-
-
-#: Of rows that a person's decision may change: those that no run brought to an end.
-_WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD}
-_UNFINISHED = {
-    RowStatus.NOT_STARTED: RowOutcome(
-        RowStatus.NOT_STARTED,
-        "not_started",
-        "The run ended before this row was begun; nothing was bought for it.",
-        "Run the same command again.",
-    ),
-    RowStatus.CANCELLED: RowOutcome(
-        RowStatus.CANCELLED,
-        "stopped",
-        "The run was stopped, or reached a limit, while this row was being made; what was paid for is kept.",
-        "Run the same command again, with a higher limit if one was reached: it resumes there.",
-    ),
-    RowStatus.WAITING: RowOutcome(
-        RowStatus.WAITING,
-        "gave_up_waiting",
-        "The run did not wait longer for the service's job, or failed before it ended; the job's ID is kept.",
-        "Run the same command again: it asks for the same job.",
-    ),
-    RowStatus.IN_DOUBT: RowOutcome(
-        RowStatus.IN_DOUBT,
-        "in_doubt",
-        "A request was sent and not clearly answered, so that it is unknown whether the service carried it out.",
-        "Run the same command again: it sends the same request, which is not bought twice. "
-        "Once it is too old for that, decide with `patternmill settle`.",
-    ),
-}
-
-
-_UNDECIDED = RowOutcome(
-    RowStatus.WAITING,
-    UNDECIDED,
-    "A person decides first: its pattern has several takes and none is picked, or it was decided against.",
-    "Look at them with `patternmill look`; import again after a pick, or make another take with `patternmill remake`.",
-)
-
-
-def row_outcome(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowOutcome:
-    """The outcome of a row that was not refused; `outcome` is the run's, None when it crashed.
-
-    `pattern` is the last attempt at what the product is built on, as far as that has come.
-    """
-    if product is not None and product.state is not AttemptState.WITHDRAWN:
-        return _item_outcome(product, Stage.PRODUCT, outcome)
-    if pattern is None or pattern.state is AttemptState.WITHDRAWN:
-        return _UNFINISHED[RowStatus.NOT_STARTED]
-    if pattern.state is AttemptState.SUCCEEDED:
-        return _UNFINISHED[RowStatus.CANCELLED]
-    return _item_outcome(pattern, Stage.PATTERN, outcome)
-
-
-def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> RowOutcome:
-    match attempt.state:
-        case AttemptState.SUCCEEDED:
-            return RowOutcome(RowStatus.SUCCEEDED)
-        case AttemptState.FAILED | AttemptState.REJECTED:
-            return RowOutcome(
-                RowStatus.FAILED,
-                attempt.error_code or f"{stage}_failed",
-                attempt.error or f"The service could not make the {stage}.",
-                _remedy(attempt),
-            )
-        case AttemptState.HELD:
-            return RowOutcome(
-                RowStatus.HELD,
-                attempt.error_code or "held",
-                attempt.error or "The service's answers about this item contradict one another.",
-                "Look at it with `patternmill explain`, then decide with `patternmill settle`.",
-            )
-        case AttemptState.ACCEPTED:
-            stopped = outcome in (None, Outcome.CANCELLED)
-            return _UNFINISHED[RowStatus.CANCELLED if stopped else RowStatus.WAITING]
-        case AttemptState.INTENDED | AttemptState.WITHDRAWN:
-            return _UNFINISHED[RowStatus.IN_DOUBT]
-
-
-def _remedy(attempt: Attempt) -> str:
-    if attempt.error_code in PASSING_REFUSALS:
-        return (
-            "Run the same command again: the same request is sent once more. If it stays, check the address."
-        )
-    if attempt.state is AttemptState.REJECTED:
-        return "Correct the row as the service says and import failures.csv."
-    return "Import failures.csv to try again, or change the row first."

@@ -20,7 +20,7 @@ from patternmill.addresses import is_web_address
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.runs import ItemOutcome
+from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.looking.kept_pictures import pictures_of
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult

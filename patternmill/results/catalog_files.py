@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from patternmill.catalog.changes import ChangeVerdict, CurrentRow
-from patternmill.ledger.catalog_rows import RecordedChange
+from patternmill.ledger.catalogs import RecordedChange
 from patternmill.results.row_files import csv_table, iso_time
 from patternmill.results.row_results import RowResult
 

@@ -10,7 +10,7 @@ from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.errors import ConfigurationError
 from patternmill.files import FileMark, link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RecordedChange, counts_of
+from patternmill.ledger.catalogs import RecordedChange, counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run

@@ -21,7 +21,7 @@ from patternmill.catalog.rows import (
 )
 from patternmill.catalog.sheet_choices import READING
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.runs import ItemOutcome
+from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.results.row_results import RowResult
 from patternmill.text import joined
 

@@ -12,7 +12,7 @@ from patternmill.catalog.source_rows import with_texts
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord, RunRow
-from patternmill.ledger.runs import ItemOutcome, RowOutcome
+from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import RowStatus
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from patternmill.errors import LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
 from patternmill.ledger.records import HeldLease, Lease
 from patternmill.ledger.spending import Spent

@@ -24,9 +24,9 @@ from patternmill.engine.progress import STOPPED, HaltReason
 from patternmill.engine.slots import Slots
 from patternmill.errors import ConfigurationError, LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.groups import LOST_AFTER
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import GroupLease, RunGroup, RunRecord
+from patternmill.ledger.runs import LOST_AFTER
 from patternmill.planning.items import Item, PatternItem, ProductItem, ReferenceItem, RefinementItem, Scope
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
 from patternmill.planning.recognition import Memory

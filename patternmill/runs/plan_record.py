@@ -18,7 +18,7 @@ from patternmill.catalog.sheet_choices import READING
 from patternmill.catalog.source_rows import SourceRow, difference, keys_of, texts_of
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
+from patternmill.ledger.catalogs import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text

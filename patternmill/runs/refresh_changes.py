@@ -14,7 +14,7 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
-from patternmill.ledger.catalog_rows import counts_of
+from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.parameters import RetireLimit

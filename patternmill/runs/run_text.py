@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from patternmill.ledger.catalog_rows import counts_of
+from patternmill.ledger.catalogs import counts_of
 from patternmill.money import money
 from patternmill.results.catalog_files import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
@@ -12,28 +13,57 @@ from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.spending import day_of
 from patternmill.money import money
 from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage, Verdict
-from patternmill.text import plural
 
 Check = Callable[[Ledger], Iterator[str]]
 _STATES = frozenset(state.value for state in AttemptState)
+
+#: A query, and the sentence about each row that it finds.
+_QUERIES = {
+    "no two requests share a job": (
+        "SELECT a.job_id, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
+        # The same picture may have the same ID; checkouts have IDs of their own.
+        "WHERE a.job_id IS NOT NULL AND i.stage <> 'reference' "
+        "GROUP BY a.job_id, CASE i.stage WHEN 'checkout' THEN 1 ELSE 0 END "
+        "HAVING count(*) > 1 ORDER BY a.job_id",
+        "Job {} belongs to {:,} requests.",
+    ),
+    "a further attempt follows a failed one": (
+        "SELECT a.request_id, a.attempt FROM attempts a LEFT JOIN attempts b "
+        "ON b.item_key = a.item_key AND b.attempt = a.attempt - 1 "
+        "WHERE a.attempt > 1 AND (b.state IS NULL OR b.state <> 'failed') ORDER BY a.request_id",
+        "Request {} is attempt {}, and the one before it did not fail.",
+    ),
+    # By the order of the record: times of different machines prove nothing.
+    "items follow what they are built on": (
+        "SELECT a.request_id, CASE WHEN i.sku IS NULL THEN 'a ' || i.stage ELSE 'the ' || i.stage || ' ' || i.sku END "
+        "FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE i.pattern_key IS NOT NULL AND NOT EXISTS ("
+        "SELECT 1 FROM attempts p JOIN events e ON e.request_id = p.request_id AND e.kind = 'succeeded' "
+        "WHERE p.item_key = i.pattern_key AND p.state = 'succeeded' AND e.seq < "
+        "(SELECT min(f.seq) FROM events f WHERE f.request_id = a.request_id)) ORDER BY a.request_id",
+        "Request {} asks for {} before what it is built on succeeded.",
+    ),
+    "events belong to attempts": (
+        "SELECT DISTINCT e.request_id FROM events e LEFT JOIN attempts a ON a.request_id = e.request_id "
+        "WHERE e.request_id IS NOT NULL AND a.request_id IS NULL",
+        "Request {} is on record, and its attempt is gone.",
+    ),
+    "rows lead to items": (
+        "SELECT r.sku, r.run_id FROM run_rows r LEFT JOIN items p ON p.key = r.pattern_key "
+        "LEFT JOIN items q ON q.key = r.product_key WHERE r.pattern_key IS NOT NULL AND p.key IS NULL "
+        "OR r.product_key IS NOT NULL AND q.key IS NULL ORDER BY r.run_id, r.position",
+        "Row {} of run {} names an item that is gone.",
+    ),
+}
 
 
 def problems(ledger: Ledger) -> Iterator[str]:
     """What is wrong, a sentence each. Reliable only while no run writes."""
     yield from (f"The database finds: {text}" for text in ledger.database.check())
-    for check in CHECKS.values():
+    for query, sentence in _QUERIES.values():
+        yield from (sentence.format(*row) for row in ledger.database.rows(query))
+    for check in _CHECKS.values():
         yield from check(ledger)
-
-
-def _jobs_are_of_one_request(ledger: Ledger) -> Iterator[str]:
-    for job_id, count in ledger.database.rows(
-        "SELECT a.job_id, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
-        # The same picture may have the same ID; checkouts have IDs of their own.
-        "WHERE a.job_id IS NOT NULL AND i.stage <> 'reference' "
-        "GROUP BY a.job_id, CASE i.stage WHEN 'checkout' THEN 1 ELSE 0 END "
-        "HAVING count(*) > 1 ORDER BY a.job_id"
-    ):
-        yield f"Job {job_id} belongs to {plural(count, 'request')}."
 
 
 def _results_are_of_one_content(ledger: Ledger) -> Iterator[str]:
@@ -51,28 +81,6 @@ def _results_are_of_one_content(ledger: Ledger) -> Iterator[str]:
                     f"The {stage} {result_id} is the result of request {first.request_id} and of request "
                     f"{other.request_id}, which asked for something else."
                 )
-
-
-def _attempts_follow_failures(ledger: Ledger) -> Iterator[str]:
-    for request_id, attempt in ledger.database.rows(
-        "SELECT a.request_id, a.attempt FROM attempts a LEFT JOIN attempts b "
-        "ON b.item_key = a.item_key AND b.attempt = a.attempt - 1 "
-        "WHERE a.attempt > 1 AND (b.state IS NULL OR b.state <> 'failed') ORDER BY a.request_id"
-    ):
-        yield f"Request {request_id} is attempt {attempt}, and the one before it did not fail."
-
-
-def _needs_come_first(ledger: Ledger) -> Iterator[str]:
-    """By the order of the record: times of different machines prove nothing."""
-    for request_id, stage, sku in ledger.database.rows(
-        "SELECT a.request_id, i.stage, i.sku FROM attempts a JOIN items i ON i.key = a.item_key "
-        "WHERE i.pattern_key IS NOT NULL AND NOT EXISTS ("
-        "SELECT 1 FROM attempts p JOIN events e ON e.request_id = p.request_id AND e.kind = 'succeeded' "
-        "WHERE p.item_key = i.pattern_key AND p.state = 'succeeded' AND e.seq < "
-        "(SELECT min(f.seq) FROM events f WHERE f.request_id = a.request_id)) ORDER BY a.request_id"
-    ):
-        what = f"the {stage} {sku}" if sku else f"a {stage}"
-        yield f"Request {request_id} asks for {what} before what it is built on succeeded."
 
 
 def _money_agrees(ledger: Ledger) -> Iterator[str]:
@@ -123,12 +131,15 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
                 f"Approval {approval} has {_priced((purchases, amount))} drawn, and its attempts come to "
                 f"{_priced((owed, int(owed_amount)))}."
             )
-    for request_id, key, approval, verdict in ledger.database.rows(
-        "SELECT a.request_id, a.item_key, a.approval_id, p.verdict FROM attempts a "
+    bought = ledger.database.rows(
+        "SELECT a.approval_id, p.verdict, a.request_id, a.item_key FROM attempts a "
         "LEFT JOIN approvals p ON p.id = a.approval_id WHERE a.approval_id IS NOT NULL "
         "ORDER BY a.approval_id, a.request_id"
-    ):
-        if verdict != Verdict.APPROVED or key not in ledger.approval_items(approval):
+    )
+    for (approval, verdict), attempts in groupby(bought, key=lambda row: row[:2]):
+        plan = ledger.document(f"plan {approval}") if verdict == Verdict.APPROVED else None
+        covered = frozenset(json.loads(plan or "[]"))
+        for _, _, request_id, _ in (attempt for attempt in attempts if attempt[3] not in covered):
             yield f"Request {request_id} was bought under an approval that does not cover it."
 
 
@@ -148,23 +159,6 @@ def _events_agree(ledger: Ledger) -> Iterator[str]:
         for before, after in pairwise(kinds):
             if after not in ATTEMPT_CHANGES[before]:
                 yield f"Request {request_id} went from {before} to {after}, which is no legal change."
-
-
-def _events_have_attempts(ledger: Ledger) -> Iterator[str]:
-    for (request_id,) in ledger.database.rows(
-        "SELECT DISTINCT e.request_id FROM events e LEFT JOIN attempts a ON a.request_id = e.request_id "
-        "WHERE e.request_id IS NOT NULL AND a.request_id IS NULL"
-    ):
-        yield f"Request {request_id} is on record, and its attempt is gone."
-
-
-def _rows_have_items(ledger: Ledger) -> Iterator[str]:
-    for key in ("pattern_key", "product_key"):
-        for run_id, sku in ledger.database.rows(
-            f"SELECT r.run_id, r.sku FROM run_rows r LEFT JOIN items i ON i.key = r.{key} "  # noqa: S608
-            f"WHERE r.{key} IS NOT NULL AND i.key IS NULL ORDER BY r.run_id, r.position"
-        ):
-            yield f"Row {sku} of run {run_id} names an item that is gone."
 
 
 def _documents_are_whole(ledger: Ledger) -> Iterator[str]:
@@ -198,16 +192,13 @@ def _checkouts_agree(ledger: Ledger) -> Iterator[str]:
             yield f"There is an order of checkout item {record.key}, which was never opened."
 
 
-CHECKS: dict[str, Check] = {
-    "no two requests share a job": _jobs_are_of_one_request,
+_CHECKS: dict[str, Check] = {
     "no two contents share a pattern or product": _results_are_of_one_content,
-    "a further attempt follows a failed one": _attempts_follow_failures,
-    "items follow what they are built on": _needs_come_first,
     "money booked is money asked for": _money_agrees,
     "approvals cover what was bought under them": _approvals_agree,
     "states agree with the record of events": _events_agree,
-    "events belong to attempts": _events_have_attempts,
-    "rows lead to items": _rows_have_items,
     "checkouts have the lines of their requests, and orders are of open ones": _checkouts_agree,
     "documents are whole": _documents_are_whole,
 }
+#: What is checked, for people.
+CHECKS = (*_QUERIES, *_CHECKS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.runs import row_outcome
+from patternmill.ledger.row_outcomes import row_outcome
 from patternmill.ledger.spending import Spent, spent_of
 from patternmill.states import AttemptState, RowStatus, Stage
 

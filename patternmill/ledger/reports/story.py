@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_products
-from patternmill.ledger.runs import RowOutcome, furthest_attempt, last_attempt, row_outcome
-from patternmill.states import RowStatus, Stage
-
-_ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.content"
+from patternmill.ledger.row_outcomes import RowOutcome, outcome_of_row
+from patternmill.states import Stage
 
 
 @dataclass(frozen=True)
@@ -28,27 +26,26 @@ class ItemStory:
     sku: str | None
     #: What is bought: a prompt; a change of a pattern; or a category with its selections, on a pattern.
     content: dict[str, Any]
-    attempts: tuple[Attempt, ...] = ()
-    prices: tuple[int, ...] = ()
+    attempts: tuple[Attempt, ...]
+    prices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class RunOfRow:
-    """A row as one run had it; `row` is what was understood of it, or its problems."""
+    """A row as one run had it."""
 
     record: RunRecord
-    line: int
-    row: dict[str, Any]
-    pattern_key: ItemKey | None
-    product_key: ItemKey | None
-    #: As the run ended; None while it has not.
-    outcome: RowOutcome | None
-    #: What its pattern is built on, in the order in which it is made.
-    before: tuple[ItemKey, ...] = ()
+    row: RunRow
 
     @property
     def keys(self) -> tuple[ItemKey, ...]:
-        return (*self.before, *filter(None, (self.pattern_key, self.product_key)))
+        """Its items, in the order in which they are made."""
+        return tuple(key for _, key in self.row.chain)
+
+    @property
+    def outcome(self) -> RowOutcome | None:
+        """As the run ended; None while it has not."""
+        return RowOutcome.of_row(self.row) if self.row.outcome else None
 
 
 @dataclass(frozen=True)
@@ -86,15 +83,8 @@ class Story:
         if not self.runs:
             return None
         last = self.runs[-1]
-        if last.product_key is None:
-            problems = last.row.get("problems") or [{}]
-            return RowOutcome(RowStatus.REFUSED, problems[0].get("code"), problems[0].get("message"))
         attempts = {item.key: item.attempts for item in self.items if item.attempts}
-        return row_outcome(
-            furthest_attempt(attempts, last.keys[:-1]),
-            last_attempt(attempts, last.product_key),
-            last.record.outcome,
-        )
+        return outcome_of_row(last.row, attempts, last.record.outcome)
 
 
 def stories(
@@ -104,44 +94,54 @@ def stories(
 
     One story for each catalog that has the sku (None: of any), and none when nothing has that name.
     """
-    found: dict[tuple[str, str, str], Story] = {}
-    for item in _items_named(ledger, name):
-        if item.stage is Stage.CHECKOUT:
-            found |= _stories_of_checkout(ledger, item)
-            continue
-        scope = (item.environment, item.catalog, item.sku or item.key)
-        if scope not in found:
-            found[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
-    for its_environment, its_catalog in _scopes_of(ledger, name):
-        scope = (its_environment, its_catalog, name)
-        if scope not in found:
-            found[scope] = _row_story(ledger, *scope)
+    named = _items_named(ledger, name)
+    rows = [(item.environment, item.catalog, item.sku) for item in named if item.sku]
+    patterns = [item for item in named if not item.sku and item.stage is not Stage.CHECKOUT]
+    for checkout in named:
+        for line in ledger.checkout(checkout.key)[0]:
+            rows += [
+                (item.environment, item.catalog, line.sku) for item in _items(ledger, [line.product_key])
+            ]
+    rows += [
+        (its_environment, its_catalog, name) for its_environment, its_catalog in _scopes_of(ledger, name)
+    ]
+    found = [_pattern_story(ledger, item) for item in patterns]
+    found += [_row_story(ledger, *scope) for scope in dict.fromkeys(rows)]
     return [
         story
-        for story in found.values()
+        for story in found
         if catalog in (None, story.catalog) and environment in (None, story.environment)
     ]
 
 
-def _items_named(ledger: Ledger, name: str) -> Iterator[ItemStory]:
+def _items_named(ledger: Ledger, name: str) -> list[ItemStory]:
+    keys = [name]
     for column in ("request_id", "job_id", "result_id"):
-        for row in ledger.database.rows(
-            f"SELECT DISTINCT {_ITEM} FROM attempts a JOIN items i ON i.key = a.item_key "  # noqa: S608
-            f"WHERE a.{column} = :name",
-            {"name": name},
-        ):
-            yield _item(row)
-    yield from _item_by_key(ledger, ItemKey(name))
+        query = f"SELECT item_key FROM attempts WHERE {column} = :name"  # noqa: S608
+        keys += [key for (key,) in ledger.database.rows(query, {"name": name})]
+    return _items(ledger, dict.fromkeys(keys))
 
 
-def _item_by_key(ledger: Ledger, key: ItemKey) -> Iterator[ItemStory]:
-    for row in ledger.database.rows(f"SELECT {_ITEM} FROM items i WHERE i.key = :key", {"key": key}):  # noqa: S608
-        yield _item(row)
+def _items(ledger: Ledger, keys: Iterable[str]) -> list[ItemStory]:
+    """With their attempts; those of the keys that are of items."""
+    return [
+        ItemStory(
+            key,
+            environment,
+            catalog,
+            Stage(stage),
+            sku,
+            json.loads(content),
+            ledger.attempts_of(key),
+            tuple(price for (price,) in ledger.database.rows(_PRICES, {"key": key})),
+        )
+        for wanted in keys
+        for key, environment, catalog, stage, sku, content in ledger.database.rows(_ITEM, {"key": wanted})
+    ]
 
 
-def _item(values: tuple[Any, ...]) -> ItemStory:
-    key, environment, catalog, stage, sku, content = values
-    return ItemStory(key, environment, catalog, Stage(stage), sku, json.loads(content))
+_ITEM = "SELECT key, environment, catalog, stage, sku, content FROM items WHERE key = :key"
+_PRICES = "SELECT price FROM attempts WHERE item_key = :key ORDER BY attempt"
 
 
 def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
@@ -154,15 +154,19 @@ def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
 
 def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
     runs = tuple(_runs_of_row(ledger, environment, catalog, sku))
-    keys = dict.fromkeys(key for row in runs for key in row.keys)
-    items = tuple(_with_attempts(ledger, item) for key in keys for item in _item_by_key(ledger, key))
-    pattern = runs[-1].pattern_key if runs else None
+    items = tuple(_items(ledger, dict.fromkeys(key for row in runs for key in row.keys)))
+    pattern = runs[-1].row.pattern_key if runs else None
     sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
-    checkouts = _checkouts_of(ledger, items)
-    parts = (*items, *(part for one in checkouts for part in _item_by_key(ledger, one.key)))
-    events = _all_events(ledger, (_with_attempts(ledger, part) for part in parts), runs)
+    products = checkouts_of_products(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
+    checkouts = {record.key: record for records in products.values() for record in records}
+    events = _events(ledger, (*items, *_items(ledger, checkouts)), runs)
     retired = _retired(ledger, environment, catalog, sku)
-    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, retired)
+    return Story(environment, catalog, sku, runs, items, events, sharing, tuple(checkouts.values()), retired)
+
+
+def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
+    sharing = _sharing(ledger, item.environment, item.catalog, item.key)
+    return Story(item.environment, item.catalog, None, (), (item,), _events(ledger, [item], ()), sharing)
 
 
 def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[float, str | None] | None:
@@ -174,55 +178,17 @@ def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[
     return (found[0][0], found[0][1]) if found else None
 
 
-def _checkouts_of(ledger: Ledger, items: Iterable[ItemStory]) -> tuple[CheckoutRecord, ...]:
-    found = checkouts_of_products(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
-    return tuple({one.key: one for records in found.values() for one in records}.values())
-
-
-def _stories_of_checkout(ledger: Ledger, item: ItemStory) -> dict[tuple[str, str, str], Story]:
-    """Those of the rows that it was opened for."""
-    scopes = {
-        (product.environment, product.catalog, line.sku): line
-        for line in ledger.checkout(item.key)[0]
-        for product in _item_by_key(ledger, line.product_key)
-    }
-    return {scope: _row_story(ledger, *scope) for scope in scopes}
-
-
-def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
-    items = (_with_attempts(ledger, item),)
-    sharing = _sharing(ledger, item.environment, item.catalog, item.key)
-    return Story(item.environment, item.catalog, None, (), items, _all_events(ledger, items, ()), sharing)
-
-
 def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[RunOfRow]:
     rows = ledger.database.rows(
-        "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.outcome "
-        "FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
+        "SELECT w.run_id, w.position FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
         "WHERE w.sku = :sku AND r.environment = :environment AND r.catalog = :catalog "
         "ORDER BY coalesce(r.number, 0), r.started_at, w.run_id, w.position",
         {"sku": sku, "environment": environment, "catalog": catalog},
     )
-    for run_id, line, row, pattern_key, product_key, outcome in rows:
+    for run_id, position in rows:
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
-        ended = RowOutcome.from_json(outcome) if outcome else None
-        before = _built_on(ledger, pattern_key)
-        yield RunOfRow(record, line, json.loads(row), pattern_key, product_key, ended, before)
-
-
-def _built_on(ledger: Ledger, key: ItemKey | None) -> tuple[ItemKey, ...]:
-    """What an item is built on, in the order in which it is made."""
-    found = ledger.database.rows("SELECT pattern_key FROM items WHERE key = :key", {"key": key})
-    before = ItemKey(found[0][0]) if found and found[0][0] else None
-    return (*_built_on(ledger, before), before) if before is not None else ()
-
-
-def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
-    prices = ledger.database.rows(
-        "SELECT price FROM attempts WHERE item_key = :key ORDER BY attempt", {"key": item.key}
-    )
-    return replace(item, attempts=ledger.attempts_of(item.key), prices=tuple(price for (price,) in prices))
+        yield from (RunOfRow(record, row) for row in ledger.rows_of(run_id, position, position))
 
 
 def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:
@@ -238,32 +204,23 @@ def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -
     return tuple(sku for (sku,) in rows)
 
 
-def _all_events(
-    ledger: Ledger, items: Iterable[ItemStory], runs: Iterable[RunOfRow]
-) -> tuple[StoryEvent, ...]:
+def _events(ledger: Ledger, items: Iterable[ItemStory], runs: Iterable[RunOfRow]) -> tuple[StoryEvent, ...]:
     """Events of the attempts, with the beginnings and ends of the runs that had the row, in time order."""
     found: list[tuple[float, int, StoryEvent]] = []
-    for item in items:
-        for attempt in item.attempts:
-            found += _events(ledger, item.stage, attempt)
+    begun = [(item, attempt) for item in items for attempt in item.attempts]
+    for item, attempt in begun:
+        for seq, at, run_id, kind, detail in ledger.database.rows(
+            "SELECT seq, at, run_id, kind, detail FROM events WHERE request_id = :request_id",
+            {"request_id": attempt.request_id},
+        ):
+            found.append((at, seq, StoryEvent(at, run_id, kind, detail, item.stage, attempt.attempt)))
     for row in runs:
-        found += _of_run(row)
+        record, line = row.record, f"row {row.row.line} of {row.record.source}"
+        began = record.started_at.timestamp()
+        found.append((began, 0, StoryEvent(began, record.run_id, "run_began", line)))
+        if record.ended_at is not None:
+            ended = record.ended_at.timestamp()
+            status = row.outcome.status if row.outcome else None
+            # After everything else of that moment.
+            found.append((ended, 1 << 62, StoryEvent(ended, record.run_id, "run_ended", status)))
     return tuple(event for _, _, event in sorted(found, key=lambda event: event[:2]))
-
-
-def _events(ledger: Ledger, stage: Stage, attempt: Attempt) -> Iterator[tuple[float, int, StoryEvent]]:
-    for seq, at, run_id, kind, detail in ledger.database.rows(
-        "SELECT seq, at, run_id, kind, detail FROM events WHERE request_id = :request_id ORDER BY seq",
-        {"request_id": attempt.request_id},
-    ):
-        yield at, seq, StoryEvent(at, run_id, kind, detail, stage, attempt.attempt)
-
-
-def _of_run(row: RunOfRow) -> Iterator[tuple[float, int, StoryEvent]]:
-    record = row.record
-    began = record.started_at.timestamp()
-    yield began, 0, StoryEvent(began, record.run_id, "run_began", f"row {row.line} of {record.source}")
-    if record.ended_at is not None:
-        ended, status = record.ended_at.timestamp(), row.outcome.status.value if row.outcome else None
-        # After everything else of that moment.
-        yield ended, 1 << 62, StoryEvent(ended, record.run_id, "run_ended", status)

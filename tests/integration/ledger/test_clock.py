@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.reports.run_lookup import latest_run

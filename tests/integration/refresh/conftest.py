@@ -13,7 +13,7 @@ import pytest
 
 from cli.embedded_studio import RunningStudio, embedded_studio
 from patternmill.catalog.changes import CurrentRow
-from patternmill.ledger.catalog_rows import counts_of
+from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import RefreshRequest

@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.runs import entry_text

@@ -13,7 +13,8 @@ from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.ledger.runs import entry_text, row_outcome
+from patternmill.ledger.row_outcomes import row_outcome
+from patternmill.ledger.runs import entry_text
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage

@@ -12,7 +12,7 @@ from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.runs import ItemOutcome, RowOutcome
+from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome
 from patternmill.looking.page import page
 from patternmill.results.results_files import Results, write_results
 from patternmill.results.row_results import RowResult

@@ -7,7 +7,7 @@ import io
 
 from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalog_rows import RecordedChange
+from patternmill.ledger.catalogs import RecordedChange
 from patternmill.results.catalog_files import CATALOG_COLUMNS, changes_file, state_bytes
 from tests.unit.results.builders import row
 

@@ -76,7 +76,7 @@ class Shop:
         """What can be read from now on; nothing is remembered of what was read before."""
         self.service.offer = now
         with open_ledger(load_settings()) as ledger, ledger.transaction():
-            ledger.database.execute("DELETE FROM documents WHERE name LIKE 'offer %'")
+            ledger.database.execute("DELETE FROM documents WHERE name LIKE 'offer%'")
 
     def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
         file = self.folder / name

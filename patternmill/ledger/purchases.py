@@ -1,8 +1,12 @@
-"""Items and the attempts at them: intent before the request, job ID and result as they become known."""
+"""Purchases: items, the attempts at them, what these reserve, and what became of checkouts.
+
+An intent, with what it reserves, is durable before its request; job ID and result are, as they become known.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,9 +14,17 @@ from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Attempt, Intent, NewItem, SpendingLimits
-from patternmill.ledger.spending import SpendingTable, day_of
+from patternmill.ledger.approvals import Approvals
+from patternmill.ledger.records import (
+    Attempt,
+    Intent,
+    Lease,
+    NewItem,
+    OrderRecord,
+    PickedLine,
+    SpendingLimits,
+)
+from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of, limits_of, refusal, spent_of
 from patternmill.processes import boot_id, uptime
 from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, WRITTEN_OFF, AttemptState, Stage
 
@@ -24,10 +36,29 @@ ATTEMPT_COLUMNS = (
 _CLOCK_TOLERANCE = 120.0
 #: The latest jobs whose times count.
 _MOST_JOBS = 1000
+#: The kind of the event that an order was seen for the first time, in another status, or paid.
+ORDERED = "ordered"
+_NOTHING: Mapping[Stage, int] = {}
+
+_FAILED_HERE = (
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
+)
+#: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
+#: those of other items that failed, or are held, and have none after them.
+_BEGUN_AND_LOST = (
+    "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed') "
+    "THEN 1 ELSE 0 END), "
+    "sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS "
+    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END) "
+    "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage"
+)
 
 
-class ItemTable(Tables):
-    """What is to be made, and the attempts at each item."""
+class Purchases(Approvals):
+    """What is to be made, each attempt at it, and what is reserved for these. Amounts are in minor units."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Items that are known stay as they are."""
@@ -70,10 +101,6 @@ class ItemTable(Tables):
         found = self._row("SELECT stage, pattern_key, content FROM items WHERE key = :key", key=key)
         assert found is not None, "items are recorded after what they are built on"
         return (*self._patterns_before(found[0], found[1]), json.loads(found[2]))
-
-
-class AttemptTables(SpendingTable, ItemTable):
-    """Every attempt at what is to be made."""
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
@@ -173,7 +200,7 @@ class AttemptTables(SpendingTable, ItemTable):
             intended_at=self.now(),
             uptime=_uptime(),
         )
-        self.reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
+        self._reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
         terms: dict[str, Any] = {
             "run_id": run_id,
             "slot": run_id,
@@ -239,7 +266,7 @@ class AttemptTables(SpendingTable, ItemTable):
                 return before
             raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
         if to in REOPENED:
-            self.release_reservation(request_id)
+            self._release_reservation(request_id)
         now = self.now()
         learned: dict[str, Any] = {
             "job_id": job,
@@ -263,9 +290,181 @@ class AttemptTables(SpendingTable, ItemTable):
         if before is None or before.state is not AttemptState.INTENDED:
             before = self.change(run_id, request_id, AttemptState.INTENDED)
         now = self.now()
-        self.move_reservation(request_id, day_of(now))
+        self._move_reservation(request_id, day_of(now))
         self._update("attempts", {"request_id": request_id}, intended_at=now, uptime=None, accepted_at=None)
         return replace(before, intended_at=now, accepted_at=None)
+
+    def checkout(self, key: ItemKey) -> tuple[tuple[PickedLine, ...], OrderRecord | None]:
+        """Its lines, and its order as it was last read."""
+        found = self._row("SELECT picked, ordered FROM items WHERE key = :key", key=key)
+        picked, ordered = found or (None, None)
+        lines = tuple(PickedLine(**line) for line in json.loads(picked or "[]"))
+        return lines, OrderRecord(**json.loads(ordered)) if ordered else None
+
+    def record_order(self, run_id: RunId, key: ItemKey, order: OrderRecord) -> OrderRecord:
+        """Write what the service shows of an order, and an event where that is new."""
+        # Two commands may see it at once.
+        self.database.lock(f"order {key}")
+        _, before = self.checkout(key)
+        now = self.now()
+        paid = order.paid or (before is not None and before.paid)
+        order = replace(order, paid=paid, since=before.since if before else now, read_at=now)
+        self._update("items", {"key": key}, ordered=json.dumps(vars(order), ensure_ascii=False))
+        if before is None or (before.status, before.paid) != (order.status, order.paid):
+            request = self._row(
+                "SELECT request_id FROM attempts WHERE item_key = :key ORDER BY attempt DESC LIMIT 1", key=key
+            )
+            detail = " ".join(filter(None, (order.order_id, order.status)))
+            self.record_event(run_id, ORDERED, request[0] if request else None, detail=detail, at=now)
+        return order
+
+    #: How many jobs more the present transaction may begin; None: it has not counted.
+    _room: int | None = None
+
+    def has_room(self, run: Lease, window: int) -> bool:
+        """Whether a run may have one more job in flight, which is begun then, in this transaction.
+
+        It is counted once for a transaction: until that ends nobody else may begin one, and they do not wait for it:
+        what else they have to write would wait with them, and that is what frees slots.
+        """
+        if self._room is None:
+            self._room = window - self.in_flight(run.run_id)
+            if self._room > 0:
+                is_alone = self.database.try_lock(f"spending {run.environment}")
+                self._room = window - self.in_flight(run.run_id) if is_alone else 0
+        self._room -= 1
+        return self._room >= 0
+
+    def in_flight(self, run_id: RunId) -> int:
+        """Attempts without an end that count in the window of a run."""
+        ((occupied,),) = self.database.rows(
+            "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
+            {"run_id": run_id},
+        )
+        return int(occupied)
+
+    def free_slot(self, request_id: RequestId) -> None:
+        """Of an attempt without an end, which this run follows no longer."""
+        self._update("attempts", {"request_id": request_id}, slot=None)
+
+    def _reserve(
+        self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
+    ) -> None:
+        """Reserve the price of a request. Raises BudgetReached, and reserves nothing, where a limit is reached.
+
+        A second attempt leaves untouched what the run's plan still has to buy for the first time.
+        """
+        if limits != SpendingLimits():
+            self.database.lock(f"spending {environment}")
+            self._refuse_over_limit(run_id, environment, intent, limits, day)
+        if limits.approval is not None:
+            self.draw_on_approval(limits.approval, 1, intent.price)
+        self._book(environment, day, run_id, intent.stage.value, 1, intent.price)
+
+    def _move_reservation(self, request_id: RequestId, to: str) -> None:
+        """A price stays reserved for the run that wrote the intent, on the day that its attempt now names."""
+        run_id, price, intended_at, stage, environment, _ = self._reservation(request_id)
+        if day_of(intended_at) != to:
+            self._book(environment, day_of(intended_at), run_id, stage, -1, -price)
+            self._book(environment, to, run_id, stage, 1, price)
+
+    def _release_reservation(self, request_id: RequestId) -> None:
+        """Return what was reserved for a request that made nothing."""
+        run_id, price, intended_at, stage, environment, approval = self._reservation(request_id)
+        # First, as where it is reserved: of two machines none then waits for what the other one has locked.
+        self.database.lock(f"spending {environment}")
+        self._book(environment, day_of(intended_at), run_id, stage, -1, -price)
+        if approval is not None:
+            self.draw_on_approval(approval, -1, -price)
+
+    def _reservation(self, request_id: RequestId) -> tuple[Any, ...]:
+        found = self._row(
+            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment, a.approval_id FROM attempts a "
+            "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
+            request_id=request_id,
+        )
+        assert found is not None, "an attempt in the ledger has reserved its price"
+        return found
+
+    def _book(self, environment: str, day: str, run_id: str, stage: str, items: int, amount: int) -> None:
+        """Both are negative where something is returned."""
+        self.database.execute(
+            "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
+            "VALUES (:environment, :day, :run_id, :stage, :items, :amount) "
+            "ON CONFLICT (environment, day, run_id, stage) "
+            "DO UPDATE SET items = spending.items + excluded.items, amount = spending.amount + excluded.amount",
+            {"environment": environment, "day": day, "run_id": run_id, "stage": stage}
+            | {"items": items, "amount": amount},
+        )
+
+    def spent_today(self, environment: str) -> int:
+        """What all runs of an environment have reserved today (UTC), in minor units."""
+        ((amount,),) = self.database.rows(
+            "SELECT coalesce(sum(amount), 0) FROM spending WHERE environment = :environment AND day = :day",
+            {"environment": environment, "day": day_of(self.now())},
+        )
+        return int(amount)
+
+    def spent_by_run(self, run_id: RunId) -> Spent:
+        """What was reserved for a run's requests, and not released."""
+        rows = self.database.rows(
+            "SELECT stage, sum(items), sum(amount) FROM spending WHERE run_id = :run_id GROUP BY stage",
+            {"run_id": run_id},
+        )
+        return sum((spent_of(*row) for row in rows), Spent())
+
+    def failed_attempts(self, run_id: RunId) -> int:
+        """How many of a run's requests the service refused, or ended as failed."""
+        query = "SELECT count(*) FROM attempts WHERE run_id = :run_id AND state IN ('failed', 'rejected')"
+        return int(self.database.rows(query, {"run_id": run_id})[0][0])
+
+    def _refuse_over_limit(
+        self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
+    ) -> None:
+        approval = self.approval_of(limits.approval, intent) if limits.approval is not None else None
+        left = limits_of(limits, limits.prices, *self._spent(run_id, environment, day), approval)
+        is_second = intent.attempt > 1 and self._failed_here(run_id, intent)
+        found = refusal(intent, left, limits, _NOTHING)
+        # What is outstanding is counted only where a limit does not cover the whole plan once more.
+        if found is None and is_second and refusal(intent, left, limits, limits.first) is not None:
+            found = refusal(intent, left, limits, self._outstanding(run_id, intent, limits.first))
+        if found is not None:
+            found.code = SECOND_ATTEMPT if is_second else found.code
+            raise found
+
+    def _failed_here(self, run_id: RunId, intent: Intent) -> bool:
+        """Whether the attempt before failed in the same run."""
+        return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
+
+    def _outstanding(self, run_id: RunId, intent: Intent, first: Mapping[Stage, int]) -> dict[Stage, int]:
+        """How many first purchases of a run's plan are still to come, for other items than the intent's.
+
+        A failed pattern, or what else a product is built on, makes the purchase of at least one product unnecessary.
+        """
+        begun: Counter[Stage] = Counter()
+        for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
+            begun[Stage(stage)] += its_begun
+            begun[Stage.PRODUCT] += 0 if Stage(stage) is Stage.PRODUCT else its_lost
+        return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
+
+    def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, int]:
+        """What is spent or reserved: by a run, and the minor units of a day."""
+        of_run = Spent()
+        day_amount = 0
+        for its_day, its_run, stage, items, amount in self.database.rows(
+            "SELECT day, run_id, stage, items, amount FROM spending "
+            "WHERE environment = :environment AND (day = :day OR run_id = :run_id)",
+            {"environment": environment, "day": day, "run_id": run_id},
+        ):
+            if its_run == run_id:
+                of_run += spent_of(stage, items, amount)
+            if its_day == day:
+                day_amount += amount
+        return of_run, day_amount
+
+
+def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
+    return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
 
 
 def _identity(attempt: Attempt) -> dict[str, Any]:
