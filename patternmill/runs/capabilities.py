@@ -134,7 +134,7 @@ def _earlier_pictures(spec: RunSpec) -> tuple[str | None, dict[str, Picture]]:
 
 def _kept_pictures(spec: RunSpec, references: Collection[str]) -> dict[str, Picture]:
     with ledger_if_any(spec.settings) as ledger:
-        raws = {sha256: ledger.kept_input(sha256) for sha256 in references} if ledger is not None else {}
+        raws = {sha256: ledger.document(sha256) for sha256 in references} if ledger is not None else {}
         return {sha256: Picture(sha256, raw) for sha256, raw in raws.items() if raw is not None}
 
 
