@@ -82,7 +82,7 @@ class AnsweredItems(RowTakes):
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
-        """`is_named`: the edition is for every row, not for those alone that have changed.
+        """`is_named`: the edition is for every row, not for those alone that have changed: the rows are a source's.
 
         `takes`: how many of a pattern are made to choose from, where no row was built on one.
         """
@@ -129,6 +129,9 @@ class AnsweredItems(RowTakes):
     ) -> int | None:
         """The take that a row is built on; None: a person chooses first."""
         own = self._own_take(kept, row, edition)
+        if own is None and len(known) > 1 and not self._is_named:
+            # A results file brings decisions, and nothing is bought by them.
+            return None
         take = built_on(own, known)
         is_free = own is None and picked(known) is None and (not known or any(one.is_wanted for one in known))
         return None if self._takes > 1 and is_free else take

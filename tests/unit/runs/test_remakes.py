@@ -5,11 +5,19 @@ A step is a command, what is bought by it, and by sku the take of its product, o
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from patternmill.catalog.offer import Category, Offer
+from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.integrity import problems
+from patternmill.planning.proposal import Proposal
+from patternmill.runs.approval import ApprovalDecision, approve
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import import_spec
 from patternmill.settings import load_settings
 from patternmill.states import Decided, RowStatus
 
@@ -64,6 +72,7 @@ CASES = {
         import 3                         |                      | a:undecided b:undecided
         refresh                          |                      | a:undecided b:undecided
         pick herons 2                    |                      | a:undecided b:undecided
+        results                          |                      | a:undecided b:undecided
         refresh                          | a b                  | a2 b2
         pick herons 3                    |                      | a2 b2
         refresh                          |                      | a2 b2
@@ -127,6 +136,8 @@ def _run(shop: Shop, words: list[str]) -> None:
             shop.load_source(_rows(rows), takes=int(rest[0]))
         case "remake":
             _remake(shop, rest)
+        case "results":
+            shop.correct("results.csv", {})
         case "retry":
             shop.retry()
         case "fail":
@@ -168,3 +179,49 @@ def _there(shop: Shop) -> set[str]:
     return made | {
         f"{sku}:{shop.codes[sku]}" for sku, status in shop.rows.items() if status is not RowStatus.SUCCEEDED
     }
+
+
+PROMPTS = {"a": "owls", "b": "owls", "c": "geese", "d": "geese", "e": "cranes"}
+ROWS = {sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}
+
+
+def test_canary(shop: Shop) -> None:
+    """The first rows are made; no run buys any of the rest until it is approved; then the same command does."""
+    shop.load_source(ROWS, canary=1)
+    assert shop.service.bought == ["owls", "a"]
+    assert {sku for sku, status in shop.rows.items() if status is not RowStatus.SUCCEEDED} == {*"bcde"}
+    for refused in (
+        lambda: shop.load_source({}, canary=1),
+        lambda: shop.load_source({}),
+        shop.refresh,
+        lambda: shop.load_source({"d": ROWS["d"]}, "other.csv"),
+    ):
+        with pytest.raises(ApprovalNeeded):
+            refused()
+    shop.load_source({"f": {"prompt": "swans"}}, "new.csv")
+    assert shop.service.bought[2:] == ["swans", "f"]
+    work = Pipeline(import_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1)))
+    approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
+    shop.load_source({}, canary=1)
+    assert sorted(shop.service.bought[4:]) == sorted(["b", "c", "d", "e", "geese", "cranes"])
+    assert set(shop.rows.values()) == {RowStatus.SUCCEEDED}
+
+
+def test_killed_canary_resumes_its_own_rows(shop: Shop) -> None:
+    """And puts nothing more off, nor makes more first."""
+    shop.die_after(1)
+    shop.load_source(ROWS, canary=1)
+    shop.load_source({}, canary=1)
+    assert shop.service.bought == ["owls", "a"]
+    with pytest.raises(ApprovalNeeded):
+        shop.load_source({}, canary=1)
+
+
+def _proposal(work: Pipeline) -> Proposal:
+    async def proposal() -> Proposal:
+        async with work:
+            await work.read()
+            await work.check()
+            return work.proposal((await work.preview()).plan)
+
+    return asyncio.run(proposal())
