@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from tests.hostile import ExpectedRow, Hostile, HostileService, Plan
+from tests.hostile import ExpectedRow, Hostile
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND = Path(sys.executable).with_name("patternmill")
@@ -79,59 +76,6 @@ def write_csv(path: Path, rows: Sequence[ExpectedRow]) -> Path:
     if extras:
         (path.parent / "guide.png").write_bytes(b"\x89PNG\r\n\x1a\n" + path.name.encode())
     return path
-
-
-class Service(Protocol):
-    """A hostile service, in a process or in a thread."""
-
-    key: str
-    plan: Plan
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def record(self) -> Path: ...
-
-
-class ServiceInThread:
-    """A hostile service in a thread of the test: started in milliseconds, for tests that need one each."""
-
-    def __init__(self, plan: Plan, folder: Path, *, tls: Any = None, port: int = 0) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.plan = plan
-        self.key = f"sk_{secrets.token_hex(12)}"
-        self.record = folder / "hostile-record.jsonl"
-        self.url = ""
-        self.elsewhere = ""
-        self._tls, self._port = tls, port
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._service: HostileService | None = None
-
-    def __enter__(self) -> ServiceInThread:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result(10)
-        return self
-
-    async def _begin(self) -> None:
-        service = HostileService(self.plan, self.record, keys=(self.key,), port=self._port, tls=self._tls)
-        self._service = await service.__aenter__()
-        self.url, self.elsewhere = service.url, service.elsewhere
-
-    def change(self, plan: Plan) -> None:
-        """Another plan from now on."""
-        assert self._service is not None
-        self.plan = plan
-        self._loop.call_soon_threadsafe(self._service.change, plan)
-
-    def __exit__(self, *_: object) -> None:
-        assert self._service is not None
-        ending = self._service.__aexit__(None, None, None)
-        asyncio.run_coroutine_threadsafe(ending, self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
 
 
 @dataclass(frozen=True)
@@ -238,7 +182,7 @@ class Room:
     """One catalog in a folder of its own, with the service that it is made by."""
 
     folder: Path
-    service: Service
+    service: Hostile
     rows: list[ExpectedRow]
     zygote: Zygote
     settings: dict[str, str] = field(default_factory=dict)
@@ -284,9 +228,3 @@ def wait_for(record: Path, text: str, *, count: int = 1, timeout: float = 60.0) 
     while not record.exists() or record.read_text("utf-8").count(text) < count:
         assert time.monotonic() < until, f"{text!r} was not seen {count} times"
         time.sleep(0.01)
-
-
-@contextmanager
-def in_process(plan: Plan, folder: Path) -> Iterator[Hostile]:
-    with Hostile(plan, folder) as hostile:
-        yield hostile

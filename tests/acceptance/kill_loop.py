@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, Zygote, chained_rows, in_process, some_rows
-from tests.hostile import Plan, Rule, Times
+from tests.acceptance.harness import HURRY, Ended, Room, Zygote, chained_rows, some_rows
+from tests.hostile import Hostile, Plan, Rule, Times
 
 CREATES = ("patterns/create", "products/create")
 REFINES = ("refine/recolor", "refine/edit")
@@ -239,7 +239,7 @@ def _round(options: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Tall
     settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(options.window)}
     if options.ledger:
         settings["PATTERNMILL_LEDGER_URL"] = options.ledger
-    with tempfile.TemporaryDirectory() as folder, in_process(plan, Path(folder)) as service:
+    with tempfile.TemporaryDirectory() as folder, Hostile(plan, Path(folder)) as service:
         # The ledger is one for all rounds, so each has a catalog of its own.
         rows = (chained_rows if options.chains else some_rows)(options.rows, about=f"soak-{seed}")
         room = Room(Path(folder) / "room", service, rows, zygote, settings, catalog=f"soak-{seed}")

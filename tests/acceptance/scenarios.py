@@ -13,8 +13,8 @@ from pathlib import Path
 
 from patternmill.ledger.database import LEDGER_FILE
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Started, Zygote, some_rows, wait_for
-from tests.hostile import Plan, Rule, Times
+from tests.acceptance.harness import HURRY, Ended, Room, Started, Zygote, some_rows, wait_for
+from tests.hostile import Hostile, Plan, Rule, Times
 from tests.hostile.plan import CREATES
 from tests.hostile.record import lines_of
 
@@ -29,7 +29,7 @@ HEARD = 1.0
 
 def room_in(
     folder: Path,
-    service: ServiceInThread,
+    service: Hostile,
     zygote: Zygote,
     *,
     rows: int = 6,
@@ -68,7 +68,7 @@ def judged(room: Room, ended: Ended) -> list[str]:
 def answers_lost(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Every create is executed, and its first answer lost."""
     rules = tuple(Rule(create, "answer_lost", each=1) for create in CREATES)
-    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote)
         return judged(room, room.run(inject=(*HURRY, *inject)))
 
@@ -76,14 +76,14 @@ def answers_lost(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[st
 def polls_fail(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The first poll of every job is answered 503."""
     rules = (Rule("jobs/get", "status", {"code": 503}, each=1),)
-    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote)
         return judged(room, room.run(inject=(*HURRY, *inject)))
 
 
 def killed_after_a_create(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Killed as soon as the service has executed creates, three times over."""
-    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote)
         for count in (1, 3, 6):
             started = room.start(inject=(*HURRY, *inject))
@@ -97,7 +97,7 @@ def killed_after_a_create(folder: Path, zygote: Zygote, inject: Inject = NONE) -
 
 def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """A second run comes while the first one drives the catalog."""
-    with ServiceInThread(Plan(patterns=Times(median=6.0), products=Times(median=0.2)), folder) as service:
+    with Hostile(Plan(patterns=Times(median=6.0), products=Times(median=0.2)), folder) as service:
         room = room_in(folder, service, zygote, window=8)
         first = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"created"')
@@ -115,7 +115,7 @@ def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]
 
 def holder_died(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The run that held the catalog was killed: the next one takes over at once."""
-    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote)
         first = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"created"')
@@ -136,7 +136,7 @@ def _asked(record: Path) -> list[object]:
 
 def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The holder is stopped, another run takes over and makes everything, and the first one is continued."""
-    with ServiceInThread(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), folder) as service:
+    with Hostile(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), folder) as service:
         room = room_in(folder, service, zygote, rows=24, window=6)
         hasty = (*HURRY, "--silence", "1.5")
         # Two requests or more are on record, and wait until they may be sent.
@@ -204,7 +204,7 @@ def _sent_twice(record: Path, since: float) -> list[str]:
 
 def two_machines(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Two ledgers that know nothing of one another, one file, at once."""
-    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         rooms = [room_in(folder, service, zygote, rows=24, window=8, home=home) for home in ("one", "two")]
         started = [room.start(inject=(*HURRY, *inject)) for room in rooms]
         ended = [one.wait() for one in started]
@@ -224,7 +224,7 @@ def stopped_once(
     folder: Path, zygote: Zygote, inject: Inject = NONE, *, by: signal.Signals = signal.SIGINT
 ) -> list[str]:
     """One signal: nothing new is bought, what runs is followed to its end, the results show the states."""
-    with ServiceInThread(Plan(patterns=SPREAD_JOBS, products=SPREAD_JOBS), folder) as service:
+    with Hostile(Plan(patterns=SPREAD_JOBS, products=SPREAD_JOBS), folder) as service:
         room = room_in(folder, service, zygote, rows=24, window=STOPPED_WINDOW)
         started = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"products/create"', count=2)
@@ -249,7 +249,7 @@ def stopped_once(
 
 def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Jobs that do not end bound the drain: what is open keeps its job IDs."""
-    with ServiceInThread(Plan(patterns=Times(median=20)), folder) as service:
+    with Hostile(Plan(patterns=Times(median=20)), folder) as service:
         room = room_in(folder, service, zygote, rows=3, window=3, job_timeout="PT60S")
         started = room.start(inject=(*HURRY, "--drain", "1.5", *inject))
         wait_for(service.record, '"created"', count=2)
@@ -265,7 +265,7 @@ def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE)
 
 def stopped_twice(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The second signal leaves at once, and the next run goes on."""
-    with ServiceInThread(Plan(patterns=Times(median=10)), folder) as service:
+    with Hostile(Plan(patterns=Times(median=10)), folder) as service:
         room = room_in(folder, service, zygote, rows=4, window=4)
         started = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"created"', count=3)
@@ -287,7 +287,7 @@ def limited_day(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str
     """A day's budget holds over crashes and lost answers; raised, the work goes on to its end."""
     most, prices = 300, {"pattern": 10, "product": 25}
     rules = tuple(Rule(create, "answer_lost", share=0.2, each=1) for create in CREATES)
-    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(
             folder,
             service,
@@ -317,7 +317,7 @@ def limited_run(
     """A run's limit is met exactly, whatever gets lost; the next run goes on."""
     rules = tuple(Rule(create, "answer_lost", share=0.3, each=1) for create in CREATES)
     plan = Plan(rules=(*rules, Rule("patterns/create", "job_fails", each=1, share=0.2)), patterns=QUICK_JOBS)
-    with ServiceInThread(plan, folder) as service:
+    with Hostile(plan, folder) as service:
         room = room_in(folder, service, zygote, rows=16, window=4, pattern_price="10", product_price="25")
         ended = room.run(*options, inject=(*HURRY, *inject))
         evidence = Evidence(room)
@@ -341,7 +341,7 @@ def _overshot(evidence: Evidence, options: tuple[str, ...]) -> list[str]:
 def too_many_failures(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """More failures than allowed stop new items; what was paid for is finished, and everything is written."""
     rules = (Rule("patterns/create", "job_fails", {"message": "the loom broke"}, share=0.5),)
-    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+    with Hostile(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
         room = room_in(folder, service, zygote, rows=40, window=4)
         ended = room.run("--max-failures", "3", attempts="1", inject=(*HURRY, *inject))
         evidence = Evidence(room)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Zygote, some_rows
-from tests.hostile import ExpectedRow, Plan, Times
+from tests.acceptance.harness import HURRY, Ended, Room, Zygote, some_rows
+from tests.hostile import ExpectedRow, Hostile, Plan, Times
 from tests.hostile.plan import CATALOG
 
 AT_ONCE = 6
@@ -46,14 +46,14 @@ CHAINED = [
 ]
 
 
-def room_for(folder: Path, service: ServiceInThread, zygote: Zygote, rows: list[ExpectedRow] = ROWS) -> Room:
+def room_for(folder: Path, service: Hostile, zygote: Zygote, rows: list[ExpectedRow] = ROWS) -> Room:
     """Three rows of two prompts."""
     settings = {"PATTERNMILL_REQUEST_TIMEOUT": "PT0.25S"}
     return Room(folder / "room", service, rows, zygote, settings)
 
 
 def dry_run(folder: Path, zygote: Zygote, rows: list[ExpectedRow] = ROWS) -> tuple[list[str], list[str]]:
-    with ServiceInThread(PLAN, folder / "dry") as service:
+    with Hostile(PLAN, folder / "dry") as service:
         return points_of(room_for(folder / "dry", service, zygote, rows), folder / "points")
 
 
@@ -117,7 +117,7 @@ def crash_everywhere(
 def crash_once(folder: Path, zygote: Zygote, case: Case, rows: list[ExpectedRow]) -> Found:
     """Run with the deed at one point, then the same command again."""
     place = folder / f"{case.number:03}"
-    with ServiceInThread(PLAN, place) as service:
+    with Hostile(PLAN, place) as service:
         room = room_for(place, service, zygote, rows)
         first = crash(room, case)
         second = room.run()

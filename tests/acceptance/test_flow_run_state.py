@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Room, Zygote, some_rows, wait_for
 from tests.acceptance.prefect_servers import (
     NamedServer,
     Running,
@@ -21,7 +21,7 @@ from tests.acceptance.prefect_servers import (
     migrated_database,
     start_import,
 )
-from tests.hostile import Plan
+from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
 
 pytestmark = pytest.mark.soak
@@ -34,9 +34,7 @@ class Begun:
     """An import on a stock server, of which a part is bought."""
 
     def __init__(self, stack: ExitStack, folder: Path, template: Path, zygote: Zygote) -> None:
-        service = stack.enter_context(
-            ServiceInThread(Plan(patterns=SECOND, products=SECOND), folder / "service")
-        )
+        service = stack.enter_context(Hostile(Plan(patterns=SECOND, products=SECOND), folder / "service"))
         self.room = Room(folder / "room", service, some_rows(ROWS, shared=0), zygote)
         self.server = NamedServer(lay_database(template, folder / "named"))
         stack.callback(self.server.kill)

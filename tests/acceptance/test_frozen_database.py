@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows, wait_for
-from tests.hostile import Plan, Times
+from tests.acceptance.harness import Room, Zygote, some_rows, wait_for
+from tests.hostile import Hostile, Plan, Times
 from tests.integration.ledger.conftest import postgres_server, postgres_url
 from tests.integration.ledger.frozen import Frost
 
@@ -27,7 +27,7 @@ def test_frozen_database_ends_the_run_in_order(
     jobs = Times(median=0.3)
     with (
         Frost(postgres_url) as frost,
-        ServiceInThread(Plan(patterns=jobs, products=jobs), tmp_path) as service,
+        Hostile(Plan(patterns=jobs, products=jobs), tmp_path) as service,
     ):
         settings = {"PATTERNMILL_LEDGER_URL": frost.url, "PATTERNMILL_MAX_IN_FLIGHT": "4"}
         room = Room(tmp_path / "room", service, some_rows(24), zygote, settings)

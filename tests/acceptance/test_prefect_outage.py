@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Ended, Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Ended, Room, Zygote, some_rows, wait_for
 from tests.acceptance.prefect_servers import (
     Gate,
     NamedServer,
@@ -30,7 +30,7 @@ from tests.acceptance.prefect_servers import (
     migrated_database,
     start_import,
 )
-from tests.hostile import Plan, Rule
+from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.plan import Times
 from tests.prefect_api import OPEN_STATES
 
@@ -213,7 +213,7 @@ def played(
         for play in (*LOSSES, *GAPS):
             if name(play) in asked:
                 folder = tmp_path_factory.mktemp(name(play))
-                service = stack.enter_context(ServiceInThread(SLOW_OFFER, folder / "service"))
+                service = stack.enter_context(Hostile(SLOW_OFFER, folder / "service"))
                 room = Room(folder / "room", service, some_rows(ROWS), zygote, PATIENT)
                 games[name(play)] = room, players.submit(play, Stage(room, template, stack))
         yield games
@@ -229,7 +229,7 @@ def make_room(tmp_path: Path, zygote: Zygote) -> Iterator[MakeRoom]:
     with ExitStack() as stack:
 
         def make(rows: int, plan: Plan) -> Room:
-            service = stack.enter_context(ServiceInThread(plan, tmp_path / "service"))
+            service = stack.enter_context(Hostile(plan, tmp_path / "service"))
             return Room(tmp_path / "room", service, some_rows(rows), zygote)
 
         yield make

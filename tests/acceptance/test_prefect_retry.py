@@ -17,7 +17,7 @@ import pytest
 from prefect_host.own_server import OwnServer
 from prefect_host.work_pool import POOL
 from tests.acceptance.evidence import broken_files
-from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
+from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.acceptance.prefect_servers import (
     clean_environment,
     eventually,
@@ -25,7 +25,7 @@ from tests.acceptance.prefect_servers import (
     migrated_database,
 )
 from tests.acceptance.test_worker import FINAL, Prefect
-from tests.hostile import ExpectedRow, Plan, Rule, audit
+from tests.hostile import ExpectedRow, Hostile, Plan, Rule, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
 from tests.prefect_api import api_of
@@ -69,14 +69,14 @@ class Pressed:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceInThread]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     plan = Plan(patterns=SECOND, products=SECOND, rules=(BROKEN, REFUSED_KEY))
-    with ServiceInThread(plan, tmp_path_factory.mktemp("service")) as hostile:
+    with Hostile(plan, tmp_path_factory.mktemp("service")) as hostile:
         yield hostile
 
 
 @pytest.fixture(scope="module")
-def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) -> Iterator[Prefect]:
+def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Iterator[Prefect]:
     """A server with the deployments, and a worker on it."""
     home = tmp_path_factory.mktemp("home")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
@@ -125,14 +125,14 @@ def begin(prefect: Prefect, folder: Path, about: str) -> Pressed:
     return Pressed(prefect, prefect.begin("bulk-import", **values), folder / "out", rows)
 
 
-def creates(service: ServiceInThread) -> int:
+def creates(service: Hostile) -> int:
     return sum(
         line["event"] == "request" and line["operation"].endswith("/create")
         for line in lines_of(service.record)
     )
 
 
-def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+def test_retry_of_a_run_with_failures(service: Hostile, runs: dict[str, Pressed]) -> None:
     """The failed row has used its attempts: the second try sends nothing, and ends as the first did."""
     broken = runs["broken"]
     first = broken.end()
@@ -151,7 +151,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
     assert broken_files(broken.out) == []
 
 
-def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+def test_retry_of_a_failed_run(service: Hostile, runs: dict[str, Pressed]) -> None:
     """The key was refused in the middle, and then replaced: the second try makes what is missing, and only that."""
     refused = runs["refused"]
     first = refused.end()
@@ -164,7 +164,7 @@ def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed
     assert broken_files(refused.out) == []
 
 
-def test_nothing_was_bought_twice(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+def test_nothing_was_bought_twice(service: Hostile, runs: dict[str, Pressed]) -> None:
     """By the service's own record, over all tries of both runs."""
     found = audit(service.record, [row for run in runs.values() for row in run.rows], service.plan)
     assert (found.double_purchases, found.requests_with_two_jobs, found.changed_bodies) == ((), (), ())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import ExpectedRow, Room, Zygote, chained_rows, in_process, some_rows
+from tests.acceptance.harness import ExpectedRow, Room, Zygote, chained_rows, some_rows
 from tests.acceptance.kill_loop import SHORT, faults_of_chains, judge, kill_at_random, mixed_faults
-from tests.hostile import Plan, Rule
+from tests.hostile import Hostile, Plan, Rule
 
 KILLS = 50
 
@@ -23,7 +23,7 @@ def killed(
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"KILL_SEED={seed}")
     plan = Plan(seed=seed, rules=rules, patterns=SHORT, products=SHORT)
-    with in_process(plan, tmp_path) as service:
+    with Hostile(plan, tmp_path) as service:
         settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
         room = Room(tmp_path / "room", service, rows, zygote, settings)
         tally = kill_at_random(room, KILLS + 10, random.Random(seed), longest=0.5)

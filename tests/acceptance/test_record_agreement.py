@@ -18,9 +18,9 @@ import pytest
 
 from prefect_host.own_server import OwnServer
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows
+from tests.acceptance.harness import Room, Zygote, some_rows
 from tests.acceptance.prefect_servers import NamedServer, everything, start_import
-from tests.hostile import Plan, Rule
+from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.plan import Times
 from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 
@@ -79,7 +79,7 @@ def test_every_task_run_agrees_with_the_ledger(
     fails = tuple(Rule(f"{name}/create", "job_fails", share=SHARE) for name in ("patterns", "products"))
     with ExitStack() as stack:
         service = stack.enter_context(
-            ServiceInThread(Plan(patterns=quick, products=quick, rules=fails), tmp_path / "service")
+            Hostile(Plan(patterns=quick, products=quick, rules=fails), tmp_path / "service")
         )
         settings = {"PATTERNMILL_LEDGER_URL": databases.ledger} if databases.ledger else {}
         room = Room(tmp_path / "room", service, some_rows(rows), zygote, settings)

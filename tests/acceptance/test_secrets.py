@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.harness import COMMAND, HURRY, QUICK, Room, ServiceInThread, Zygote, some_rows
+from tests.acceptance.harness import COMMAND, HURRY, QUICK, Room, Zygote, some_rows
 from tests.acceptance.prefect_servers import lay_database, migrated_database
-from tests.hostile import Plan, Rule, Times, audit
+from tests.hostile import Hostile, Plan, Rule, Times, audit
 
 #: Each is looked for by its middle, so that a part of it is found as well.
 KEY = "sk_live_canary00key1234567890abcdef"
@@ -74,15 +74,13 @@ ECHOES = (
 )
 
 
-def canary_room(folder: Path, service: ServiceInThread, zygote: Zygote, **settings: str) -> Room:
+def canary_room(folder: Path, service: Hostile, zygote: Zygote, **settings: str) -> Room:
     return Room(folder / "room", service, some_rows(10, shared=0), zygote, {**settings})
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[ServiceInThread]:
-    service = ServiceInThread(
-        Plan(rules=ECHOES, patterns=Times(median=0.1), products=Times(median=0.1)), tmp_path
-    )
+def service(tmp_path: Path) -> Iterator[Hostile]:
+    service = Hostile(Plan(rules=ECHOES, patterns=Times(median=0.1), products=Times(median=0.1)), tmp_path)
     service.key = KEY
     with service:
         yield service
@@ -123,9 +121,7 @@ def test_search_finds_planted_canaries(tmp_path: Path) -> None:
         assert found_under(tmp_path, {"KEY": KEY}), content
 
 
-def test_no_secret_that_the_service_echoes_is_kept(
-    tmp_path: Path, service: ServiceInThread, zygote: Zygote
-) -> None:
+def test_no_secret_that_the_service_echoes_is_kept(tmp_path: Path, service: Hostile, zygote: Zygote) -> None:
     """The key in bodies, pages, reasons, status words and a redirect: not in ledger, results, output or logs."""
     room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG="1")
     with Onlooker({"KEY": KEY}) as onlooker:
@@ -162,7 +158,7 @@ def test_no_secret_of_a_bad_setting_is_shown(
     name: str, settings: dict[str, str], code: int, tmp_path: Path, zygote: Zygote
 ) -> None:
     """A setting that cannot be used is named without its value, even with PATTERNMILL_DEBUG."""
-    with ServiceInThread(Plan(), tmp_path) as service:
+    with Hostile(Plan(), tmp_path) as service:
         room = canary_room(
             tmp_path, service, zygote, PATTERNMILL_DEBUG="1", PATTERNMILL_CREATE_TIMEOUT="PT1S"
         )
@@ -197,7 +193,7 @@ def test_no_password_of_the_prefect_server_is_shown(verb: tuple[str, ...], tmp_p
 
 @pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])
 def test_no_secret_of_an_unexpected_error_is_kept(
-    debug: str, tmp_path: Path, service: ServiceInThread, zygote: Zygote
+    debug: str, tmp_path: Path, service: Hostile, zygote: Zygote
 ) -> None:
     """A traceback, on the terminal or in its file, shows the error and not the key in it."""
     room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG=debug)
@@ -209,7 +205,7 @@ def test_no_secret_of_an_unexpected_error_is_kept(
 
 @pytest.mark.timeout(120)
 def test_no_secret_reaches_prefect(
-    tmp_path: Path, service: ServiceInThread, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, service: Hostile, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The whole command with its own Prefect server: its database, logs, reports and all command lines are clean."""
     room = canary_room(tmp_path, service, zygote)

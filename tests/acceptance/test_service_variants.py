@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, ServiceInThread, Zygote
-from tests.hostile import ExpectedRow, Plan, Rule
+from tests.acceptance.harness import Room, Zygote
+from tests.hostile import ExpectedRow, Hostile, Plan, Rule
 from tests.integration.ledger.conftest import postgres_server as postgres_server
 from tests.integration.ledger.conftest import postgres_url as postgres_url
 
@@ -61,7 +61,7 @@ def test_same_file_is_bought_once_whatever_can_be_read(
     nights: list[Plan], settings: dict[str, str], zygote: Zygote, tmp_path: Path
 ) -> None:
     """A service that is tolerant of names and case would sell it all again."""
-    with ServiceInThread(nights[0], tmp_path) as service:
+    with Hostile(nights[0], tmp_path) as service:
         room = Room(tmp_path / "room", service, ROWS, zygote, settings)
         products: list[str] = []
         for number, night in enumerate(nights):
@@ -83,7 +83,7 @@ def test_refused_spellings_are_replaced_once_the_offer_is_known(
 ) -> None:
     """The first night's refusals cost no product; its patterns are used by the second."""
     strict = replace(LIST_AWAY, strict=True)
-    with ServiceInThread(strict, tmp_path) as service:
+    with Hostile(strict, tmp_path) as service:
         room = Room(tmp_path / "room", service, ROWS, zygote, settings)
         assert room.run().code == 3
         service.change(Plan())

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from tests.acceptance.browser import Browser
-from tests.integration.studio.conftest import KEY, StudioProcess
+from tests.integration.studio.conftest import StudioProcess
 
 LOADED = "document.readyState === 'complete' && [...document.images].every(one => one.complete && one.naturalWidth)"
 #: What a script in the page would do, if the policy let one run.
 INJECT = "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = true'}))"
-PHONE = 390
 WIDTH = "document.documentElement.scrollWidth"
 
 
@@ -86,47 +85,3 @@ def test_prompt_becomes_a_paid_order(studio: StudioProcess, browser: Browser) ->
     orders = studio.ask("orders/list", {}).body["orders"]
     assert isinstance(orders, list)
     assert [one["orderId"] for one in orders] == [order["orderId"]]
-
-
-def test_console_in_a_browser(studio: StudioProcess, browser: Browser) -> None:
-    """Log in, create a key, use it, see what it bought; nothing is wider than a phone."""
-    made = product(studio)
-    checkout = studio.ask(
-        "checkouts/create", {"requestId": "4", "lines": [{"productId": made, "quantity": 1}]}
-    ).body
-    console = f"{studio.base_url.removesuffix('/v1')}/console"
-    browser.resize(PHONE)
-    browser.open(f"{console}/settings/api-keys")
-    browser.fill("API key", KEY)
-    browser.click("Log in")
-    browser.fill("What the key is for", "nightly run")
-    browser.click("Create key")
-    browser.shows("It is not shown again")
-    key = str(browser.do("document.querySelector('.secret').textContent"))
-    assert studio.ask("models/list", {}, key=key).status == 200
-
-    browser.click("Products")
-    browser.shows(str(made))
-    pages = ("patterns", "products", "settings/api-keys")
-    for address in (*(f"{console}/{page}" for page in pages), str(checkout["checkoutUrl"])):
-        browser.open(address)
-        browser.until(f"location.href === {address!r} && document.readyState === 'complete'")
-        assert browser.do(WIDTH) <= PHONE, address
-    assert browser.do("document.cookie") == ""
-
-
-def test_open_checkout_survives_a_kill(studio: StudioProcess, browser: Browser) -> None:
-    """A page that was open when the studio died pays after it is back."""
-    checkout = studio.ask(
-        "checkouts/create", {"requestId": "4", "lines": [{"productId": product(studio), "quantity": 1}]}
-    ).body
-    browser.open(str(checkout["checkoutUrl"]))
-    browser.shows("Checkout")
-    port = studio.base_url.split(":")[2].removesuffix("/v1")
-    studio.end(signal.SIGKILL)
-    studio.arguments = (*studio.arguments, "--port", port)
-    studio.start()
-
-    browser.click("Pay €14.40 (test)")
-    browser.shows("Thank you")
-    assert studio.ask("orders/get", {"checkoutId": checkout["checkoutId"]}).status == 200

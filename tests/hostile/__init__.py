@@ -1,7 +1,7 @@
 """An independent implementation of the written interface that fails by plan, with a record of its own as evidence.
 
     plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, times=9)))
-    with Hostile(plan, tmp_path) as hostile:           # a process of its own; kill(), start(), change(plan)
+    with Hostile(plan, tmp_path) as hostile:           # in a thread; stop(), start(), change(plan)
         run_patternmill(env=hostile.environment)
         evidence = audit(hostile.record, rows)
     assert evidence.double_purchases == ()
@@ -14,7 +14,7 @@ To see a status run backward, the first end must be unreadable, for a client tha
 
 from tests.hostile.audit import Audit, ExpectedRow, audit
 from tests.hostile.plan import Limit, Plan, Rule, Times
-from tests.hostile.process import Hostile
 from tests.hostile.service import HostileService
+from tests.hostile.thread import Hostile
 
 __all__ = ["Audit", "ExpectedRow", "Hostile", "HostileService", "Limit", "Plan", "Rule", "Times", "audit"]

@@ -61,16 +61,12 @@ class Purchase:
     job_id: str
     at: float
     prompt: str
-    #: The try at this content, from 1, in the order of execution.
-    attempt: int
     category_id: str = ""
     selections: tuple[tuple[str, str], ...] = ()
     ended: str | None = None
     ended_at: float | None = None
     #: What was made: patternId or productId.
     result_id: str | None = None
-    #: A requestId that had a job already.
-    repeated: bool = False
 
     @property
     def goods(self) -> Goods:
@@ -89,8 +85,6 @@ class Audit:
     requests: Counter[tuple[str, int]]
     faults: Counter[str]
     rules_fired: Counter[int]
-    #: Times (seconds since the service began) and statuses of all requests.
-    timeline: tuple[tuple[float, int], ...]
     #: requestIds that came with more than one body.
     changed_bodies: tuple[str, ...]
     #: Requests that reached the second listener, and how many of them brought a key there.
@@ -99,21 +93,9 @@ class Audit:
     #: What each row wants, by sku.
     wanted: Mapping[str, Goods]
 
-    @cached_property
-    def executed(self) -> Counter[tuple[str, str]]:
-        """Executed creates for each (stage, content)."""
-        return Counter((p.stage, p.content) for p in self.purchases)
-
-    @cached_property
-    def jobs_of_request(self) -> dict[str, list[str]]:
-        jobs: dict[str, list[str]] = defaultdict(list)
-        for purchase in self.purchases:
-            jobs[purchase.request_id].append(purchase.job_id)
-        return dict(jobs)
-
     @property
     def requests_with_two_jobs(self) -> tuple[str, ...]:
-        return tuple(name for name, jobs in self.jobs_of_request.items() if len(jobs) > 1)
+        return tuple(name for name, n in Counter(p.request_id for p in self.purchases).items() if n > 1)
 
     @cached_property
     def products(self) -> dict[str, Purchase]:
@@ -152,11 +134,6 @@ class Audit:
         """The rules of a plan that never fell on anything: with any here, the run proved nothing about them."""
         return [f"{r.operation} {r.fault}" for n, r in enumerate(plan.rules) if not self.rules_fired[n]]
 
-    def share_of(self, status: int, *, after: float = 0.0) -> float:
-        """The part of all answers with this status from `after` seconds on."""
-        later = [s for at, s in self.timeline if at >= after]
-        return sum(s == status for s in later) / len(later) if later else 0.0
-
     def count(self, operation: str, status: int | None = None) -> int:
         """Requests of an operation, with this status if one is named; 0 means no answer at all."""
         return sum(n for (o, s), n in self.requests.items() if o == operation and status in {None, s})
@@ -171,7 +148,6 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
     wanted = _wanted(rows, plan or Plan())
     purchases = _purchases(lines)
     asked = [line for line in lines if line["event"] == "request"]
-    began = lines[0]["at"] if lines else 0.0
     strayed = [line for line in lines if line["event"] == "strayed"]
     return Audit(
         purchases=purchases,
@@ -179,7 +155,6 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
         requests=Counter((line["operation"], line["status"]) for line in asked),
         faults=Counter(line["fault"] for line in asked if line["fault"]) + _fates(lines),
         rules_fired=Counter(index for line in asked for index, _ in line["rules"]),
-        timeline=tuple((line["at"] - began, line["status"]) for line in asked),
         changed_bodies=_changed_bodies(asked),
         strayed=len(strayed),
         keys_leaked=sum(line["authorization"] for line in strayed),
@@ -204,16 +179,13 @@ def _fates(lines: list[Line]) -> Counter[str]:
 def _purchases(lines: list[Line]) -> tuple[Purchase, ...]:
     ends = {line["jobId"]: line for line in lines if line["event"] == "ended"}
     prompts: dict[str, str] = {}
-    tries: Counter[str] = Counter()
-    seen: set[str] = set()
     purchases = []
     for line in lines:
         if line["event"] != "created":
             continue
-        purchase = _purchase(line, ends.get(line["jobId"]), prompts, tries, line["requestId"] in seen)
+        purchase = _purchase(line, ends.get(line["jobId"]), prompts)
         if purchase.stage == "pattern" and purchase.result_id:
             prompts[purchase.result_id] = purchase.prompt
-        seen.add(line["requestId"])
         purchases.append(purchase)
     return tuple(purchases)
 
@@ -222,18 +194,15 @@ def _purchase(
     line: Line,
     end: Line | None,
     prompts: Mapping[str, str],
-    tries: Counter[str],
-    repeated: bool,
 ) -> Purchase:
     body = line["body"]
     stage, prompt = _made_by(line["operation"], body, prompts)
     content = _content(stage, prompt, body)
-    tries[content] += 1
     return Purchase(
         stage=stage, content=content, request_id=line["requestId"], job_id=line["jobId"], at=line["at"],
-        prompt=prompt, attempt=tries[content], category_id=body.get("categoryId", ""),
+        prompt=prompt, category_id=body.get("categoryId", ""),
         selections=tuple(sorted(body.get("selections", {}).items())), ended=end["status"] if end else None,
-        ended_at=end["at"] if end else None, result_id=end["resultId"] if end else None, repeated=repeated,
+        ended_at=end["at"] if end else None, result_id=end["resultId"] if end else None,
     )  # fmt: skip
 
 

@@ -38,13 +38,13 @@ class Chooser:
         """Once a request, before anything is chosen for it."""
         self._ordinal[call.operation, call.identity] += 1
 
-    def choose(self, call: Call, faults: Collection[str], elapsed: float) -> tuple[int, Rule, str] | None:
+    def choose(self, call: Call, faults: Collection[str]) -> tuple[int, Rule, str] | None:
         """The first rule that falls on the call, with its index and whom it counts for."""
         for index, rule in enumerate(self.plan.rules):
             if rule.fault not in faults or rule.operation not in {"*", call.operation}:
                 continue
             subject = call.content if rule.by_content else call.identity
-            if self._fits(rule, call, elapsed) and self._falls(index, rule, call, subject):
+            if self._fits(rule, call) and self._falls(index, rule, call, subject):
                 self._note(index, subject)
                 return index, rule, subject
         return None
@@ -53,14 +53,12 @@ class Chooser:
         self._fired[index] += 1
         self._fired_for[index, subject] += 1
 
-    def _fits(self, rule: Rule, call: Call, elapsed: float) -> bool:
+    def _fits(self, rule: Rule, call: Call) -> bool:
         return (
-            rule.after <= elapsed < rule.until
-            and (not rule.matching or rule.matching in call.content)
+            (not rule.matching or rule.matching in call.content)
             and (rule.repeat is None or rule.repeat == call.facts.get("repeat"))
             and (rule.state is None or rule.state == call.facts.get("state"))
             and _younger(rule.younger, call.facts)
-            and _older(rule.older, call.facts)
         )
 
     def _falls(self, index: int, rule: Rule, call: Call, subject: str) -> bool:
@@ -81,7 +79,3 @@ class Chooser:
 
 def _younger(limit: float | None, facts: dict[str, Any]) -> bool:
     return limit is None or ("age" in facts and facts["age"] < limit)
-
-
-def _older(limit: float | None, facts: dict[str, Any]) -> bool:
-    return limit is None or ("age" in facts and facts["age"] > limit)

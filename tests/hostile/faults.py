@@ -169,11 +169,9 @@ class Connection:
     writer: asyncio.StreamWriter
     #: The connection was ended by us.
     over: bool = False
-    sent: int = 0
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
-        self.sent += len(data)
         await self.writer.drain()
 
     async def answer(self, answer: Answer) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 #: Their shapes are this service's own: uploads are jobs too, and their kinds are the operations' names.
@@ -73,18 +70,12 @@ class Rule:
     #: At most so often in all, and at most so often for one identity.
     times: int | None = None
     each: int | None = None
-    #: None: by content for what becomes of jobs, else by requestId or jobId.
-    by: Literal["request", "content"] | None = None
     #: Creates: only of a requestId known already (True), or not (False).
     repeat: bool | None = None
     #: Polls: only of jobs that run, that ended, or whose end was reported to the client before.
     state: State | None = None
-    #: Polls: only of jobs younger or older than so many seconds.
+    #: Polls: only of jobs younger than so many seconds.
     younger: float | None = None
-    older: float | None = None
-    #: Only from so many to so many seconds after the service began.
-    after: float = 0.0
-    until: float = math.inf
 
     def __post_init__(self) -> None:
         known = CONNECTION_FAULTS if self.operation == "connect" else WIRE_FAULTS | FATES
@@ -99,7 +90,8 @@ class Rule:
 
     @property
     def by_content(self) -> bool:
-        return self.by == "content" if self.by else self.fault in FATES
+        """What becomes of jobs is counted by content, all else by requestId or jobId."""
+        return self.fault in FATES
 
 
 @dataclass(frozen=True)
@@ -151,31 +143,3 @@ class Plan:
     environment: str = "staging"
     #: Selections that are not offered, and names in place of category IDs, are refused with 422.
     strict: bool = True
-    #: How many seconds a requestId is remembered; None: for ever.
-    memory: float | None = None
-
-    def to_json(self) -> str:
-        plan = asdict(self)
-        for rule in plan["rules"]:
-            rule["until"] = None if math.isinf(rule["until"]) else rule["until"]
-        return json.dumps(plan, indent=1)
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Unknown names are refused: a fault that is never injected because of a typo proves nothing."""
-        raw = json.loads(text)
-        raw["rules"] = tuple(_rule(rule) for rule in raw.get("rules", ()))
-        raw["limits"] = tuple(Limit(**limit) for limit in raw.get("limits", ()))
-        for stage in ("patterns", "products"):
-            raw[stage] = Times(**raw.get(stage, {}))
-        return cls(**raw)
-
-    @classmethod
-    def load(cls, path: Path) -> Plan:
-        return cls.from_json(path.read_text("utf-8"))
-
-
-def _rule(raw: dict[str, Any]) -> Rule:
-    until = raw.pop("until", None)
-    nth = tuple(raw.pop("nth", ()))
-    return Rule(**raw, nth=nth, until=math.inf if until is None else until)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +18,6 @@ from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
 from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
 
 BASE = "/v1/"
-CONTROL = "/_hostile/"
 
 
 class Bucket:
@@ -64,8 +62,6 @@ class HostileService:
         self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._began = clock()
-        self.counts: Counter[str] = Counter()
         self._adopt(plan)
         lines = list(lines_of(record_path))
         self._shop = Shop(plan, self._record, clock)
@@ -149,10 +145,7 @@ class HostileService:
         if await self._meet(line):
             return
         while not line.over and (request := await read_request(line.reader)) is not None:
-            if request.path.startswith(CONTROL):
-                await line.answer(self._control(request))
-            else:
-                await self._exchange(line, request)
+            await self._exchange(line, request)
             if request.headers.get("connection", "").lower() == "close":
                 return
 
@@ -161,7 +154,7 @@ class HostileService:
         self._connections += 1
         call = Call("connect", {}, b"", "", str(self._connections), "")
         self._chooser.count(call)
-        chosen = self._chooser.choose(call, {"reset", "slow"}, self._elapsed())
+        chosen = self._chooser.choose(call, {"reset", "slow"})
         if chosen is None:
             return False
         index, rule, subject = chosen
@@ -171,9 +164,6 @@ class HostileService:
             return True
         await asyncio.sleep(float(rule.params.get("delay", 1.0)))
         return False
-
-    def _elapsed(self) -> float:
-        return self._clock() - self._began
 
     # One request
 
@@ -185,7 +175,7 @@ class HostileService:
         ):
             await self._refuse_by_limit(line, call)
             return
-        chosen = self._chooser.choose(call, WIRE_FAULTS, self._elapsed())
+        chosen = self._chooser.choose(call, WIRE_FAULTS)
         if chosen is None:
             answer, fate_rule = (refused, None) if refused else self._execute(call)
             self._note(call, answer.status, None, fate_rule, executed=refused is None)
@@ -214,11 +204,7 @@ class HostileService:
         silent = rule.fault in {"reset_before", "answer_lost", "silence"}
         self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
         deliver = DELIVERIES.get(rule.fault)
-        try:
-            await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
-        finally:
-            if rule.fault in {"huge", "gzip_bomb", "deep", "drip"}:
-                self._record.write("sent", self._clock(), fault=rule.fault, bytes=line.sent)
+        await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
 
     def _spoil(self, rule: Rule, correct: Answer, call: Call, path: str) -> Answer:
         spoil = SPOILERS.get(rule.fault)
@@ -273,7 +259,7 @@ class HostileService:
             return read(call), None
         fated = None
         if (forget or self._shop.known(call) is None) and self._shop.fault_of(call) is None:
-            fated = self._chooser.choose(call, FATES, self._elapsed())
+            fated = self._chooser.choose(call, FATES)
         fate = Fate.of(fated[1], fated[0]) if fated else Fate()
         answer, job = self._shop.create(call, fate, forget=forget)
         if job is not None:
@@ -290,11 +276,6 @@ class HostileService:
         *,
         executed: bool,
     ) -> None:
-        self.counts[f"{call.operation} {status}"] += 1
-        if fault:
-            self.counts[f"fault {fault}"] += 1
-        for index, _ in rules or ():
-            self.counts[f"rule {index}"] += 1
         self._record.write(
             "request", self._clock(), operation=call.operation, identity=call.identity,
             requestId=call.request_id, jobId=call.job.job_id if call.job else call.body.get("jobId"),
@@ -304,22 +285,10 @@ class HostileService:
 
     # Beside the interface
 
-    def _control(self, request: Request) -> Answer:
-        """GET stats; POST plan: another plan from now on (rules, limits and times; jobs stay)."""
-        if request.path == CONTROL + "stats":
-            return json_answer(
-                {"counts": self.counts, "jobs": len(self._shop.jobs), "connections": self._connections}
-            )
-        if request.path == CONTROL + "plan" and request.method == "POST":
-            self.change(Plan.from_json(request.body.decode()))
-            return json_answer({})
-        return refusal(404, "not_found", "No such control.")
-
     def change(self, plan: Plan) -> None:
-        """Another plan from now on. Its rules are counted from nothing, and their times from now."""
+        """Another plan from now on. Its rules are counted from nothing."""
         self._adopt(plan)
         self._shop.plan = plan
-        self._began = self._clock()
         self._record.write("changed", self._clock(), seed=plan.seed)
 
     async def _serve_elsewhere(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -156,11 +156,7 @@ class Shop:
         self.record.write("ended", self.clock(), jobId=job.job_id, status=job.status, resultId=result)
 
     def known(self, call: Call) -> Job | None:
-        job = self.requests.get((call.key, call.request_id or ""))
-        memory = self.plan.memory
-        if job is not None and memory is not None and self.clock() - job.created_at > memory:
-            return None
-        return job
+        return self.requests.get((call.key, call.request_id or ""))
 
     def content_of(self, operation: str, body: dict[str, Any]) -> str:
         """A pattern is its prompt and parameters; a product the pattern's content, category and selections."""

@@ -115,7 +115,7 @@ def test_service_that_cannot_be_asked_ends_with_code_2(
     with Hostile(Plan(), tmp_path / "service", certificate=certificate) as service:
         url = service.url.replace("http://", "https://") if fault == "plain" else service.url
         if fault == "nobody":
-            service.kill()
+            service.stop()
         found = check(url, service.key)
     assert (found.code, found.outcomes) == (2, {})
     assert "Nothing could be checked" in found.complaint

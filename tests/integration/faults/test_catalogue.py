@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Ended, Room, ServiceInThread, Zygote, some_rows
-from tests.hostile import Plan, Rule, Times
+from tests.acceptance.harness import HURRY, Ended, Room, Zygote, some_rows
+from tests.hostile import Hostile, Plan, Rule, Times
 
 PATTERN, PRODUCT, POLL = "patterns/create", "products/create", "jobs/get"
 ROWS = 3
@@ -36,318 +36,171 @@ class Case:
     #: What the same command comes to once the fault is gone; None: not asked.
     then: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    options: tuple[str, ...] = ()
-    first_pause: str = "0.05"
     inject: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
 
 
-def once(operation: str, fault: str, name: str = "", /, **params: Any) -> Case:
-    """In doubt, or to be tried again: it falls on the first of the creates, and everything is made all the same."""
-    rule = Rule(operation, fault, params, nth=(1,))
-    creates = 2 * ROWS + (operation != POLL)
-    return Case(name or f"{operation} {fault}", (rule,), creates=creates)
+def case(name: str, *rules: Rule, **changes: Any) -> Case:
+    return Case(name, rules, **changes)
 
 
-def stops(operation: str, fault: str, message: str, /, *, code: int = 1, **changes: Any) -> Case:
+def once(name: str, operation: str, fault: str, **params: Any) -> Case:
+    """In doubt, or to be tried again: it falls on the first request, and everything is made all the same."""
+    creates = None if operation == POLL else 2 * ROWS + 1
+    return case(name, Rule(operation, fault, params, nth=(1,)), creates=creates)
+
+
+def one(name: str, status: str, *rules: Rule, **changes: Any) -> Case:
+    """One row of the three comes to this, the others are made."""
+    return case(name, *rules, **{"statuses": sorted([status, *MADE[1:]]), "code": 3, **changes})
+
+
+def stops(name: str, operation: str, fault: str, message: str, **params: Any) -> Case:
     """Halts the run: nothing new is begun, the outcome has the reason, and the next run resumes."""
-    params = changes.pop("params", {})
-    return Case(
-        f"{operation} {fault} {params}",
-        (Rule(operation, fault, params),),
-        message=message,
-        code=code,
-        **{"statuses": [], "bought": None, "then": 0, **changes},
-    )
+    rule = Rule(operation, fault, params)
+    return case(name, rule, statuses=[], code=1, message=message, bought=None, then=0)
 
 
-DOUBT = [
-    *(
-        once(create, fault, f"{create} {name}", **params)
-        for name, fault, params in (
-            ("3 reset before", "reset_before", {}),
-            ("4 reset after", "answer_lost", {"execute": False}),
-            ("5 executed, answer lost", "answer_lost", {}),
-            ("6 silence", "silence", {}),
-            ("6 late", "late", {"delay": 0.9}),
-            ("7 drip", "drip", {"interval": 0.1}),
-            ("8 cut short", "cut", {}),
-            ("11 proxy page", "proxy_page", {}),
-            ("18 500 executed", "status", {"code": 500, "execute": True}),
-            ("19 504", "status", {"code": 504, "execute": True}),
-            ("21 204", "no_content", {}),
-            ("22 html", "html", {}),
-            ("22 half a JSON", "half_json", {}),
-            ("23 no jobId", "edit", {"remove": ["jobId"]}),
-            ("23 list", "body", {"json": [1, 2]}),
-            ("26 huge", "huge", {"bytes": 8 * 2**20}),
-            ("26 gzip bomb", "gzip_bomb", {"bytes": 5 * 2**20}),
-            ("26 deep", "deep", {}),
-        )
-        # A product is sent as a pattern is: the kinds of doubt are enough.
-        for create in (
-            (PATTERN, PRODUCT)
-            if name in ("3 reset before", "5 executed, answer lost", "22 html")
-            else (PATTERN,)
-        )
-    ),
-]
-
-#: A correct answer in a bad delivery or an odd form: nothing is resent.
-HARMLESS = [
-    Case("10 stale keep-alive", (Rule("*", "close_after"),)),
-    Case("connection reset as it is made", (Rule("connect", "reset", nth=(2, 3)),), creates=None),
-    Case("connection taken up slowly", (Rule("connect", "slow", {"delay": 0.3}, nth=(2, 3)),)),
-]
-
-WAITS = [
-    *(
-        Case(
-            f"17 429 {form}",
-            (Rule(PATTERN, "status", {"code": 429, "retry_after": form}, nth=(1,)),),
-            creates=2 * ROWS + 1,
-        )
-        for form in ("1", None, "soon")
-    ),
-    Case("16 404 on a young job", (Rule(POLL, "status", {"code": 404}, each=2),), creates=2 * ROWS),
-    Case(
-        "17 429 on a poll",
-        (Rule(POLL, "status", {"code": 429, "retry_after": "1"}, nth=(1,)),),
-        creates=2 * ROWS,
-    ),
-    *(
-        Case(f"poll {fault} {params}", (Rule(POLL, fault, params, nth=(1, 3, 5)),), creates=2 * ROWS)
-        for fault, params in (
-            ("answer_lost", {}),
-            ("status", {"code": 500}),
-            ("html", {}),
-            ("silence", {}),
-            ("edit", {"set": {"result": None}}),
-            ("huge", {"bytes": 8 * 2**20}),
-        )
-    ),
-    Case(
-        "25 unknown status",
-        (Rule(POLL, "unknown_status", {"word": "finalizing"}, each=2),),
-        creates=2 * ROWS,
-    ),
-    Case(
+#: A part of the prompt of the first row.
+FIRST = "no. 1"
+SOON = {"PATTERNMILL_CREATE_TIMEOUT": "PT1S", "PATTERNMILL_JOB_TIMEOUT": "PT1S"}
+LOST = Rule(PATTERN, "answer_lost", matching=FIRST, each=1)
+CASES = [
+    # In doubt: the same request again.
+    once("3 reset before", PATTERN, "reset_before"),
+    once("5 executed, answer lost", PATTERN, "answer_lost"),
+    once("5 product executed, answer lost", PRODUCT, "answer_lost"),
+    once("6 silence", PATTERN, "silence"),
+    once("6 late", PATTERN, "late", delay=0.9),
+    once("7 drip", PATTERN, "drip", interval=0.1),
+    once("8 cut short", PATTERN, "cut"),
+    once("18 500 executed", PATTERN, "status", code=500, execute=True),
+    once("22 html", PATTERN, "html"),
+    once("23 no jobId", PATTERN, "edit", remove=["jobId"]),
+    once("26 huge", PATTERN, "huge", bytes=8 * 2**20),
+    once("26 gzip bomb", PATTERN, "gzip_bomb", bytes=5 * 2**20),
+    once("26 deep", PATTERN, "deep"),
+    # A correct answer in a bad delivery: nothing is resent.
+    case("10 stale keep-alive", Rule("*", "close_after")),
+    case("connection reset as it is made", Rule("connect", "reset", nth=(2, 3))),
+    case("connection taken up slowly", Rule("connect", "slow", {"delay": 0.3}, nth=(2, 3))),
+    # To be waited for.
+    once("17 429 with seconds", PATTERN, "status", code=429, retry_after="1"),
+    once("17 429 with soon", PATTERN, "status", code=429, retry_after="soon"),
+    case("16 404 on a young job", Rule(POLL, "status", {"code": 404}, each=2), creates=2 * ROWS),
+    once("17 429 on a poll", POLL, "status", code=429, retry_after="1"),
+    once("18 500 on a poll", POLL, "status", code=500),
+    once("5 poll without an answer", POLL, "answer_lost"),
+    case("25 unknown status", Rule(POLL, "unknown_status", each=2), creates=2 * ROWS),
+    case(
         "30 status runs backward",
-        (
-            Rule(POLL, "edit", {"set": {"status": "succeeded", "result": None}}, each=1),
-            Rule(POLL, "edit", {"set": {"status": "running", "result": None}}, each=1),
-        ),
+        Rule(POLL, "edit", {"set": {"status": "succeeded", "result": None}}, each=1),
+        Rule(POLL, "edit", {"set": {"status": "running", "result": None}}, each=1),
         creates=2 * ROWS,
     ),
-]
-
-FINAL = [
-    *(
-        Case(
-            f"12 422 on {create}",
-            (Rule(create, "status", {"code": 422, "body": {"error": {"message": "too ugly"}}}, nth=(1,)),),
-            sorted(["failed", "succeeded", "succeeded"]),
-            3,
-            "too ugly",
-            creates=creates,
-            bought=bought,
-        )
-        for create, creates, bought in ((PATTERN, 5, 4), (PRODUCT, 6, 5))
-    ),
-    Case(
+    # Final for the item.
+    one("12 422", "failed", Rule(PATTERN, "status", {"code": 422}, nth=(1,)), message="422", creates=5, bought=4),
+    case(
         "27 job failed, may succeed again",
-        (Rule(PATTERN, "job_fails", {"message": "the loom broke"}, matching="no. 1", each=1),),
+        Rule(PATTERN, "job_fails", {"message": "the loom broke"}, matching=FIRST, each=1),
         creates=2 * ROWS + 1,
         bought=2 * ROWS + 1,
     ),
-    Case(
+    one(
         "27 job fails for ever",
-        (Rule(PATTERN, "job_fails", {"message": "the loom broke"}, matching="no. 1"),),
-        sorted(["failed", "succeeded", "succeeded"]),
-        3,
-        "the loom broke",
+        "failed",
+        Rule(PATTERN, "job_fails", {"message": "the loom broke"}, matching=FIRST),
+        message="the loom broke",
         creates=6,
         bought=6,
     ),
-    Case(
+    one(
         "28 content refused",
-        (Rule(PATTERN, "job_fails", {"message": "violates the content policy"}, matching="no. 1"),),
-        sorted(["failed", "succeeded", "succeeded"]),
-        3,
-        "content policy",
+        "failed",
+        Rule(PATTERN, "job_fails", {"message": "violates the content policy"}, matching=FIRST),
+        message="content policy",
         creates=5,
         bought=5,
         settings={"PATTERNMILL_FINAL_REASONS": '["content policy"]'},
     ),
-]
-
-PAUSES = [
-    stops(PATTERN, "status", "API_KEY", params={"code": 401}),
-    stops(PATTERN, "status", "402", params={"code": 402}),
-    stops(PATTERN, "status", "STUDIO_URL", params={"code": 404}),
-    stops(PATTERN, "status", "429", params={"code": 429, "retry_after": "1e9"}),
-    stops(PRODUCT, "status", "API_KEY", params={"code": 401}),
-    stops(POLL, "status", "API_KEY", params={"code": 401}),
-    stops(PATTERN, "redirect", "STUDIO_URL", params={"code": 301}),
-    stops(POLL, "redirect", "STUDIO_URL", params={"code": 307}),
-]
-
-CONFLICTS = [
-    Case(
-        "24 jobId of another item",
-        (Rule(PATTERN, "other_job", first=2, times=1),),
-        [],
-        1,
-        "another",
-        bought=None,
+    # The run stops, and the next one resumes.
+    stops("13 401", PATTERN, "status", "API_KEY", code=401),
+    stops("14 402", PATTERN, "status", "402", code=402),
+    stops("15 404", PATTERN, "status", "STUDIO_URL", code=404),
+    stops("17 429 with 1e9", PATTERN, "status", "429", code=429, retry_after="1e9"),
+    stops("20 301", PATTERN, "redirect", "STUDIO_URL", code=301),
+    stops("13 401 on a poll", POLL, "status", "API_KEY", code=401),
+    stops("20 307 on a poll", POLL, "redirect", "STUDIO_URL", code=307),
+    # The service contradicts itself.
+    case(
+        "24 jobId of another item", Rule(PATTERN, "other_job", first=2, times=1),
+        statuses=[], code=1, message="another", bought=None,
     ),
-    Case(
-        "31 ID forgotten",
-        (Rule(PATTERN, "answer_lost", nth=(1,)), Rule(PATTERN, "forget", repeat=True)),
-        MADE,
-        0,
+    case(
+        "24 poll answered with another job", Rule(POLL, "other_job", nth=(1,)),
+        statuses=[], code=1, message="job", bought=None,
+    ),
+    case(
+        "31 ID forgotten", Rule(PATTERN, "answer_lost", nth=(1,)), Rule(PATTERN, "forget", repeat=True),
         bought=2 * ROWS + 1,
     ),
-    Case("poll answered with another job", (Rule(POLL, "other_job", nth=(1,)),), [], 1, "job", bought=None),
-]
-
-KEPT = [
-    Case(
-        "16 404 on an old job",
-        (Rule(POLL, "status", {"code": 404}, matching="no. 1"),),
-        sorted(["held", "succeeded", "succeeded"]),
-        3,
-        "does not know the job",
-        creates=5,
-        bought=5,
-        inject=("--young", "0.3"),
+    # Kept for a person, or for the next run.
+    one(
+        "16 404 on an old job", "held", Rule(POLL, "status", {"code": 404}, matching=FIRST),
+        message="does not know the job", creates=5, bought=5, inject=("--young", "0.3"),
     ),
-    Case(
-        "18 the same 500 for ever",
-        (Rule(PATTERN, "status", {"code": 500}, matching="no. 1"),),
-        sorted(["in_doubt", "succeeded", "succeeded"]),
-        3,
-        bought=4,
-        then=0,
-        settings={"PATTERNMILL_CREATE_TIMEOUT": "PT1S"},
+    one(
+        "18 the same 500 for ever", "in_doubt", Rule(PATTERN, "status", {"code": 500}, matching=FIRST),
+        bought=4, then=0, settings=SOON,
     ),
-    Case(
-        "23 never a jobId",
-        (Rule(PATTERN, "edit", {"remove": ["jobId"]}, matching="no. 1"),),
-        sorted(["in_doubt", "succeeded", "succeeded"]),
-        3,
-        bought=5,
-        then=0,
-        settings={"PATTERNMILL_CREATE_TIMEOUT": "PT1S"},
+    one(
+        "29 job never ends", "waiting", Rule(PATTERN, "job_never_ends", matching=FIRST),
+        creates=5, bought=5, settings=SOON,
     ),
-    Case(
-        "29 job never ends",
-        (Rule(PATTERN, "job_never_ends", matching="no. 1"),),
-        sorted(["succeeded", "succeeded", "waiting"]),
-        3,
-        creates=5,
-        bought=5,
-        settings={"PATTERNMILL_JOB_TIMEOUT": "PT1S"},
+    one(
+        "25 unknown status for ever", "held", Rule(POLL, "unknown_status", matching=FIRST),
+        message="finalizing", creates=5, bought=5, settings=SOON,
     ),
-    Case(
-        "25 unknown status for ever",
-        (Rule(POLL, "unknown_status", {"word": "finalizing"}, matching="no. 1"),),
-        ["held", "succeeded", "succeeded"],
-        3,
-        "finalizing",
-        creates=5,
-        bought=5,
-        settings={"PATTERNMILL_JOB_TIMEOUT": "PT1S"},
-    ),
-    Case(
-        "32 repeated ID answered 409",
-        (
-            Rule(PATTERN, "answer_lost", matching="no. 1", each=1),
-            Rule(PATTERN, "status", {"code": 409}, matching="no. 1", repeat=True),
-        ),
-        sorted(["held", "succeeded", "succeeded"]),
-        3,
+    one(
+        "32 409 naming the job", "held", LOST,
+        Rule(PATTERN, "status", {"code": 409, "body": {"jobId": "$jobId"}}, matching=FIRST, repeat=True),
         bought=5,
     ),
-    Case(
-        "32 409 naming the job",
-        (
-            Rule(PATTERN, "answer_lost", matching="no. 1", each=1),
-            Rule(
-                PATTERN, "status", {"code": 409, "body": {"jobId": "$jobId"}}, matching="no. 1", repeat=True
-            ),
-        ),
-        sorted(["held", "succeeded", "succeeded"]),
-        3,
-        bought=5,
-    ),
-]
-
-ONE_FAILED = sorted(["failed", "succeeded", "succeeded"])
-ONE_HELD = sorted(["held", "succeeded", "succeeded"])
-
-#: Answers that mean something else than they seem to.
-MEANING = [
-    Case(
+    # Answers that mean something else than they seem to.
+    case(
         "44 a pattern named next to the product",
-        (Rule(POLL, "edit", {"result": {"patternId": "pattern_of_nobody"}}, matching="categoryId"),),
+        Rule(POLL, "edit", {"result": {"patternId": "pattern_of_nobody"}}, matching="categoryId"),
         creates=2 * ROWS,
     ),
-    Case(
+    case(
         "44 a product's job that made a pattern",
-        (
-            Rule(
-                POLL,
-                "edit",
-                {"set": {"kind": "pattern", "result": {"patternId": "pattern_of_nobody"}}},
-                matching="categoryId",
-                state="ended",
-            ),
+        Rule(
+            POLL, "edit", {"set": {"kind": "pattern", "result": {"patternId": "pattern_of_nobody"}}},
+            matching="categoryId", state="ended",
         ),
-        ["held"] * ROWS,
-        3,
-        "made something else",
-        creates=2 * ROWS,
+        statuses=["held"] * ROWS, code=3, message="made something else", creates=2 * ROWS,
+    ),
+    one(
+        "46 404 of one item", "failed", Rule(PRODUCT, "status", {"code": 404}, matching=FIRST),
+        message="404", bought=5,
+    ),
+    one(
+        "46 302 of one item", "failed", Rule(PATTERN, "redirect", {"code": 302}, matching=FIRST),
+        message="302", bought=4, then=0,
     ),
     *(
-        Case(
-            f"46 {operation} {fault} {code} of one item",
-            (Rule(operation, fault, {"code": code}, matching="no. 1"),),
-            ONE_FAILED,
-            3,
-            str(code),
-            bought=bought,
-            then=then,
+        one(
+            f"46 {code} on a resend in doubt", "held", LOST,
+            Rule(PATTERN, fault, {"code": code}, matching=FIRST, repeat=True), message=str(code), bought=5,
         )
-        for operation, bought in ((PATTERN, 4), (PRODUCT, 5))
-        for fault, code, then in (("status", 404, None), ("status", 410, None), ("redirect", 302, 0))
+        for fault, code in (("status", 422), ("redirect", 302))
     ),
-    *(
-        Case(
-            f"46 {operation} {fault} {code} on a resend in doubt",
-            (
-                Rule(operation, "answer_lost", matching="no. 1", each=1),
-                Rule(operation, fault, {"code": code}, matching="no. 1", repeat=True),
-            ),
-            ONE_HELD,
-            3,
-            str(code),
-            bought=bought,
-        )
-        for operation, bought, fault, code in (
-            (PATTERN, 5, "status", 422),
-            (PATTERN, 5, "redirect", 302),
-            (PRODUCT, 6, "status", 404),
-        )
-    ),
-]
-
-CASES = [*DOUBT, *HARMLESS, *WAITS, *FINAL, *PAUSES, *CONFLICTS, *KEPT, *MEANING]
+]  # fmt: skip
 
 
-def room_for(folder: Path, service: ServiceInThread, zygote: Zygote, case: Case) -> Room:
+def room_for(folder: Path, service: Hostile, zygote: Zygote, case: Case) -> Room:
     return Room(folder / "room", service, some_rows(ROWS, shared=0, goods=1), zygote, case.settings)
 
 
@@ -397,9 +250,9 @@ def test_case_names_are_unique() -> None:
 
 
 def tried(case: Case, folder: Path, zygote: Zygote) -> None:
-    with ServiceInThread(plan_of(case), folder) as service:
+    with Hostile(plan_of(case), folder) as service:
         room = room_for(folder, service, zygote, case)
-        ended = room.run(inject=("--first-pause", case.first_pause, *case.inject))
+        ended = room.run(inject=(*HURRY, *case.inject))
         evidence = Evidence(room)
         check(case, ended, evidence)
         if case.then is not None:

@@ -19,8 +19,8 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import CHECKOUT, Room, ServiceInThread, Zygote, some_rows, wait_for
-from tests.hostile import ExpectedRow, Plan, Rule, Times
+from tests.acceptance.harness import CHECKOUT, Room, Zygote, some_rows, wait_for
+from tests.hostile import ExpectedRow, Hostile, Plan, Rule, Times
 
 RECOLOR, UPLOAD = "refine/recolor", "references/create"
 EXTRAS = {"refine:recolor": '{"palette": ["#1f3a5f"]}'}
@@ -45,7 +45,7 @@ class Shop:
     """A room at the forgetful service."""
 
     def __init__(self, folder: Path, zygote: Zygote, rows: list[ExpectedRow]) -> None:
-        self.service = ServiceInThread(self.plan(), folder / "service")
+        self.service = Hostile(self.plan(), folder / "service")
         self.room = Room(folder / "room", self.service, rows, zygote, dict(PRICES), repeatable=False)
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
 from patternmill.states import Stage
 from tests.hostile import Hostile, Plan
-from tests.hostile.shapes import PAGED
 
 ROWS = (
     "sku,prompt,category,option:size,option:finish\n"
@@ -37,23 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def service(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
-    hostile = Hostile(Plan(), folder / "service")
-    yield hostile
-    hostile.stop()
-
-
-@pytest.fixture
-def begin(service: Hostile, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Starts the service, or starts it again at the same address, with a shape of its own."""
-
-    def begin(shape: str) -> None:
-        service.stop()
-        service.plan = Plan(shape=shape)
-        service.start()
-        for name, value in service.environment.items():
+    with Hostile(Plan(shape="paged"), folder / "service") as hostile:
+        for name, value in hostile.environment.items():
             monkeypatch.setenv(name, value)
-
-    return begin
+        yield hostile
 
 
 def bought(service: Hostile) -> int:
@@ -88,24 +74,9 @@ def planned(folder: Path) -> tuple[int, int]:
 DONE = ("succeeded", "")
 
 
-@pytest.mark.parametrize("shape", [shape for shape in PAGED if shape != "paged_silent"])
-def test_rows_of_every_page_are_made(folder: Path, begin: Callable[[str], None], shape: str) -> None:
-    """By name and by ID; and a mistake in an option of the last page's category is found before it is paid for."""
-    begin(shape)
-    printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
-    assert "5 rows, 4 accepted, 1 refused" in printed.output
-    assert planned(folder) == (2, 4)
-    assert import_spring(folder) == {
-        **dict.fromkeys(("C-1", "T-1", "W-1", "W-2"), DONE),
-        "W-3": ("refused", "unknown_value"),
-    }
-
-
-def test_nothing_is_bought_for_unreadable_pages(
-    folder: Path, begin: Callable[[str], None], service: Hostile
-) -> None:
+def test_nothing_is_bought_for_unreadable_pages(folder: Path, service: Hostile) -> None:
     """A category that the service knows by its ID is accepted, with its name and options; check, plan and run agree."""
-    begin("paged_silent")
+    service.change(Plan(shape="paged_silent"))
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
     assert "5 rows, 3 accepted, 2 refused" in printed.output
     assert "in part only" in printed.output
@@ -118,13 +89,17 @@ def test_nothing_is_bought_for_unreadable_pages(
     assert bought(service) == 5
 
 
-def test_remembered_offer_replaces_unreadable_pages(
-    folder: Path, begin: Callable[[str], None], service: Hostile
-) -> None:
-    """The second day sees the first page alone: nothing is bought again, nothing is newly refused; check agrees."""
-    begin("paged")
+def test_remembered_offer_replaces_unreadable_pages(folder: Path, service: Hostile) -> None:
+    """The first day reads every page; on the second, which has the first alone, nothing is bought or newly refused."""
+    printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
+    assert "5 rows, 4 accepted, 1 refused" in printed.output
+    assert planned(folder) == (2, 4)
     first, before = import_spring(folder), bought(service)
-    begin("paged_silent")
+    assert first == {
+        **dict.fromkeys(("C-1", "T-1", "W-1", "W-2"), DONE),
+        "W-3": ("refused", "unknown_value"),
+    }
+    service.change(Plan(shape="paged_silent"))
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
     assert "5 rows, 4 accepted, 1 refused" in printed.output
     assert "Not in that part, and used as read on" in printed.output

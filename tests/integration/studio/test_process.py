@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,26 +10,8 @@ from pathlib import Path
 import pytest
 
 from studio.server import main, read_keys, read_options
-from studio.store import read_record
 
 from .conftest import KEY, StudioProcess, wait_for
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_acknowledged_jobs_survive_a_restart(new_studio: StudioProcess, number: signal.Signals) -> None:
-    """What was answered before the end is known after it, and runs to its end."""
-    new_studio.start()
-    bodies = [{"requestId": f"r-{index}", "prompt": f"ferns {index}"} for index in range(50)]
-    jobs = [new_studio.ask("patterns/create", body).body for body in bodies]
-    new_studio.end(number)
-
-    new_studio.start()
-    again = [new_studio.ask("patterns/create", body).body for body in bodies]
-
-    assert [job["jobId"] for job in again] == [job["jobId"] for job in jobs]
-    assert {new_studio.ended(job)["status"] for job in jobs} == {"succeeded"}
-    accepted = [line for line in read_record(new_studio.home / "studio.db") if line.verdict == "accepted"]
-    assert [line.request_id for line in accepted] == [body["requestId"] for body in bodies]
 
 
 def test_studio_ends_with_its_parent(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from cli import launcher, main
-from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
+from patternmill.catalog.changes import Change
 from patternmill.engine.options import RunOptions
-from patternmill.errors import ConfigurationError
 from patternmill.planning.plan import Cost
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
@@ -123,36 +122,11 @@ def test_row_missing_in_a_later_refresh_is_left_out(past: Past) -> None:
     assert found.left_out["D-1"] == "gone from the source"
 
 
-def test_row_that_waits_to_be_retired_is_retried(past: Past) -> None:
-    """A person has not decided yet that it is gone."""
-    first = troubled(past)
-    waits = Change("H-2", ChangeKind.REMOVED, verdict=ChangeVerdict.WITHHELD)
-    refresh_of(past, HERON, FERN, OWL, DOE, withheld=[waits])
-    assert "H-2" in skus(chosen(past, first))
-
-
 def test_row_refused_now_is_left_out(past: Past) -> None:
     """It was edited; its new content cannot be bought, and its old content is no longer requested."""
     first = troubled(past)
     past.begin("H-2,grey herons,Sofa,,,", FERN).end()
     assert chosen(past, first).left_out["H-2"] == "refused since, with other content"
-
-
-def test_rows_left_out_are_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    first = troubled(past)
-    past.begin("H-2,grey herons,Mug,11oz,,").end()
-    past.begin(FERN).end()
-    assert main.run(["retry", first.record.run_id, "--plan-only"]) == 0
-    shown = capsys.readouterr().out
-    assert "Left out, because of later runs: 1 row" in shown
-    assert "H-2: requested since with other content" in shown
-
-
-def test_unknown_sku_is_refused(past: Past) -> None:
-    """It is most likely mistyped."""
-    run = troubled(past)
-    with pytest.raises(ConfigurationError, match="There is no row Z-1"):
-        chosen(past, run, sku=("Z-1",))
 
 
 @pytest.mark.parametrize(
@@ -187,14 +161,6 @@ def test_cost_counts_what_is_not_paid(past: Past, sku: str, bought: dict[Stage, 
     assert cost(chosen(past, troubled(past), sku=(sku,)).rows, PRICED) == (bought, spent)
 
 
-def test_shared_pattern_costs_once(past: Past) -> None:
-    """Rows that share a pattern pay for it once."""
-    run = past.begin(HERON, HERON_MUG)
-    run.end()
-    bought, spent = cost(chosen(past, run).rows, PRICED)
-    assert (bought, spent.expected) == ({Stage.PATTERN: 1, Stage.PRODUCT: 2}, 450)
-
-
 def test_plan_only_and_no_terminal_begin_nothing(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,20 +176,6 @@ def test_plan_only_and_no_terminal_begin_nothing(
     assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in shown.out
     assert main.run(["retry"]) == 2
     assert capsys.readouterr().out == shown.out
-
-
-def test_rows_that_wait_for_a_person_are_named_with_what_to_do(
-    past: Past, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = past.begin(HERON, FOX, REFUSED)
-    run.make("H-1")
-    run.attempt(run.pattern("X-1"), AttemptState.HELD)
-    run.end()
-    assert main.run(["retry", "--yes"]) == 0
-    assert capsys.readouterr().out.endswith(
-        "Nothing to retry. 1 row refused. Correct them in failures.csv and import that. "
-        "1 row held. Decide about them with `patternmill settle`.\n"
-    )
 
 
 def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,23 +60,16 @@ def expected(
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize("pattern", [*AttemptState, None])
-def test_row_without_a_product_has_the_status_of_its_pattern(
-    pattern: AttemptState | None, outcome: Outcome | None
-) -> None:
-    """Every state of a pattern in every outcome."""
-    found = row_outcome(attempt(pattern) if pattern else None, None, outcome)
-    assert found.status is expected(pattern, None, outcome)
-    withdrawn = row_outcome(attempt(pattern) if pattern else None, attempt(AttemptState.WITHDRAWN), outcome)
-    assert withdrawn == found
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize("product", sorted(set(AttemptState) - {AttemptState.WITHDRAWN}))
-def test_row_has_the_status_of_its_product(product: AttemptState, outcome: Outcome | None) -> None:
-    """Every state of a product in every outcome, on a made pattern."""
-    found = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(product), outcome)
-    assert found.status is expected(AttemptState.SUCCEEDED, product, outcome)
+def test_status_of_a_row(outcome: Outcome | None) -> None:
+    """Every state of a pattern without a product, and every state of a product on a made pattern."""
+    for state in (*AttemptState, None):
+        found = row_outcome(attempt(state) if state else None, None, outcome)
+        assert found.status is expected(state, None, outcome), state
+        withdrawn = row_outcome(attempt(state) if state else None, attempt(AttemptState.WITHDRAWN), outcome)
+        assert withdrawn == found
+    for state in set(AttemptState) - {AttemptState.WITHDRAWN}:
+        found = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome)
+        assert found.status is expected(AttemptState.SUCCEEDED, state, outcome), state
 
 
 @pytest.mark.parametrize("state", AttemptState)

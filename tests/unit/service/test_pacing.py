@@ -88,69 +88,6 @@ def test_slot_granted_while_cancelling_is_passed_on() -> None:
     virtual.run(main())
 
 
-class RateLimitedService:
-    """Serves so many requests a second, with as many saved up, and refuses the rest."""
-
-    def __init__(self, limit: float, noise: float = 0.0) -> None:
-        self.limit, self.noise = limit, noise
-        self.tokens, self.filled = limit, 0.0
-        self.log: list[tuple[float, bool]] = []
-        self.chance = random.Random(3)
-
-    def serve(self) -> bool:
-        now = virtual.clock()
-        self.tokens = min(self.limit, self.tokens + (now - self.filled) * self.limit)
-        self.filled = now
-        served = self.tokens >= 1 and self.chance.random() >= self.noise
-        self.tokens -= served
-        self.log.append((now, served))
-        return served
-
-
-async def _ask_for_three_minutes(
-    service: RateLimitedService, latency: float, pause: float
-) -> tuple[float, float]:
-    """The share of refusals, and the requests served a second, after the first half minute."""
-    pace, end = Pace(200, clock=virtual.clock), 180.0
-
-    async def worker() -> None:
-        while virtual.clock() < end:
-            await pace.acquire()
-            sent_at = virtual.clock()
-            await asyncio.sleep(latency / 2)
-            served = service.serve()
-            await asyncio.sleep(latency / 2)
-            pace.release()
-            if served:
-                pace.accepted(sent_at)
-            else:
-                pace.refused(sent_at, pause)
-                await asyncio.sleep(max(pause, 0.5))
-
-    await asyncio.gather(*(worker() for _ in range(40)))
-    late = [served for at, served in service.log if 30 < at <= end]
-    return 1 - sum(late) / len(late), sum(late) / (end - 30)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("limit", "latency", "pause"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
-)
-def test_hidden_rate_limit_is_learned(limit: int, latency: float, pause: float) -> None:
-    """Under five percent of refusals after half a minute, at no less than 85 percent of the limit."""
-    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(limit), latency, pause))
-    assert share < 0.05
-    assert served > 0.85 * limit
-
-
-@pytest.mark.slow
-def test_random_refusals_do_not_lower_the_rate() -> None:
-    """One percent of random 429 leaves a rate that suits a bulk run."""
-    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(1e6, 0.01), 0.05, 0.0))
-    assert share < 0.02
-    assert served > 35
-
-
 def test_retry_after_pauses_every_sender() -> None:
     """One 429 pauses all, and hardly longer than requested."""
 
@@ -322,26 +259,5 @@ def test_limit_that_rose_is_found_and_a_failed_trial_costs_one_refusal() -> None
         assert jobs.patterns.running > 20
         await jobs.refuse(jobs.patterns, 1)
         assert jobs.patterns.jobs._most == jobs.patterns.running
-
-    virtual.run(main())
-
-
-def test_limit_of_one_operation_is_told_from_one_of_all() -> None:
-    """Products are refused whenever three of them run, however many patterns do."""
-
-    async def main() -> None:
-        jobs = Jobs()
-        await jobs.fill(10)
-        for _ in range(4):
-            jobs.patterns.ended()
-        for _ in range(3):
-            await jobs.accept(jobs.products)
-        for patterns in (1, 1, 1):
-            await jobs.refuse(jobs.products, 1)
-            for _ in range(patterns):
-                jobs.patterns.began()
-            jobs.patterns.jobs._most += patterns + 1
-        assert jobs.products.jobs is not jobs.patterns.jobs
-        assert jobs.products.jobs._most == 3
 
     virtual.run(main())

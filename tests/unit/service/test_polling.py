@@ -61,27 +61,6 @@ def test_jobs_that_begin_at_once_share_their_durations(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_run_takes_hardly_longer_than_its_jobs() -> None:
-    """500 rows with jobs of 10 s and 3 s."""
-    figures = _show("10 s + 3 s", simulate(500, 500, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2)))
-    assert figures.ratio < 1.02
-    assert figures.polls_per_job < 8
-
-
-@pytest.mark.slow
-def test_many_short_jobs_leave_room_in_the_rate() -> None:
-    """With more polls than the rate has room for, each would wait for its turn and come late."""
-    few, many = (
-        simulate(rows, window, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2))
-        for rows, window in ((150, 50), (1500, 500))
-    )
-    assert few.polls_per_job > 7
-    assert _show("10 s + 3 s, 500 at once", many).polls_per_job < 4.2
-    assert many.median_lag < 0.6
-    assert many.ratio < 1.08
-
-
-@pytest.mark.slow
 def test_quick_and_instant_jobs_are_found_fast() -> None:
     """Early polls find out at once that a wait of a minute is not needed."""
     several = [
@@ -106,20 +85,6 @@ def test_slow_tail_is_followed_to_its_end() -> None:
     durations = iter([*[20.0, 60.0] * 150, *[400.0] * 5])
     figures = _show("20 s, 60 s, and 400 s", simulate(305, 305, lambda: next(durations)))
     assert figures.ratio < 1.05
-
-
-def test_next_age_is_a_share_of_all_jobs_further() -> None:
-    """And of those that still run at most a third: the last of them do not wait for the slowest that is known."""
-    known = Durations()
-    for duration in range(100, 200):
-        known.ended(duration - 1.0, duration + 1.0)
-    assert known.typical == pytest.approx(150, abs=1)
-    assert known.first_likely == pytest.approx(105, abs=1)
-    assert known.next_age(0.0, 0.1) == pytest.approx(110, abs=1)
-    assert known.next_age(110.0, 0.1) == pytest.approx(121, abs=1)
-    assert known.next_age(190.0, 0.1) == pytest.approx(194, abs=1)
-    assert known.next_age(200.0, 0.1) == pytest.approx(205, abs=1)
-    assert known.next_age(400.0, 0.1) == pytest.approx(413, abs=1)
 
 
 def test_only_the_last_durations_count() -> None:
@@ -198,14 +163,6 @@ def test_endless_job_is_left_at_the_deadline() -> None:
     end, at, _ = _follow(_ok(JOB), job_timeout=timedelta(minutes=5))
     assert end is GAVE_UP
     assert 300 <= at < 301
-
-
-def test_unavailable_service_ends_the_wait() -> None:
-    """Also without one successful answer."""
-    end, at, asked = _follow(LOST, job_timeout=timedelta(minutes=5))
-    assert end is GAVE_UP
-    assert 300 <= at < 340
-    assert asked < 30
 
 
 def test_job_of_an_earlier_run_is_polled_at_once_and_for_a_while() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.errors import ConfigurationError, LeaseLost, ServiceStopped
+from patternmill.errors import LeaseLost, ServiceStopped
 from patternmill.service.feedback_report import DeliveryState, feedback_report
 from patternmill.service.outcomes import (
     GAVE_UP,
@@ -27,7 +27,6 @@ from patternmill.service.outcomes import (
 from patternmill.service.pacing import Clock
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import Settings
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 
@@ -90,14 +89,6 @@ def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     assert isinstance(end, Accepted)
     assert end.job.job_id == "job-1"
     assert script.bodies("patterns/create") == [BODY] * 4
-
-
-def test_retry_after_is_obeyed() -> None:
-    """17: and the request after it is the same."""
-    end, script, at = _create(says(429, retry_after="40"), says(200, JOB))
-    assert isinstance(end, Accepted)
-    assert 40 <= at < 41
-    assert len(set(script.bodies("patterns/create"))) == 1
 
 
 def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> None:
@@ -184,13 +175,6 @@ def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
             assert api.waiting == ""
 
     virtual.run(main())
-
-
-def test_host_name_not_found_stops_at_the_start_and_waits_later() -> None:
-    """1."""
-    unreached = Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
-    assert _create(unreached)[0].stops
-    assert isinstance(_create(says(500), unreached, unreached, says(200, JOB))[0], Accepted)
 
 
 def test_one_job_for_two_requests_is_a_conflict() -> None:
@@ -371,30 +355,6 @@ def test_abandoning_ends_everything_at_once() -> None:
     virtual.run(main())
 
 
-def test_cancelled_create_frees_its_place() -> None:
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(429, retry_after="60"), says(200, JOB)]})
-        async with _api(script) as api:
-            creates = [asyncio.create_task(api.create(Stage.PATTERN, BODY)) for _ in range(20)]
-            await asyncio.sleep(3)
-            for create in creates[:-1]:
-                create.cancel()
-            assert isinstance(await creates[-1], Accepted)
-            left = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
-            await api.close()
-            await asyncio.sleep(0)
-            assert not {task for task in left if not task.done()}
-
-    virtual.run(main())
-
-
-def test_address_and_key_are_needed() -> None:
-    """Reported before anything is opened."""
-    with pytest.raises(ConfigurationError, match="missing"):
-        StudioApi.from_settings(Settings())
-
-
 def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
     async def main() -> tuple[Any, Script]:
         script = Script(answers)
@@ -437,40 +397,12 @@ def test_offer_is_read_through_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    "answers",
-    [[says(404)], [says(501)], [says(200, "none")], [says(200, None, trouble=Trouble.HTML)], [LOST]],
-)
-def test_unreadable_offer_is_reported_and_not_fatal(answers: list[Answer]) -> None:
-    """Rows are then not checked against it."""
-    offer, script = _offer({"categories/list": answers})
-    assert offer.categories is None
-    assert offer.note
-    assert len(script.sent) <= 6
-
-
-def test_categories_with_unreadable_options_are_named() -> None:
-    """The categories are still known."""
-    offer, _ = _offer({"categories/list": [says(200, LIST)], "categories/get": [says(404)]})
-    assert [category.id for category in offer.categories] == ["c-1", "c-2"]
-    assert not offer.categories[0].checkable
-    assert "Mug" in offer.note
-
-
-@pytest.mark.parametrize(
     "answer", [says(401), says(403), says(302), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)]
 )
 def test_refused_key_or_address_stops_before_planning(answer: Answer) -> None:
     """9, 13, 20."""
     with pytest.raises(ServiceStopped):
         _offer({"categories/list": [answer]})
-
-
-@pytest.mark.parametrize(("answer", "code"), [(says(404), "wrong_address"), (says(307), "redirected")])
-def test_lost_address_is_tried_a_few_times_before_the_run_stops(answer: Answer, code: str) -> None:
-    """15, 20: and then it is final for the item, and tried again by the same command."""
-    end, script, _ = _create(*[answer] * 4)
-    assert end.stops
-    assert (end.code, end.state is AttemptState.REJECTED, len(script.sent)) == (code, True, 4)
 
 
 @pytest.mark.parametrize("answer", [says(404), says(302)])

@@ -23,29 +23,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def test_key_opens_its_account_until_it_is_revoked(store: Store) -> None:
-    keys = Keys(store, ["configured"])
-    record, key = keys.create("ci", Account("shop"), NOW)
-
-    assert keys.account(f"Bearer {key}") == "shop"
-    assert keys.account("bearer configured") == "default"
-    assert keys.revoke(record.key_id, NOW)
-    assert not keys.revoke(record.key_id, NOW)
-    with pytest.raises(Refusal) as refused:
-        keys.account(f"Bearer {key}")
-    assert (refused.value.status, refused.value.code) == (401, "invalid_key")
-
-
-def test_use_of_a_key_is_noted(store: Store) -> None:
-    keys = Keys(store)
-    _, key = keys.create("ci", Account("shop"), NOW)
-    assert keys.list()[0].used_at is None
-
-    keys.account(f"Bearer {key}")
-
-    assert keys.list()[0].used_at is not None
-
-
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", "Basic x", "Bearer x", "Bearer \udcff", "x"])
 def test_other_headers_are_refused(store: Store, header: str) -> None:
     with pytest.raises(Refusal) as refused:
