@@ -22,6 +22,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.looking.kept_pictures import keep_pictures
+from patternmill.looking.takes import pictures_of_takes
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -330,6 +331,7 @@ class _WatchedRun:
             run.results.out,
             settings.home,
             settings.studio_url,
+            takes=pictures_of_takes(settings, run.record.environment, run.record.catalog),
             step=self.display.step,
             is_stopped=lambda: run.is_stopped,
         ):

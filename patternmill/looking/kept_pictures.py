@@ -71,11 +71,13 @@ def keep_pictures(
     home: Path,
     studio_url: str,
     *,
+    takes: Iterable[str] = (),
     step: Callable[[str], None] = lambda text: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
     """Have the studio draw the pictures of the run whose results are in `out`, and put them there.
 
+    `takes`: addresses of what its rows were not built on, to be looked at; kept in the home alone.
     Returns what is left out, in sentences. `step` is told what is being done now; Ctrl-C leaves the rest out.
     """
     cache = picture_cache(home)
@@ -83,7 +85,7 @@ def keep_pictures(
     pool = ThreadPoolExecutor(os.cpu_count() or 1, "pictures")
     drawn = [
         pool.submit(_draw, url, cache, studio_url)
-        for url in picture_urls(out / "results.jsonl")
+        for url in dict.fromkeys((*picture_urls(out / "results.jsonl"), *takes))
         if not (cache / picture_name(url)).exists()
     ]
     try:

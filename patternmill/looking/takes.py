@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import made_patterns
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class Take:
     prompt: str
     pattern_id: str
     picture_url: str | None
+
+
+def pictures_of_takes(settings: Settings, environment: str, catalog: str) -> list[str]:
+    """The addresses of the pictures of patterns of which a catalog has several takes."""
+    with open_ledger(settings) as ledger:
+        takes = takes_made(ledger, environment, catalog).values()
+    several = {take.content for take in takes if take.number > 1}
+    return [take.picture_url for take in takes if take.picture_url is not None and take.content in several]
 
 
 def takes_made(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Take]:

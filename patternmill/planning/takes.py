@@ -55,11 +55,8 @@ def wanted_takes(own: int, takes: Sequence[KnownTake], count: int = 1, *, again:
     """
     unwanted = {take.number for take in takes if take.verdict in UNWANTED}
     latest = max((take.number for take in takes), default=0)
-    if again:
-        above = max(own, latest)
-    elif own > 1 and own not in unwanted and count == 1:
-        above = own - 1
-    else:
-        above = own
+    if own > 1 and own not in unwanted and not again:
+        return [own]
+    above = max(own, latest) if again else own
     numbers = (number for number in range(above + 1, latest + own + count + 2) if number not in unwanted)
     return [number for number, _ in zip(numbers, range(count), strict=False)]

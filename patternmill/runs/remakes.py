@@ -244,7 +244,7 @@ class _Catalog:
             return f"takes {', '.join(map(str, others))} wait for a decision: pick one, or reject them"
         is_open = any(self._takes.is_open(row, kept.edition, take.number) for take in known)
         numbers = wanted_takes(own, known, request.takes, again=request.again and not is_open)
-        if is_one:
+        if is_one or numbers == [own]:
             return WantedTake(numbers[0], prompt=prompt)
         return WantedTake(candidates=tuple(numbers), prompt=prompt)
 
