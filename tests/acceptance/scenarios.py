@@ -298,9 +298,9 @@ def limited_day(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str
             pattern_price="10",
             product_price="25",
         )
-        for moment in (0.35, 0.5, 0.6, 0.5):
+        for count in (2, 4, 7, 10):
             started = room.start(inject=(*HURRY, *inject))
-            time.sleep(moment)
+            wait_for(service.record, '"created"', count=count)
             started.kill()
         ended = room.run(inject=(*HURRY, *inject))
         evidence = Evidence(room)

@@ -23,6 +23,13 @@ from patternmill.states import AttemptState, Outcome, Stage
 _numbers = itertools.count(1)
 
 
+def _seed(owner: Any, name: str, changed: Any) -> None:
+    """Replaces what is there: a bug in what the program has no more would find nothing, and prove nothing."""
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner} has no {name} into which a bug could be put")
+    setattr(owner, name, changed)
+
+
 def new_id_per_try() -> None:
     """Each time that a create is sent it bears another request ID."""
     send = studio_api.StudioApi._send
@@ -33,7 +40,7 @@ def new_id_per_try() -> None:
             sending.body = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(_numbers)}"})
         return await send(self, sending, pace)
 
-    studio_api.StudioApi._send = seeded  # type: ignore[method-assign]
+    _seed(studio_api.StudioApi, "_send", seeded)
 
 
 def id_of_the_process() -> None:
@@ -47,7 +54,7 @@ def id_of_the_process() -> None:
         def seeded(self: Any, attempt: int, derive: Any = derive) -> Any:
             return f"{derive(self, attempt)[:-9]}-{salt}"
 
-        item.request_id = seeded  # type: ignore[method-assign,assignment]
+        _seed(item, "request_id", seeded)
 
 
 def post_before_intent() -> None:
@@ -73,7 +80,7 @@ def _write_late(what: str) -> None:
         asyncio.get_running_loop().call_later(0.3, lambda: _keep(write(self, change)))
         return answer
 
-    LedgerWriter.write = seeded  # type: ignore[method-assign,assignment]
+    _seed(LedgerWriter, "write", seeded)
 
 
 _kept: set[Any] = set()
@@ -108,7 +115,7 @@ def next_attempt_in_doubt() -> None:
         doubtful = isinstance(decision, ResendAfter) and decision.in_doubt
         return _failed_job(next(_numbers)) if doubtful else decision
 
-    studio_api.decide_create = seeded  # type: ignore[assignment]
+    _seed(studio_api, "decide_create", seeded)
 
 
 def _failed_job(number: int) -> Accepted:
@@ -128,7 +135,7 @@ def poll_error_is_failure() -> None:
             return No(AttemptState.FAILED, message="the service could not be asked")
         return decision
 
-    polling.decide_poll = seeded  # type: ignore[assignment]
+    _seed(polling, "decide_poll", seeded)
 
 
 def overlap_ignored() -> None:
@@ -139,15 +146,15 @@ def overlap_ignored() -> None:
         with ledger.transaction():
             return ledger.claim_lease(environment, catalog, run_id, "", over=lease and lease.fence)
 
-    run.acquire_lease = seeded
-    Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
-    Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
+    _seed(run, "acquire_lease", seeded)
+    _seed(Ledger, "check_fence", lambda self, hold: None)
+    _seed(Ledger, "_update_lease", lambda self, hold, assignment: None)
 
 
 def fence_ignored() -> None:
     """A run that was taken over while it stood still goes on as if nothing had been."""
-    Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
-    Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
+    _seed(Ledger, "check_fence", lambda self, hold: None)
+    _seed(Ledger, "_update_lease", lambda self, hold, assignment: None)
 
 
 def result_not_kept() -> None:
@@ -158,14 +165,14 @@ def result_not_kept() -> None:
 
         return replace(attempt, state=AttemptState.SUCCEEDED, result_id=made)
 
-    Attempts._succeed = seeded  # type: ignore[method-assign]
+    _seed(Attempts, "_succeed", seeded)
 
 
 def budget_not_reserved() -> None:
     """What a run has spent is counted by the process, so that a crash forgets it."""
-    Ledger.reserve = lambda self, *args: None  # type: ignore[method-assign]
+    _seed(Ledger, "_reserve", lambda self, *args: None)
     # Nor does the plan, which is cut to what is left of the day, see what it had.
-    Ledger.spent_today = lambda self, environment: -(10**9)  # type: ignore[method-assign]
+    _seed(Ledger, "spent_today", lambda self, environment: -(10**9))
 
 
 def create_while_draining() -> None:
@@ -174,7 +181,7 @@ def create_while_draining() -> None:
     def seeded(self: Engine, why: str) -> None:
         self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why), stages=(Stage.PATTERN,))
 
-    Engine.stop = seeded  # type: ignore[method-assign]
+    _seed(Engine, "stop", seeded)
 
 
 SEEDED: dict[str, Callable[[], None]] = {

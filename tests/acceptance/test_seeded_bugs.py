@@ -49,6 +49,7 @@ def test_seeded_bug_is_caught(
     faults = played[bug].result()
     assert faults, f"{bug} went unnoticed"
     assert any(fault_text in fault for fault in faults), faults
+    assert not any("into which a bug could be put" in fault for fault in faults), faults
 
 
 def test_every_seeded_bug_is_tested() -> None:
