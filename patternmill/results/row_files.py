@@ -130,12 +130,12 @@ def iso_time(moment: float | datetime | None) -> str | None:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
 
 
-def json_bytes(value: object, *, indent: int | None = None) -> bytes:
+def json_bytes(value: object, *, indent: int | None = None, sort_keys: bool = False) -> bytes:
     """JSON in UTF-8; text that UTF-8 cannot carry (half a surrogate pair, from an odd answer) is escaped."""
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent).encode()
+        return json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=sort_keys).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, indent=indent).encode()
+        return json.dumps(value, indent=indent, sort_keys=sort_keys).encode()
 
 
 def _item_object(item: ItemOutcome) -> dict[str, Any]:

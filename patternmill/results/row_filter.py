@@ -69,24 +69,21 @@ class RowFilter(BaseModel):
             return self
         from patternmill.results.picks import skus_picked
 
-        picked = skus_picked(self.picks)
-        skus = tuple(sku for sku in picked if not self.sku or sku in self.sku)
-        if not skus:
+        if self.sku:
             raise ConfigurationError(
-                f"No sku of --sku is picked in {self.picks.name}.", remedy="Use either --sku or --picks."
+                "Rows are named one by one and in a sheet.", remedy="Use either --sku or --picks."
             )
-        return self.model_copy(update={"sku": skus, "picks": None})
+        return self.model_copy(update={"sku": skus_picked(self.picks), "picks": None})
 
     def fits(
         self,
-        *,
         sku: str,
-        status: RowStatus | None = None,
-        code: str | None = None,
-        categories: Iterable[str] = (),
-        changed_at: float | None = None,
+        status: RowStatus,
+        code: str | None,
+        categories: Iterable[str],
+        changed_at: float | None,
     ) -> bool:
-        """Whether what has these values is meant; its picks have been read.
+        """Whether the row that has these values is meant; its picks have been read.
 
         `categories` are the names of its one category, `changed_at` is in Unix seconds.
         """
@@ -111,13 +108,7 @@ def rows_meant(rows: Iterable[RowResult], wanted: RowFilter) -> list[RowResult]:
     return [
         row
         for row in rows
-        if wanted.fits(
-            sku=row.sku,
-            status=row.status,
-            code=row.error_code,
-            categories=(row.category, row.category_id),
-            changed_at=row.changed_at,
-        )
+        if wanted.fits(row.sku, row.status, row.error_code, (row.category, row.category_id), row.changed_at)
     ]
 
 
@@ -129,19 +120,14 @@ def catalog_rows_meant(ledger: Ledger, environment: str, catalog: str, wanted: R
     if wanted.is_empty:
         return rows
     wanted = _with_skus(wanted, {row.sku for row in rows})
-    said = {
-        sku: row.answered.get("category", "") for sku, row in ledger.source_rows(environment, catalog).items()
-    }
-    return [
-        row
-        for row in rows
-        if wanted.fits(
-            sku=row.sku,
-            status=RowStatus.SUCCEEDED,
-            categories=(row.content.category, said.get(sku_key(row.sku), "")),
-            changed_at=row.since,
-        )
-    ]
+    source = ledger.source_rows(environment, catalog)
+    fitting = []
+    for row in rows:
+        answered = source[key].answered if (key := sku_key(row.sku)) in source else {}
+        categories = (row.content.category, answered.get("category", ""))
+        if wanted.fits(row.sku, RowStatus.SUCCEEDED, None, categories, row.since):
+            fitting.append(row)
+    return fitting
 
 
 def _with_skus(wanted: RowFilter, present: Collection[str]) -> RowFilter:

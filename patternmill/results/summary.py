@@ -6,12 +6,10 @@ makes the next.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, Self
 
@@ -147,24 +145,14 @@ class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
 
 
 def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[FileMark]) -> Manifest:
-    return Manifest(
-        run_id=run.run_id,
-        catalog=run.catalog,
-        environment=run.environment,
-        studio_url=run.studio_url,
-        outcome=run.outcome,
-        reason=run.reason,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        source=PureWindowsPath(run.source).name,
-        input_sha256=run.input_sha256,
-        input_encoding=run.input_encoding,
-        counts=count_everything(rows),
-        files={file.name: file.sha256 for file in files},
-        options=_in_order(run.options),
-        versions=dict(sorted(run.versions.items())),
-        prefect_flow_run_id=run.prefect_flow_run_id,
-    )
+    """What it has of the run is what the run's record has under the same names."""
+    of_run = {name: getattr(run, name) for name in Manifest.model_fields if hasattr(run, name)}
+    made = {
+        "source": PureWindowsPath(run.source).name,
+        "counts": count_everything(rows),
+        "files": {file.name: file.sha256 for file in files},
+    }
+    return Manifest(**of_run | made)
 
 
 def count_everything(rows: Sequence[RowResult]) -> Counts:
@@ -185,7 +173,8 @@ def count_everything(rows: Sequence[RowResult]) -> Counts:
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    return json_bytes(manifest.model_dump(mode="json"), indent=2) + b"\n"
+    """With sorted names: a database keeps those of the options in any order."""
+    return json_bytes(manifest.model_dump(mode="json"), indent=2, sort_keys=True) + b"\n"
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -211,13 +200,3 @@ def _is_as_written(path: Path, sha256: str) -> bool:
         return mark_of(path).sha256 == sha256
     except OSError:
         return False
-
-
-def _in_order(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as plain JSON with sorted names, whichever order a database kept them in."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(options), sort_keys=True, default=_plain))
-    return plain
-
-
-def _plain(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,11 +1,11 @@
-"""The manifest: its numbers add up, it has nothing about a machine, and it detects an edit."""
+"""A run is published the same each time; its manifest adds up, has nothing about a machine, and detects an edit."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,28 +14,41 @@ from patternmill.states import Outcome, RowStatus
 
 from .builders import RUN, published, refused, row
 
-FILES = ["results.csv", "failures.csv", "results.jsonl", "gallery.html"]
+FILES = ["failures.csv", "gallery.html", "results.csv", "results.jsonl"]
 
 
-def written(out: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
-    return content
+def test_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+    """In another directory, over old files, and without what databases do not keep: zones and the order of names."""
+    rows = [row("A"), refused("B"), row("C", RowStatus.IN_DOUBT, error="no answer")]
+    run = replace(RUN, options={"b": [1, {"y": 1, "x": 2}], "a": None}, versions={"p": "1", "a": "2"})
+    published(rows, tmp_path / "one", run)
+    published(rows[:1], tmp_path / "two", run)
+    shuffled = replace(
+        run,
+        started_at=run.started_at.astimezone(timezone(timedelta(hours=-5))),
+        options={"a": None, "b": [1, {"x": 2, "y": 1}]},
+        versions={"a": "2", "p": "1"},
+    )
+    turned = [replace(one, selections=dict(reversed(one.selections.items()))) for one in rows]
+    published(turned, tmp_path / "two", shuffled)
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in ("one", "two")
+    )
+    assert one == two
 
 
 def test_counts_add_up(tmp_path: Path) -> None:
     """Every status is present; a pattern that two rows share is one pattern."""
     shared = row("A")
     twin = row("B", items=(shared.items[0], row("B").items[1]))
-    rows = [shared, twin, refused("C"), row("D", RowStatus.NOT_STARTED)]
-    result = published(rows, tmp_path)
-    content = written(tmp_path)["counts"]
-    assert content["rows"] == sum(content["by_status"].values()) == 4
-    assert set(content["by_status"]) == set(RowStatus)
-    assert (content["products"], content["patterns"]) == (2, 1)
-    assert (content["product_attempts"], content["pattern_attempts"]) == (2, 1)
-    assert (result.counts.products, result.counts.patterns, result.counts.by_status[RowStatus.REFUSED]) == (
+    published([shared, twin, refused("C"), row("D", RowStatus.NOT_STARTED)], tmp_path)
+    counts = read_manifest(tmp_path).counts
+    assert counts.rows == sum(counts.by_status.values()) == 4
+    assert set(counts.by_status) == set(RowStatus)
+    assert (counts.products, counts.patterns, counts.product_attempts, counts.pattern_attempts) == (
         2,
         1,
+        2,
         1,
     )
 
@@ -43,9 +56,8 @@ def test_counts_add_up(tmp_path: Path) -> None:
 def test_manifest_has_the_checksums_of_every_other_file(tmp_path: Path) -> None:
     """It is written last, so that it never names files that do not exist; what is edited or missing is found."""
     result = published([row("A"), refused("B")], tmp_path)
-    manifest = read_manifest(tmp_path)
-    assert list(manifest.files) == FILES
-    assert [file.name for file in result.files] == [*FILES, "manifest.json"]
+    assert list(read_manifest(tmp_path).files) == FILES
+    assert result.files[-1].name == "manifest.json"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "manifest.json"])
     assert verify(tmp_path) == []
     for name in FILES:
@@ -57,26 +69,23 @@ def test_manifest_has_the_checksums_of_every_other_file(tmp_path: Path) -> None:
     assert verify(tmp_path) == FILES[:1]
 
 
-@pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv", "../spring.csv"])
-def test_manifest_describes_the_run(tmp_path: Path, source: str) -> None:
-    """Its input without its folder, its scope, and its outcome."""
-    published([row("A")], tmp_path, replace(RUN, source=source))
-    content = written(tmp_path)
+@pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv"])
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, None])
+def test_manifest_describes_the_run(tmp_path: Path, source: str, outcome: Outcome | None) -> None:
+    """Its input without its folder, its scope, and its outcome; also where nothing was made and of an open run."""
+    published([], tmp_path, replace(RUN, source=source, outcome=outcome, reason="spent"))
+    content = json.loads((tmp_path / "manifest.json").read_bytes())
     assert content["schema_version"] == 1
     assert (content["source"], content["input_sha256"]) == ("spring.csv", "ab" * 32)
     assert (content["environment"], content["catalog"], content["run_id"]) == ("staging", "spring", "run-7")
-    assert (content["outcome"], content["reason"]) == ("CompletedWithFailures", None)
-    assert (content["started_at"], content["ended_at"]) == (
-        "2026-03-01T09:30:00.000Z",
-        "2026-03-01T09:34:12.000Z",
-    )
+    assert content["started_at"] == "2026-03-01T09:30:00.000Z"
     manifest = read_manifest(tmp_path / "manifest.json")
-    assert (manifest.outcome, manifest.started_at) == (Outcome.COMPLETED_WITH_FAILURES, RUN.started_at)
+    assert (manifest.outcome, manifest.reason, manifest.started_at) == (outcome, "spent", RUN.started_at)
 
 
-@pytest.mark.parametrize("text", [None, "", "{}", '{"schema_version": 2}'])
+@pytest.mark.parametrize("text", [None, '{"schema_version": 2}'])
 def test_invalid_manifest_is_refused(tmp_path: Path, text: str | None) -> None:
-    """Missing, cut short, or of a later schema."""
+    """Missing, or of a later schema."""
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ManifestUnreadable, match=r"manifest\.json"):

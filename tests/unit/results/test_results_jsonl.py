@@ -6,8 +6,6 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-import pytest
-
 from patternmill.results.row_files import iso_time, lines
 from patternmill.results.row_results import RowResult
 from patternmill.states import Stage
@@ -24,7 +22,7 @@ def test_row_has_its_items() -> None:
     """State, IDs, picture and time of the last attempt at each, and how many there were; what it is built on before."""
     pattern = item(Stage.REFINEMENT, "p", attempts=2, picture_url="http://x/p.png")
     one = row("A", items=(item(Stage.PATTERN, "first"), pattern, item(Stage.PRODUCT, "A", state=None)))
-    line = objects([one])[0]
+    (line,) = objects([one])
     assert line["pattern"] == {
         "key": "refinement-p",
         "state": "succeeded",
@@ -40,33 +38,20 @@ def test_row_has_its_items() -> None:
 
 
 def test_cells_are_exact() -> None:
-    """Nothing is defused; a missing cell is absent, which an empty one is not, and surplus ones are listed."""
+    """Nothing is defused; a missing cell is absent, which an empty one is not; nameless columns have their letter."""
     cells = ("=A", "two\r\nlines", "'+x", "ü 🪿 \u2028")
+    header = ("sku", "", "", "note")
     exact, short, long = objects(
-        [row("=A", cells=cells), row("A", cells=("A", "")), row("B", cells=("B", "", "", "", "x", ""))]
+        [row("A", cells=cells), row("A", cells=("A", "")), row("B", cells=("B", "", "", "", "x", ""))], header
     )
-    assert exact["cells"] == dict(zip(HEADER, cells, strict=True)) and exact["surplus_cells"] == []
-    assert short["cells"] == {"sku": "A", "prompt": ""}
+    assert exact["cells"] == dict(zip(("sku", "[B]", "[C]", "note"), cells, strict=True))
+    assert (short["cells"], short["surplus_cells"]) == ({"sku": "A", "[B]": ""}, [])
     assert long["surplus_cells"] == ["x", ""]
 
 
-def test_columns_without_a_name_are_distinguished() -> None:
-    """By the letter that a spreadsheet shows."""
-    line = objects([row("A", cells=("A", "one", "two", "x"))], ("sku", "", "", "note"))[0]
-    assert line["cells"] == {"sku": "A", "[B]": "one", "[C]": "two", "note": "x"}
-
-
-@pytest.mark.parametrize(
-    ("moment", "text"),
-    [
-        (None, None),
-        (0.0, "1970-01-01T00:00:00.000Z"),
-        (1.9996, "1970-01-01T00:00:02.000Z"),
-        (1_772_357_400.123, "2026-03-01T09:30:00.123Z"),
-        (datetime(2026, 3, 1, 9, 30, tzinfo=UTC), "2026-03-01T09:30:00.000Z"),
-        (datetime(2026, 3, 1, 11, 30, 0, 7000, timezone(timedelta(hours=2))), "2026-03-01T09:30:00.007Z"),
-    ],
-)
-def test_times_are_utc_with_milliseconds(moment: float | datetime | None, text: str | None) -> None:
+def test_times_are_utc_with_milliseconds() -> None:
     """In whichever zone they were."""
-    assert iso_time(moment) == text
+    assert iso_time(None) is None
+    assert iso_time(1.9996) == "1970-01-01T00:00:02.000Z"
+    elsewhere = datetime(2026, 3, 1, 11, 30, 0, 7000, timezone(timedelta(hours=2)))
+    assert iso_time(elsewhere) == iso_time(elsewhere.astimezone(UTC)) == "2026-03-01T09:30:00.007Z"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.results.row_filter import RowFilter, rows_meant
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import RowStatus, Stage
 
 from .builders import ENDED, item, refused, row
 
@@ -23,10 +23,7 @@ ROWS = [
         error_code="job_failed",
         category="Tote bag",
         category_id="cat_2",
-        items=(
-            item(Stage.PATTERN, "B", AttemptState.FAILED, since=ENDED + 60),
-            item(Stage.PRODUCT, "B", None),
-        ),
+        items=(item(Stage.PATTERN, "B", since=ENDED + 60), item(Stage.PRODUCT, "B", None)),
     ),
     refused("C"),
     row("D", RowStatus.IN_DOUBT, error_code="in_doubt"),
@@ -39,14 +36,12 @@ ROWS = [
         ({}, "ABCD"),
         ({"sku": ("D", "A")}, "AD"),
         ({"status": ("failed,in-doubt",)}, "BD"),
-        ({"status": "REFUSED, failed"}, "BC"),
         ({"code": ("job_failed", "in_doubt")}, "BD"),
         ({"category": ("tote  BAG",)}, "B"),
         ({"category": ("cat_1",)}, "ACD"),
         ({"changed_since": "2026-03-01"}, "AB"),
         ({"changed_since": "2026-03-01T10:31:30+01:00"}, "B"),
-        ({"changed_since": "2026-03-01 09:33"}, ""),
-        ({"status": ("failed",), "category": ("Cushion",)}, ""),
+        ({"status": "REFUSED, failed", "category": ("Cushion",)}, "C"),
     ],
 )
 def test_rows_that_fit(wanted: dict[str, Any], found: str) -> None:
@@ -57,26 +52,20 @@ def test_rows_that_fit(wanted: dict[str, Any], found: str) -> None:
 
 
 def test_rows_picked_in_a_sheet(tmp_path: Path) -> None:
-    """As a file of rows to order, also beside other fields; a pick that cannot be read chooses nothing."""
+    """As a file of rows to order; a pick that cannot be read chooses nothing."""
     sheet = tmp_path / "picks.csv"
     sheet.write_text("sku,picked\nA,yes\nB,x\nC,no\n")
-    assert [one.sku for one in rows_meant(ROWS, RowFilter(picks=sheet))] == ["A", "B"]
-    assert [one.sku for one in rows_meant(ROWS, RowFilter(picks=sheet, sku=("B", "C")))] == ["B"]
-    with pytest.raises(ConfigurationError, match="No sku of --sku is picked in picks"):
-        rows_meant(ROWS, RowFilter(picks=sheet, sku=("C",)))
+    assert [one.sku for one in rows_meant(ROWS, RowFilter(picks=sheet, status=("failed",)))] == ["B"]
+    with pytest.raises(ConfigurationError, match="one by one and in a sheet"):
+        rows_meant(ROWS, RowFilter(picks=sheet, sku=("A",)))
     sheet.write_text("sku,picked\nA,maybe\n")
     with pytest.raises(InputRefused, match="neither yes nor no"):
         rows_meant(ROWS, RowFilter(picks=sheet))
 
 
-def test_sku_that_no_row_has_is_refused() -> None:
+def test_what_no_row_has_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no row E, F here"):
         rows_meant(ROWS, RowFilter(sku=("F", "A", "E")))
-
-
-@pytest.mark.parametrize(
-    "wanted", [{"status": ("fialed",)}, {"changed_since": "yesterday"}, {"skus": ("A",)}]
-)
-def test_what_no_row_can_have_is_refused(wanted: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        RowFilter(**wanted)
+    for wanted in ({"status": ("fialed",)}, {"changed_since": "yesterday"}, {"skus": ("A",)}):
+        with pytest.raises(ValidationError):
+            RowFilter.model_validate(wanted)
