@@ -23,8 +23,7 @@ from tests.unit.cli.ledgers import Past
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "No rows are named"),
-        (("--sku", "A"), "There is no ledger"),
+        ((), "There is no ledger"),
         (("--sku", "A", "--wait", "soon"), "--wait must be a number and its unit"),
         (("--sku", "A", "--quantity", "0"), "0 is not in the range"),
         (("--sku", "A", "--order", "a/b"), "--order must have letters"),
