@@ -32,15 +32,16 @@ const ACTIONS = [
   ["g", "▦", "Sheet", () => show("sheet"), "All patterns"],
   ["e", "▢", "One", () => show("one"), "One pattern, filling the screen; ↑ ↓ turn to its takes and products"],
   ["c", "◫", "Compare", () => show("compare"), "Takes, look-alikes, old and new side by side; ← → choose, ↑ ↓ go on"],
-  ["f", "⌕", "Zoom", () => zoom(), "Zoom; the pointer, or Shift and arrows, moves the crop"],
+  ["f", "⌕", "Zoom", () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the crop"],
   ["?", "?", "Keys", () => byId("keys").showModal(), "These keys"],
-  ["/", null, null, () => find(), "Search"],
+  ["/", null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
 ];
 const GAP = 22;
 const AHEAD = 3;
 const POOL = 16;
 const SWIPE = 60;
 const BATCH = 200;
+const RESEND = 1500;
 const MOST_FACES = 100;
 
 const byId = (id) => document.getElementById(id);
@@ -78,7 +79,6 @@ function say(text) {
 }
 
 /* Decisions: events in the order in which they were made, kept in the browser until they are elsewhere. */
-
 const verdicts = new Map();
 const events = [];
 const undone = new Set();
@@ -97,10 +97,10 @@ function decisionOf(group) {
 const newId = () => crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g,
   (digit) => (digit ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (digit / 4)))).toString(16));
 
-function decide({ item, digest }, verdict, note = "", link = {}) {
+function decide({ item, digest: picture }, verdict, note = "", link = {}) {
   const was = verdicts.get(item);
   const event = {
-    number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture: digest ?? "", verdict, note,
+    number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture, verdict, note,
     by: served?.content ?? "", at: new Date().toISOString(), was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
   };
   events.push(event);
@@ -133,7 +133,6 @@ function undo() {
 }
 
 /* Why it is to be made again: asked beside the next picture, and answered by one more key or not at all. */
-
 let asked = null;
 
 function ask(target) {
@@ -153,7 +152,6 @@ function because(note) {
 }
 
 /* The draft is a database of the browser: unlike its local storage, it is on the disk once it says so. */
-
 let draft = null;
 
 const done = (request) => new Promise((resolve, reject) => {
@@ -178,10 +176,8 @@ async function load() {
   }
   kept = events.length;
   unsent = events.filter((event) => !event.saved && !event.refused);
-  const pictures = new Map(groups.flatMap(takesOf).map(({ item, digest }) => [item, digest ?? ""]));
-  // A decision on another picture than is there now is none: a new picture asks again.
-  const given = groups.flatMap(takesOf).map(({ decision }) => decision).filter((decision) => decision && decision.picture === pictures.get(decision.item));
-  for (const decision of given) verdicts.set(decision.item, decision);
+  const pictures = new Map(groups.flatMap(takesOf).map(({ item, digest }) => [item, digest]));
+  for (const { item, decision } of groups.flatMap(takesOf)) if (decision) verdicts.set(item, decision);
   for (const event of events) {
     if (event.undoes) undone.add(event.undoes);
     if (event.refused || event.picture !== pictures.get(event.item)) continue;
@@ -190,10 +186,8 @@ async function load() {
 }
 
 /* Served: each decision goes to the server at once, in order, and again under the same ID until it is saved. */
-
 let trouble = "";
 let sending = false;
-let pause = 500;
 
 async function send() {
   if (!served || sending || !unsent.length) return;
@@ -201,11 +195,9 @@ async function send() {
   try {
     while (unsent.length) await sendBatch(unsent.slice(0, BATCH));
     trouble = "";
-    pause = 500;
   } catch (error) {
     trouble = error instanceof TypeError ? "the server does not answer" : error.message;
-    setTimeout(send, pause);
-    pause = Math.min(2 * pause, 15000);
+    setTimeout(send, RESEND);
   }
   sending = false;
   soon();
@@ -230,7 +222,6 @@ async function sendBatch(batch) {
 }
 
 /* From disk: decisions.csv, the last decision on each pattern. The checksum is of the cells as they read back. */
-
 const CRC = Uint32Array.from({ length: 256 }, (_, value) => {
   for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
   return value;
@@ -263,7 +254,6 @@ function saveFile() {
 }
 
 /* Pictures, and the tile that stands where there is none: the prompt itself. */
-
 function tile(group) {
   const [, word, colour] = STATUSES[group.status];
   const text = group.status === "succeeded" ? "Picture not at hand" : word + (group.made ? " · pattern made" : "");
@@ -317,7 +307,6 @@ function faultOf(row) {
 }
 
 /* The sheet: cards of one height, so that only those near the window need to exist. */
-
 const cells = new Map();
 const laid = new Map();
 let columns = 1;
@@ -352,7 +341,7 @@ function dress(group) {
   cell.setAttribute("aria-label", [groupName(group), STATUSES[group.status][1], group.made && word, ...group.doubt.map(({ text }) => text)].filter(Boolean).join(", "));
 }
 
-const lineOf = (group) => Math.floor(shown.indexOf(group) / columns);
+const lineOf = (line) => shown.slice(line * columns, (line + 1) * columns);
 
 function lay() {
   if (view !== "sheet") return;
@@ -361,23 +350,22 @@ function lay() {
   const { top } = grid.getBoundingClientRect();
   const first = Math.max(0, Math.floor((-top - innerHeight) / height));
   const last = Math.min(count, Math.ceil((2 * innerHeight - top) / height));
-  const wanted = new Set(current ? [lineOf(current)] : []);
+  const wanted = new Set(current ? [Math.floor(shown.indexOf(current) / columns)] : []);
   for (let line = first; line < last; line++) wanted.add(line);
   for (const [line, element] of laid) {
     if (wanted.has(line)) continue;
-    for (const group of shown.slice(line * columns, (line + 1) * columns)) cells.delete(group);
+    for (const group of lineOf(line)) cells.delete(group);
     element.remove();
     laid.delete(line);
   }
-  for (const line of wanted) if (!laid.has(line)) layLine(grid, line);
-}
-
-function layLine(grid, line) {
-  const element = make("div", { role: "row", class: "line", "aria-rowindex": line + 1 }, ...shown.slice(line * columns, (line + 1) * columns).map(card));
-  element.style.top = `${line * height}px`;
-  element.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-  laid.set(line, element);
-  grid.insertBefore(element, [...grid.children].find((other) => other.ariaRowIndex > line + 1) ?? null);
+  for (const line of wanted) {
+    if (laid.has(line)) continue;
+    const element = make("div", { role: "row", class: "line", "aria-rowindex": line + 1 }, ...lineOf(line).map(card));
+    element.style.top = `${line * height}px`;
+    element.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    laid.set(line, element);
+    grid.insertBefore(element, [...grid.children].find((other) => other.ariaRowIndex > line + 1) ?? null);
+  }
 }
 
 function layAnew() {
@@ -395,7 +383,6 @@ function layAnew() {
 }
 
 /* Large: in view one a pattern with its takes and products to turn to; in view compare two to four in the same crop. */
-
 let panels = [];
 let at = 0;
 
@@ -459,7 +446,6 @@ function faceButton(panel, index) {
 }
 
 /* Moving: one pattern is the current one in every view. */
-
 function go(group) {
   if (cells.has(current)) cells.get(current).tabIndex = -1;
   if (group !== current) at = 0;
@@ -470,12 +456,8 @@ function go(group) {
   place.tabIndex = 0;
   place.focus({ preventScroll: true });
   if (view !== "one") place.scrollIntoView({ block: "nearest" });
-  press("verdict", decisionOf(group).verdict);
-  press("view", view);
-}
-
-function press(name, value) {
-  for (const button of byId("buttons").querySelectorAll(`[data-${name}]`)) button.setAttribute("aria-pressed", String(button.dataset[name] === value));
+  const now = [decisionOf(group).verdict, view];
+  for (const button of byId("buttons").querySelectorAll("[data-pressed]")) button.setAttribute("aria-pressed", String(now.includes(button.dataset.pressed)));
 }
 
 function step(by, suits = () => true) {
@@ -500,27 +482,14 @@ function show(name) {
   go(current);
 }
 
-function find() {
-  show("sheet");
-  byId("query").focus();
-}
+const crop = { x: 50, y: 50 };
 
-function zoom() {
-  if (view === "sheet") show("one");
-  document.body.toggleAttribute("data-zoom");
-}
-
-const crop = [50, 50];
-
-function moveCrop(x, y) {
-  [x, y].forEach((share, axis) => {
-    crop[axis] = Math.max(0, Math.min(100, share));
-    document.body.style.setProperty(axis ? "--y" : "--x", `${crop[axis]}%`);
-  });
+function moveCrop(axis, share) {
+  crop[axis] = Math.max(0, Math.min(100, share));
+  document.body.style.setProperty(`--${axis}`, `${crop[axis]}%`);
 }
 
 /* What is shown, and how much of it is decided */
-
 const KINDS = {
   status: [STATUSES, (group) => group.statuses],
   verdict: [VERDICTS, (group) => (group.made ? [decisionOf(group).verdict] : [])],
@@ -528,12 +497,11 @@ const KINDS = {
   cause: [{}, (group) => group.rows.map((index) => rows[index].cause).filter((cause) => cause != null)],
 };
 
-function haystack(row) {
+function matchesRow(index) {
+  const row = rows[index];
   row.text ??= [row.sku, row.prompt, row.category, ...(row.selections ?? []).flat(), row.product, row.pattern, row.code, row.error].join("\n").toLowerCase();
-  return row.text;
+  return terms.every((term) => row.text.includes(term));
 }
-
-const matchesRow = (index) => terms.every((term) => haystack(rows[index]).includes(term));
 
 function matches(group) {
   const kinds = [...chips].map((chip) => chip.split(":")[0]);
@@ -560,11 +528,10 @@ const openCount = () => groups.filter((group) => group.made && ["undecided", "la
 
 let planned = false;
 
-/* Counts follow once the next picture is there. */
+/* Counts follow a little later, so that no picture waits for them. */
 function soon() {
-  if (planned) return;
+  if (!planned) setTimeout(() => { planned = false; count(); }, 100);
   planned = true;
-  requestAnimationFrame(() => setTimeout(() => { planned = false; count(); }));
 }
 
 function count() {
@@ -589,7 +556,6 @@ function count() {
 }
 
 /* What buys: named with count, sum and command, and never done by a decision. */
-
 function money(amount) {
   if (amount == null) return "at a price that is not stated here";
   const format = new Intl.NumberFormat(undefined, run.currency ? { style: "currency", currency: run.currency } : { minimumFractionDigits: 2 });
@@ -618,7 +584,6 @@ async function approve() {
 }
 
 /* The masthead and the tools */
-
 function fillMasthead() {
   byId("catalog").textContent = run.catalog;
   byId("environment").textContent = run.environment;
@@ -660,25 +625,24 @@ function fillBar() {
     if (!word) continue;
     const press = (event) => { if (current) act(); if (event.detail && view !== "sheet") event.currentTarget.blur(); };
     byId("buttons").append(make("button", {
-      type: "button", title: what, onclick: press, "data-view": ["sheet", "one", "compare"].find((name) => name === word.toLowerCase()),
-      "data-verdict": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided"),
+      type: "button", title: what, onclick: press, "data-pressed": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided") ?? Object.keys(MOVES).find((name) => name === word.toLowerCase()),
     }, make("i", { "aria-hidden": "true" }, glyph), make("span", {}, word), make("kbd", { "aria-hidden": "true" }, name)));
   }
 }
 
 /* Keys and gestures */
-
 const MOVES = {
   sheet: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => step(columns), ArrowUp: () => step(-columns), Home: () => go(shown[0]), End: () => go(shown.at(-1)) },
   one: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => turn(1), ArrowUp: () => turn(-1), Escape: () => show("sheet") },
   compare: { ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1), Escape: () => show("sheet") },
 };
-const CROPS = { ArrowRight: [10, 0], ArrowLeft: [-10, 0], ArrowDown: [0, 10], ArrowUp: [0, -10] };
+const CROPS = { ArrowRight: ["x", 10], ArrowLeft: ["x", -10], ArrowDown: ["y", 10], ArrowUp: ["y", -10] };
 
 function onKey(event) {
   const single = byId("single-keys").checked;
   const isButton = event.target.closest("button, a");
-  if (event.shiftKey && CROPS[event.key]) return moveCrop(crop[0] + CROPS[event.key][0], crop[1] + CROPS[event.key][1]);
+  const [axis, by] = CROPS[event.key] ?? [];
+  if (event.shiftKey && axis) return moveCrop(axis, crop[axis] + by);
   if (asked && event.key === "Escape") return ask(null);
   if (asked && single && /^[1-9]$/.test(event.key)) return because(REASONS[event.key - 1]);
   if (event.key === "Enter") return isButton ? false : asked ? byId("why").querySelector("input").focus() : show("one");
@@ -721,7 +685,9 @@ function listenToPointer(place) {
   place.addEventListener("pointerdown", (event) => { from = event.pointerType !== "mouse" && event.target.closest(".stage") ? event : null; });
   place.addEventListener("pointermove", (event) => {
     const stage = event.target.closest(".stage")?.getBoundingClientRect();
-    if (stage && isZoomed()) moveCrop((100 * (event.clientX - stage.left)) / stage.width, (100 * (event.clientY - stage.top)) / stage.height);
+    if (!stage || !isZoomed()) return;
+    moveCrop("x", (100 * (event.clientX - stage.left)) / stage.width);
+    moveCrop("y", (100 * (event.clientY - stage.top)) / stage.height);
   });
   place.addEventListener("pointerup", (event) => {
     if (!from || isZoomed()) return;

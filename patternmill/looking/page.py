@@ -135,7 +135,11 @@ def _group(
     facts = {name: values.get(pattern.key) if pattern else None for name, values in known.items()}
     takes, old = (
         [
-            dict(it, picture=_address(it["picture"], pictures), decision=known["decision"].get(it["item"]))
+            dict(
+                it,
+                picture=_address(it["picture"], pictures),
+                decision=_standing(known["decision"].get(it["item"]), it),
+            )
             for it in those
         ]
         for those in (facts["takes"] or _only_take(pattern, facts["digest"]), filter(None, [facts["old"]]))
@@ -155,6 +159,11 @@ def _group(
         "old": next(iter(old), None),
         "price": facts["price"],
     }
+
+
+def _standing(decision: Mapping[str, Any] | None, take: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A decision on another picture than is there now is none: a new picture asks again."""
+    return decision if decision and decision["picture"] == take["digest"] else None
 
 
 def _only_take(pattern: ItemOutcome | None, digest: str | None) -> list[dict[str, Any]]:

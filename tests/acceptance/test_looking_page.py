@@ -345,7 +345,7 @@ def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None
     browser.click("Close")
     browser.press("p", "ArrowRight", "ArrowRight")
     assert (browser.do("events.length"), browser.do(CURRENT)) == (0, "S0-0")
-    browser.do("document.querySelector('#buttons [data-verdict=pick]').click()")
+    browser.do("document.querySelector('#buttons [data-pressed=pick]').click()")
     assert browser.do("events.map((event) => event.item)") == ["p0"]
     browser.do("localStorage.clear()")
 
