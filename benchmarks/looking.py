@@ -22,7 +22,7 @@ from psutil import NoSuchProcess, Process
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.runs import ItemOutcome, RowOutcome
+from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome
 from patternmill.looking.page import page
 from patternmill.results.row_results import RowResult
 from patternmill.states import Outcome, RowStatus, Stage

@@ -2,14 +2,8 @@
 "use strict";
 // Everything on the page is made of elements and text, never of markup, so that no prompt or answer can become part of it.
 const STATUSES = {
-  succeeded: ["●", "Succeeded", "good"],
-  failed: ["●", "Failed", "bad"],
-  refused: ["●", "Refused", "bad"],
-  held: ["●", "Held", "bad"],
-  in_doubt: ["●", "In doubt", "warn"],
-  waiting: ["●", "Waiting", "warn"],
-  cancelled: ["●", "Cancelled", "rest"],
-  not_started: ["●", "Not started", "rest"],
+  succeeded: ["●", "Succeeded", "good"], failed: ["●", "Failed", "bad"], refused: ["●", "Refused", "bad"], held: ["●", "Held", "bad"],
+  in_doubt: ["●", "In doubt", "warn"], waiting: ["●", "Waiting", "warn"], cancelled: ["●", "Cancelled", "rest"], not_started: ["●", "Not started", "rest"],
 };
 const VERDICTS = {
   undecided: ["○", "Undecided", "rest"],
@@ -19,7 +13,6 @@ const VERDICTS = {
   later: ["⋯", "Later", "rest"],
 };
 const MARKS = { doubtful: ["◆", "Doubtful", "warn"], changed: ["⇄", "Changed", "rest"] };
-const OUTCOMES = { Completed: "good", Failed: "bad" };
 const REASONS = ["Too dark", "Too bright", "Wrong colours", "Too busy", "Too plain", "Wrong motif", "Seam shows", "Blurred", "Off the product"];
 /* Key, glyph, word, what it does, and what it is called in the list of keys. */
 const ACTIONS = [
@@ -74,9 +67,7 @@ function make(name, attributes, ...children) {
   return element;
 }
 
-function say(text) {
-  byId("said").textContent = text;
-}
+const say = (text) => { byId("said").textContent = text; };
 
 /* Decisions: events in the order in which they were made, kept in the browser until they are elsewhere. */
 const verdicts = new Map();
@@ -115,8 +106,8 @@ function decide({ item, digest: picture }, verdict, note = "", link = {}) {
 }
 
 function judge(verdict) {
-  const target = targetOf(current);
-  if (!target) return say("There is no picture to decide on here.");
+  const target = view !== "sheet" && panels[at]?.item ? panels[at] : takeOf(current);
+  if (!current.made) return say("There is no picture to decide on here.");
   ask(verdict === "again" ? target : null);
   decide(target, verdict);
   if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
@@ -124,7 +115,7 @@ function judge(verdict) {
 }
 
 function undo() {
-  const last = events.findLast((event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id));
+  const last = events.findLast((event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id) && owners.has(event.item));
   if (!last) return say("There is nothing to undo.");
   ask(null);
   decide({ item: last.item, digest: last.picture }, last.was.verdict ?? "undecided", last.was.note ?? "", { undoes: last.id });
@@ -147,6 +138,7 @@ function ask(target) {
 
 function because(note) {
   if (note) decide(asked, "again", note, { amends: true });
+  document.activeElement.blur();
   ask(null);
   go(current);
 }
@@ -160,9 +152,11 @@ const done = (request) => new Promise((resolve, reject) => {
 });
 
 function keep(changed) {
-  const writing = draft?.transaction("events", "readwrite", { durability: "strict" });
-  for (const event of changed) writing?.objectStore("events").put(event);
-  if (writing) writing.oncomplete = () => { kept = Math.max(kept, events.indexOf(changed.at(-1)) + 1); soon(); };
+  if (!draft) return;
+  const writing = draft.transaction("events", "readwrite", { durability: "strict" });
+  for (const event of changed) writing.objectStore("events").put(event);
+  writing.onabort = () => { draft = null; soon(); };
+  writing.oncomplete = () => { kept = Math.max(kept, events.indexOf(changed.at(-1)) + 1); soon(); };
 }
 
 async function load() {
@@ -213,7 +207,7 @@ async function sendBatch(batch) {
   for (const event of batch) {
     event.refused = refused.get(event.id);
     event.saved = !event.refused;
-    if (event.saved) continue;
+    if (event.saved || !owners.has(event.item)) continue;
     if (verdicts.get(event.item) === event) verdicts.delete(event.item);
     dress(owners.get(event.item));
     say(`Not saved: ${groupName(owners.get(event.item))}: ${event.refused}`);
@@ -325,7 +319,6 @@ function card(group) {
         make("span", { class: "kind", dir: "auto" }, those.length > 1 ? counted(those.length, "row") : those[0].category ?? "")),
       promptOf(group.prompt), faultOf(those.find((row) => row.error)), badge(STATUSES[group.status])));
   cell.addEventListener("click", () => (group === current && document.activeElement === cell ? show("one") : go(group)));
-  cell.addEventListener("dblclick", () => show("one"));
   cells.set(group, cell);
   dress(group);
   return cell;
@@ -402,11 +395,6 @@ function rivalsOf(group) {
   return [...own, ...others.map((other) => ({ ...takeOf(other), group: other, label: groupName(other) }))].slice(0, 4);
 }
 
-function targetOf(group) {
-  if (!group.made) return null;
-  return view !== "sheet" && panels[at]?.item ? panels[at] : takeOf(group);
-}
-
 function showLarge() {
   panels = view === "one" ? facesOf(current) : rivalsOf(current);
   at = Math.max(0, Math.min(at, panels.length - 1));
@@ -432,17 +420,14 @@ function wordsOf(group) {
   const { note } = decisionOf(group);
   const facts = [["Sku", row.sku], ["Status", STATUSES[row.status][1]], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)],
     ["Ordered", row.ordered], ["Error code", row.code], ["Product", row.product], ["Pattern", row.pattern]].filter(([, value]) => value);
+  const face = (panel, index) => make("button", { type: "button", "aria-pressed": String(index === at), onclick: () => turn(index - at) },
+    panel.picture ? picture(panel.picture, { loading: "lazy" }) : null, make("span", { dir: "auto" }, panel.label));
   return make("div", { class: "words" },
     make("p", { class: "count" }, `${number(shown.indexOf(group) + 1)} of ${number(shown.length)}`),
     make("h2", { dir: "auto" }, groupName(group)), promptOf(group.prompt, group.old?.prompt),
     note ? make("p", { class: "fault warn", dir: "auto" }, note) : null,
-    make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(faceButton)), faultOf(row),
+    make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(face)), faultOf(row),
     make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])));
-}
-
-function faceButton(panel, index) {
-  return make("button", { type: "button", "aria-pressed": String(index === at), onclick: () => turn(index - at) },
-    panel.picture ? picture(panel.picture, { loading: "lazy" }) : null, make("span", { dir: "auto" }, panel.label));
 }
 
 /* Moving: one pattern is the current one in every view. */
@@ -454,7 +439,7 @@ function go(group) {
   else showLarge();
   const place = view === "sheet" ? cells.get(group) : byId("large").querySelector("[tabindex='0']");
   place.tabIndex = 0;
-  place.focus({ preventScroll: true });
+  if (!byId("bar").contains(document.activeElement)) place.focus({ preventScroll: true });
   if (view !== "one") place.scrollIntoView({ block: "nearest" });
   const now = [decisionOf(group).verdict, view];
   for (const button of byId("buttons").querySelectorAll("[data-pressed]")) button.setAttribute("aria-pressed", String(now.includes(button.dataset.pressed)));
@@ -583,18 +568,7 @@ async function approve() {
   soon();
 }
 
-/* The masthead and the tools */
-function fillMasthead() {
-  byId("catalog").textContent = run.catalog;
-  byId("environment").textContent = run.environment;
-  byId("outcome").textContent = run.outcome ?? "Not finished";
-  byId("outcome").className = OUTCOMES[run.outcome] ?? "warn";
-  const when = new Date(run.started).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-  byId("facts").textContent = [counted(run.rows, "row"), counted(run.products, "product"), counted(run.patterns, "pattern"), run.took ? `${when}, in ${run.took}` : when].join(" · ");
-  byId("reason").textContent = run.reason ?? "";
-  byId("reason").hidden = !run.reason;
-}
-
+/* The tools */
 function chip(id, kind, ...content) {
   const toggle = () => {
     if (!id) chips.clear();
@@ -623,7 +597,7 @@ function fillBar() {
     const name = key === " " ? "Space" : key.toUpperCase();
     byId("key-list").append(make("dt", {}, make("kbd", {}, name)), make("dd", {}, what));
     if (!word) continue;
-    const press = (event) => { if (current) act(); if (event.detail && view !== "sheet") event.currentTarget.blur(); };
+    const press = (event) => { if (event.detail) event.currentTarget.blur(); if (current) act(); };
     byId("buttons").append(make("button", {
       type: "button", title: what, onclick: press, "data-pressed": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided") ?? Object.keys(MOVES).find((name) => name === word.toLowerCase()),
     }, make("i", { "aria-hidden": "true" }, glyph), make("span", {}, word), make("kbd", { "aria-hidden": "true" }, name)));
@@ -669,7 +643,7 @@ function listen() {
   byId("single-keys").addEventListener("change", (event) => localStorage.setItem("patternmill keys", event.target.checked ? "on" : "off"));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !current || document.querySelector("dialog[open]")) return;
-    if (event.target.closest("input, select")) return void (event.key === "Escape" && go(current));
+    if (event.target.closest("input, select")) return void (event.key === "Escape" && (event.target.blur(), go(current)));
     if (onKey(event) !== false) event.preventDefault();
   });
   addEventListener("scroll", () => lay(), { passive: true });
@@ -698,7 +672,6 @@ function listenToPointer(place) {
   });
 }
 
-fillMasthead();
 fillTools();
 fillBar();
 filter();

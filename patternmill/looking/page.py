@@ -22,11 +22,11 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.looking.kept_pictures import pictures_of
-from patternmill.results.row_files import iso_time, json_bytes
+from patternmill.results.row_files import json_bytes
 from patternmill.results.row_results import RowResult
 from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
-from patternmill.states import RowStatus
-from patternmill.text import duration
+from patternmill.states import Outcome, RowStatus
+from patternmill.text import duration, moment, plural
 
 _SLOT = re.compile(r"<!--(\w+)-->")
 _FOR_SCRIPT = {
@@ -85,10 +85,8 @@ def page(
         "price": prices,
     }
     facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}
+    texts = {"policy": _policy(style, script, served), "served": _served(served), **_masthead(run, rows)}
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
-        "policy": lambda: iter([_policy(style, script, served).encode()]),
-        "served": lambda: iter([_served(served).encode("utf-8", "replace")]),
-        "title": lambda: iter([html.escape(f"{run.catalog} · {run.environment}").encode("utf-8", "replace")]),
         "style": lambda: iter([style.encode()]),
         "script": lambda: iter([script.encode()]),
         "run": lambda: iter([_script_json(facts)]),
@@ -96,7 +94,10 @@ def page(
         "patterns": lambda: _array(_patterns(rows, pictures, known)),
     }
     for number, text in enumerate(_SLOT.split(page_part("page.html"))):
-        yield from slots[text]() if number % 2 else iter([text.encode()])
+        if number % 2 and text in slots:
+            yield from slots[text]()
+        else:
+            yield (texts[text] if number % 2 else text).encode("utf-8", "replace")
 
 
 def _served(name: str | None) -> str:
@@ -210,19 +211,33 @@ def _address(url: str | None, pictures: Mapping[str, str]) -> str | None:
     return url if is_web_address(url) else None
 
 
+def _masthead(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, str]:
+    """What stands above the patterns, as HTML."""
+    counted, outcome = count_everything(rows), run.outcome
+    took = f" · {duration(run.ended_at - run.started_at)}" if run.ended_at else ""
+    tone = {Outcome.COMPLETED: "good", Outcome.FAILED: "bad"}.get(outcome, "warn") if outcome else "warn"
+    facts = (
+        plural(counted.rows, "row"),
+        plural(counted.products, "product"),
+        plural(counted.patterns, "pattern"),
+        f"{moment(run.started_at)} UTC{took}",
+    )
+    word = html.escape(outcome.words if outcome else "Not finished")
+    return {
+        "title": html.escape(f"{run.catalog} · {run.environment}"),
+        "environment": html.escape(run.environment),
+        "outcome": f'<span class="{tone}">{word}</span>',
+        "catalog": html.escape(run.catalog),
+        "facts": " · ".join(facts),
+        "reason": html.escape(run.reason or ""),
+    }
+
+
 def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
-    counted = count_everything(rows)
     return {
         "id": run.run_id,
         "catalog": run.catalog,
         "environment": run.environment,
-        "outcome": run.outcome.words if run.outcome else None,
-        "reason": run.reason,
-        "started": iso_time(run.started_at),
-        "took": duration(run.ended_at - run.started_at) if run.ended_at else None,
-        "rows": counted.rows,
-        "products": counted.products,
-        "patterns": counted.patterns,
         "causes": [
             {"code": cause.code, "count": cause.count, "message": cause.message, "remedy": cause.remedy}
             for cause in failures_by_cause(rows)
