@@ -24,7 +24,7 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal, proposal_of
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
-from patternmill.states import Outcome, Verdict
+from patternmill.states import AttemptState, Outcome, Verdict
 from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
@@ -243,7 +243,23 @@ def request_for(
 
 def _decide(ledger: Ledger, request: Approval, decision: ApprovalDecision) -> Approval:
     verdict = Verdict.APPROVED if decision.approved else Verdict.REJECTED
+    for canary in _answered_canaries(ledger, request):
+        ledger.decide_approval(canary.id, verdict, who=decision.who, note=decision.note)
     return ledger.decide_approval(request.id, verdict, who=decision.who, note=decision.note)
+
+
+def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
+    """What a canary put off, and the plan of a request has as far as it is not made yet."""
+    asked = ledger.approval_items(request.id)
+    for one in ledger.approvals(environment=request.environment, catalog=request.catalog):
+        if one.id.startswith(CANARY) and one.id != request.id and one.verdict is Verdict.WAITING:
+            left = ledger.approval_items(one.id) - asked
+            if all(_is_made(ledger, key) for key in left):
+                yield one
+
+
+def _is_made(ledger: Ledger, key: ItemKey) -> bool:
+    return any(one.state is AttemptState.SUCCEEDED for one in ledger.attempts_of(key, bodies=False))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
 from patternmill.settings import load_settings
-from patternmill.states import Decided, RowStatus
+from patternmill.states import Decided, RowStatus, Verdict
 
 from .fake_studio import OFFER, failed
 from .followed import Cells, Shop
@@ -185,7 +185,8 @@ PROMPTS = {"a": "owls", "b": "owls", "c": "geese", "d": "geese", "e": "cranes"}
 ROWS = {sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}
 
 
-def test_canary(shop: Shop) -> None:
+@pytest.mark.parametrize("by", ["the plan", "the page"])
+def test_canary(shop: Shop, by: str) -> None:
     """The first rows are made; no run buys any of the rest until it is approved; then the same command does."""
     shop.load_source(ROWS, canary=1)
     assert shop.service.bought == ["owls", "a"]
@@ -200,8 +201,9 @@ def test_canary(shop: Shop) -> None:
             refused()
     shop.load_source({"f": {"prompt": "swans"}}, "new.csv")
     assert shop.service.bought[2:] == ["swans", "f"]
-    work = Pipeline(import_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1)))
-    approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
+    _approve(shop, by)
+    with open_ledger(load_settings()) as ledger:
+        assert {one.verdict for one in ledger.approvals()} == {Verdict.APPROVED}, "nothing waits any more"
     shop.load_source({}, canary=1)
     assert sorted(shop.service.bought[4:]) == sorted(["b", "c", "d", "e", "geese", "cranes"])
     assert set(shop.rows.values()) == {RowStatus.SUCCEEDED}
@@ -215,6 +217,19 @@ def test_killed_canary_resumes_its_own_rows(shop: Shop) -> None:
     assert shop.service.bought == ["owls", "a"]
     with pytest.raises(ApprovalNeeded):
         shop.load_source({}, canary=1)
+
+
+def _approve(shop: Shop, by: str) -> None:
+    """The plan of the same command, or what waits, as the page does."""
+    if by == "the plan":
+        work = Pipeline(
+            import_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1))
+        )
+        approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
+        return
+    with open_ledger(load_settings()) as ledger, ledger.transaction():
+        (waiting,) = ledger.approvals()
+        ledger.decide_approval(waiting.id, Verdict.APPROVED, who="A. Weaver")
 
 
 def _proposal(work: Pipeline) -> Proposal:
