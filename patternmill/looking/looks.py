@@ -13,8 +13,6 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from PIL import Image, ImageStat
-
 from patternmill.catalog.extras import Picture
 from patternmill.catalog.reference_files import ReferencePlace, read_references
 from patternmill.files import private_folder, write_whole
@@ -42,6 +40,9 @@ class Look:
 
 def look_at(picture: bytes) -> Look:
     """Raises OSError for what is no picture."""
+    # It takes a while to load, and no verb's help needs it.
+    from PIL import Image, ImageStat
+
     with Image.open(io.BytesIO(picture)) as image:
         small = image.convert("RGB").resize((64, 64))
     grey = small.convert("L").resize((9, 8))
