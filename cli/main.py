@@ -44,7 +44,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "look": ("cli.commands.look", "Look at what was made, and decide: keep, reject, others."),
     "catalog": ("cli.commands.catalog", "Write what a catalog has: each sku with its product ID."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
-    "ledger": ("cli.commands.ledger", "Check the ledger, and verify results files."),
+    "ledger": ("cli.commands.ledger", "Check that the ledger is whole and agrees with itself."),
     "up": ("cli.commands.up", "Serve the Prefect UI, a worker and the deployments."),
     "studio": ("cli.commands.studio", "Serve the embedded studio, or check a service."),
 }

@@ -19,7 +19,6 @@ from patternmill.errors import ConfigurationError
 
 LATEST = "latest"
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
-_READ_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,6 @@ def sweep(directory: Path, names: Iterable[str]) -> None:
     for name in names:
         for left in directory.glob(f".{glob.escape(name)}.*.tmp"):
             left.unlink(missing_ok=True)
-
-
-def mark_of(path: Path) -> FileMark:
-    """The mark of the file as it is on disk now. Raises OSError when it cannot be read."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(_READ_SIZE):
-            digest.update(chunk)
-            size += len(chunk)
-    return FileMark(path.name, digest.hexdigest(), size)
 
 
 def latest_in(environment: str) -> str:

@@ -16,8 +16,6 @@ from cli.available_service import available_service
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo, echo_lines
 from patternmill.errors import Overlap, ServiceStopped
-from patternmill.orders.order_plan import order_spec, spec_of_checkout
-from patternmill.orders.order_text import checkout_lines, plan_lines
 from patternmill.parameters import wait_time
 from patternmill.runs.request import OrderRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -63,6 +61,8 @@ def command(
         return _show_address(request, address)
     if refresh:
         return _refresh(request)
+    # Late, so that --help waits for no pictures: what was picked is read with them.
+    from patternmill.orders.order_plan import order_spec
 
     spec = order_spec(request)
     with available_service(spec.settings) as settings:
@@ -71,6 +71,7 @@ def command(
 
 async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, plan_only: bool) -> int:
     from cli.approval_prompt import is_approved
+    from patternmill.orders.order_text import checkout_lines, plan_lines
     from patternmill.orders.ordering import Ordering
 
     async with Ordering(spec) as work, _notice_of_waiting(work):
@@ -119,6 +120,8 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
 
 
 async def _waited(work: Ordering, ending: OrderEnding, wait: str) -> OrderEnding:
+    from patternmill.orders.order_text import checkout_lines
+
     if ending.pending:
         echo(f"Waiting for {wait} at most; stopped, the same command goes on.")
     return await work.wait(
@@ -136,6 +139,7 @@ async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
 
 
 def _show_address(request: OrderRequest, checkout_id: str) -> int:
+    from patternmill.orders.order_text import checkout_lines
     from patternmill.orders.ordering import called_checkout
 
     record = called_checkout(request.environment, checkout_id)
@@ -162,6 +166,8 @@ def _refresh(request: OrderRequest) -> int:
 
 
 def _refresh_all(records: list[CheckoutRecord]) -> int:
+    from patternmill.orders.order_text import checkout_lines
+
     async def ask(work: Ordering) -> int:
         code = EXIT_CODES[Outcome.COMPLETED]
         for record in records:
@@ -177,6 +183,7 @@ def _refresh_all(records: list[CheckoutRecord]) -> int:
 
 def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
     """Do something at the service that a checkout is at."""
+    from patternmill.orders.order_plan import spec_of_checkout
     from patternmill.orders.ordering import Ordering
 
     async def main(spec: OrderSpec) -> int:

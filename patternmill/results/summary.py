@@ -25,7 +25,7 @@ from pydantic import (
 
 from patternmill.catalog.problems import OF_A_WORD
 from patternmill.errors import PatternmillError
-from patternmill.files import FileMark, mark_of
+from patternmill.files import FileMark
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
@@ -187,16 +187,3 @@ def read_manifest(path: Path) -> Manifest:
             f"{path} cannot be read as a manifest ({type(error).__name__}).",
             remedy="Rebuild the results of the run.",
         ) from error
-
-
-def verify(out: Path) -> list[str]:
-    """The names of the files in `out` that are missing or differ from its manifest. Raises ManifestUnreadable."""
-    files = read_manifest(out / MANIFEST).files
-    return [name for name, sha256 in files.items() if not _is_as_written(out / name, sha256)]
-
-
-def _is_as_written(path: Path, sha256: str) -> bool:
-    try:
-        return mark_of(path).sha256 == sha256
-    except OSError:
-        return False

@@ -10,7 +10,6 @@ import pytest
 from patternmill.ledger.ledger import open_ledger
 from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
-from patternmill.results.summary import verify
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import RefreshRequest, RetryRequest
 from patternmill.runs.retry import select_rows
@@ -70,7 +69,6 @@ def test_edits_make_the_least_needed(desk: Desk) -> None:
     assert new["A-3"].retired_at is not None
     # A pattern and three products.
     assert desk.creates() == before + 4
-    assert verify(night.out) == []
 
 
 def test_failed_change_keeps_the_old_product(desk: Desk) -> None:

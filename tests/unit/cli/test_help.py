@@ -11,7 +11,7 @@ import pytest
 from cli import main
 from tests.unit.cli.test_main import HEAVY
 
-COMMANDS = [*([verb] for verb in main.VERBS), ["ledger", "check"], ["ledger", "verify"]]
+COMMANDS = [*([verb] for verb in main.VERBS), ["ledger", "check"]]
 
 
 @pytest.mark.parametrize("verb", COMMANDS, ids=" ".join)

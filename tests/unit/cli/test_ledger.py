@@ -1,15 +1,11 @@
-"""The verb `ledger`: what its check finds, and files compared with their manifest."""
+"""The verb `ledger`: what its check finds."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from cli import main
 from patternmill.ledger.reports.integrity import problems
-from patternmill.looking.page import gallery
-from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
 
@@ -81,20 +77,3 @@ def test_problems_exit_with_1(past: Past, capsys: pytest.CaptureFixture[str]) ->
     past.ledger.database.execute("DELETE FROM spending")
     assert main.run(["ledger", "check"]) == 1
     assert "booked" in capsys.readouterr().out
-
-
-def test_edited_file_is_found_by_its_manifest(
-    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Unchanged files pass; a changed or missing one is named, with the remedy."""
-    run = past.begin(HERON)
-    run.end()
-    rebuild(past.ledger, run.record.run_id, tmp_path / "out", gallery)
-    assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 0
-    (tmp_path / "out" / "results.csv").write_text("edited")
-    (tmp_path / "out" / "failures.csv").unlink()
-    assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 1
-    shown = capsys.readouterr().out
-    assert "results.csv is not as" in shown
-    assert "failures.csv is not as" in shown
-    assert f"patternmill results {run.record.run_id}" in shown

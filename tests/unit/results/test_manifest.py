@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from datetime import timedelta, timezone
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.results.summary import ManifestUnreadable, read_manifest, verify
+from patternmill.results.summary import ManifestUnreadable, read_manifest
 from patternmill.states import Outcome, RowStatus
 
 from .builders import RUN, published, refused, row
@@ -54,19 +55,13 @@ def test_counts_add_up(tmp_path: Path) -> None:
 
 
 def test_manifest_has_the_checksums_of_every_other_file(tmp_path: Path) -> None:
-    """It is written last, so that it never names files that do not exist; what is edited or missing is found."""
+    """It is written last, so that it never names files that do not exist."""
     result = published([row("A"), refused("B")], tmp_path)
     assert list(read_manifest(tmp_path).files) == FILES
     assert result.files[-1].name == "manifest.json"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "manifest.json"])
-    assert verify(tmp_path) == []
-    for name in FILES:
-        raw = (tmp_path / name).read_bytes()
-        (tmp_path / name).write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
-        assert verify(tmp_path) == [name]
-        (tmp_path / name).write_bytes(raw)
-    (tmp_path / FILES[0]).unlink()
-    assert verify(tmp_path) == FILES[:1]
+    for name, sha256 in read_manifest(tmp_path).files.items():
+        assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == sha256
 
 
 @pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv"])
@@ -89,4 +84,4 @@ def test_invalid_manifest_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ManifestUnreadable, match=r"manifest\.json"):
-        verify(tmp_path)
+        read_manifest(tmp_path)
