@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         seeded_bugs.SEEDED[bug]()
     if inject.points is not None:
         points.watch(inject.points, at=inject.at, do=inject.do, since=inject.since)
-    return run(["import", *theirs])
+    return run([inject.verb, *theirs])
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -69,6 +69,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plain_import")
+    parser.add_argument("--verb", default="import", help="another one that begins a run")
     parser.add_argument("--bug", action="append", default=[], choices=sorted(seeded_bugs.SEEDED))
     parser.add_argument("--points", type=Path, help="write the crash points passed into this file")
     parser.add_argument("--at", help="the point, as the file names it, at which something is done")
