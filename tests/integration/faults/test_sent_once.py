@@ -105,12 +105,8 @@ def shop(tmp_path: Path, zygote: Zygote) -> Iterator[Shop]:
 
 ODD = {
     "another shape": ("body", {"json": {"patternId": "pat_1"}}),
-    "204": ("no_content", {}),
-    "half a JSON": ("half_json", {}),
-    "500 executed": ("status", {"code": 500, "execute": True}),
     "503 to come back": ("status", {"code": 503, "execute": True, "retry_after": "0"}),
     "lost": ("answer_lost", {}),
-    "silence": ("silence", {"execute": True}),
     "302 executed": ("redirect", {"code": 302, "execute": True}),
 }
 

@@ -100,18 +100,6 @@ def test_cancelled_checkout_cannot_be_paid(studio: InProcess, checkout: dict[str
     assert visitor.get(late.path).status == 200
 
 
-def test_paid_checkout_cannot_be_cancelled(studio: InProcess, checkout: dict[str, Any]) -> None:
-    visitor = Visitor(studio)
-    page = visitor.get(checkout["checkoutUrl"])
-    visitor.submit(page.form("/pay"))
-
-    late = visitor.submit(page.form("/cancel"))
-
-    assert late.status == 409
-    assert "The checkout is paid" in late.text
-    assert orders(studio)[0]["orderId"] in late.text
-
-
 def test_order_is_cancelled_while_it_is_not_in_production(tmp_path: Path) -> None:
     with InProcess.open(tmp_path) as studio:
         product = studio.product("a", studio.pattern("p"))

@@ -83,7 +83,7 @@ def test_without_a_terminal_the_plan_is_refused(service: Service, home: Path, tm
     assert not home.exists()
 
 
-@pytest.mark.parametrize("length", [12, 20, 64])
+@pytest.mark.parametrize("length", [12, 64])
 def test_plan_is_named_by_a_prefix_of_its_digest(
     service: Service, home: Path, tmp_path: Path, length: int
 ) -> None:
@@ -97,11 +97,10 @@ def test_plan_is_named_by_a_prefix_of_its_digest(
     assert len(service.bought) == 8
 
 
-@pytest.mark.parametrize("named", ["", "0" * 12, "short"])
-def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Path, named: str) -> None:
+def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Path) -> None:
     """Nor by too short a prefix."""
     spec = asked_for(tmp_path, 4)
-    for wrong in (named, digest_of(spec)[:11]):
+    for wrong in ("", "0" * 12, "short", digest_of(spec)[:11]):
         with pytest.raises(ConfigurationError, match=digest_of(spec)[:12]):
             is_approved(spec, wrong)
     assert not home.exists()

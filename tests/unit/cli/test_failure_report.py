@@ -136,28 +136,6 @@ def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest
     assert list(problems(past.ledger)) == []
 
 
-def test_request_and_job_have_names(past: Past, desk: Desk) -> None:
-    """Also those of an attempt after which another one succeeded."""
-    attempt = failed(past)
-    again = past.begin(FERN)
-    again.attempt(again.pattern("F-1"), AttemptState.SUCCEEDED, 2)
-    again.end()
-    assert run("F-1", "--yes") == 2
-    assert attempt.job_id is not None
-    assert run(attempt.job_id, "--yes") == 0
-    assert desk.arrived[0]["request"]["body"]["requestId"] == attempt.request_id
-
-
-def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
-    """It has a picture in it, which is of no use to anybody here."""
-    attempt = failed(past)
-    body = json.dumps({"requestId": attempt.request_id, "data": "A" * 40_000}).encode()
-    with past.ledger.transaction():
-        past.ledger.database.execute("UPDATE attempts SET body = :body", {"body": body})
-    assert run("F-1", "--yes") == 0
-    assert desk.arrived[0]["request"] == {"userAgent": "patternmill/0.0.9"}
-
-
 @pytest.mark.parametrize("row", LEAKY)
 def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """Not in any field: prompt, reason, answer, a person's own text; and none is shown."""

@@ -118,12 +118,3 @@ def test_launcher_loads_no_prefect() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_process_exits_without_a_final_garbage_collection() -> None:
-    script = (
-        "import atexit, gc\nfrom cli import main\n"
-        "atexit.register(lambda: print('frozen', gc.get_freeze_count() > 0))\nmain.main(['--version'])"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "frozen True" in ended.stdout

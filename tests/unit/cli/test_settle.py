@@ -201,23 +201,6 @@ def test_settling_is_refused_while_a_run_has_the_lease(past: Past) -> None:
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 
-def test_change_before_the_lease_is_noticed(past: Past) -> None:
-    """What another run settled while the lease was waited for is not settled once more."""
-    run, held = one_in(past, AttemptState.HELD)
-
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
-        with ledger.transaction():
-            ledger.change(run.record.run_id, held.request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await acquire_lease(ledger, environment, catalog, run_id)
-
-    settlement = Settlement(held.request_id, Decision.RESEND, "x", "y")
-    with pytest.raises(ConfigurationError, match="nothing to decide"):
-        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, acquire=take))
-    lease = past.ledger.lease("staging", "spring")
-    assert lease is not None
-    assert lease.holder == ""
-
-
 def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """The decision has its author and reason."""
     _, held = one_in(past, AttemptState.HELD)

@@ -10,12 +10,11 @@ import pytest
 
 from cli import main
 from cli.commands.status import status_lines
-from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.planning.checkout_items import order_scope
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.settings import load_settings
-from patternmill.states import AttemptState, Outcome, RowStatus
+from patternmill.states import AttemptState, Outcome
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
 
 
@@ -39,31 +38,6 @@ def of_every_status(past: Past) -> BegunRun:
     run.attempt(run.pattern("X-1"), AttemptState.HELD)
     run.attempt(run.pattern("O-1"), AttemptState.ACCEPTED)
     return run
-
-
-def test_row_counts_of_an_ended_run(past: Past) -> None:
-    """The fast count agrees with the one that was fixed at the end."""
-    run = of_every_status(past)
-    run.end()
-    with past.ledger.transaction():
-        fixed = past.ledger.close_rows(run.record)
-    assert set(fixed) == set(RowStatus) - {RowStatus.CANCELLED}
-    assert rows_by_status(past.ledger, run.record) == fixed
-
-
-def test_row_counts_of_an_open_run(past: Past) -> None:
-    """From the present states of its attempts."""
-    run = of_every_status(past)
-    counts = rows_by_status(past.ledger, run.record)
-    assert counts == {
-        RowStatus.SUCCEEDED: 1,
-        RowStatus.FAILED: 1,
-        RowStatus.REFUSED: 1,
-        RowStatus.NOT_STARTED: 1,
-        RowStatus.IN_DOUBT: 1,
-        RowStatus.CANCELLED: 1,
-        RowStatus.HELD: 1,
-    }
 
 
 def test_money_and_open_items_are_shown(past: Past) -> None:

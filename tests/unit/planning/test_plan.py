@@ -106,13 +106,6 @@ def test_first_run_buys_everything_once() -> None:
     assert [row.sku for row in planned.to_do()] == ["H-1", "H-2", "F-1"]
 
 
-def test_items_are_in_the_order_of_their_rows() -> None:
-    planned = plan(FERN, HERON, HERON_MUG)
-    prompts = [found.item.prompt for found in planned.of_stage(Stage.PATTERN).values()]
-    skus = [found.item.sku for found in planned.of_stage(Stage.PRODUCT).values()]
-    assert (prompts, skus) == (["green ferns", "blue herons"], ["F-1", "H-1", "H-2"])
-
-
 def test_refused_row_is_counted_and_has_no_items() -> None:
     planned = plan(HERON, REFUSED, FERN)
     assert [(row.position, row.product is None) for row in planned.rows] == [
@@ -140,14 +133,6 @@ def test_reason_of_a_product_follows_its_last_attempt(state: AttemptState) -> No
     assert reasons(plan(HERON, past=past)) == (Reason.DONE, _OF_STATE[state])
 
 
-def test_begun_items_are_no_new_purchase() -> None:
-    """They are resumed under their request IDs."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
-    planned = plan(HERON, past=past)
-    assert planned.purchases() == {}
-    assert [row.sku for row in planned.to_do()] == ["H-1"]
-
-
 def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
     """The made pattern is used again."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
@@ -162,12 +147,6 @@ def test_another_prompt_for_a_known_sku_changes_both() -> None:
     planned = plan("H-1,grey herons,Cushion,S,linen,", past=past)
     assert reasons(planned) == (Reason.CHANGED, Reason.CHANGED)
     assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-
-
-def test_new_sku_on_a_known_prompt_buys_its_product_only() -> None:
-    """Patterns are shared between runs too."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    assert plan(HERON_MUG, past=past).purchases() == {Stage.PRODUCT: 1}
 
 
 def test_edition_buys_the_same_content_again_once() -> None:
@@ -237,14 +216,6 @@ def test_spelling_of_a_file_is_not_content() -> None:
     )
     assert set(plain.of_stage(Stage.PATTERN)) == set(turned.of_stage(Stage.PATTERN))
     assert set(plain.of_stage(Stage.PRODUCT)) == set(turned.of_stage(Stage.PRODUCT))
-
-
-def test_json_selections_equal_option_columns() -> None:
-    as_json = plan(
-        'H-1,blue herons,cat_1,"{""fabric"": ""Linen"", ""size"": ""S""}"',
-        header="sku,prompt,category_id,selections",
-    )
-    assert set(as_json.of_stage(Stage.PRODUCT)) == set(plan(HERON).of_stage(Stage.PRODUCT))
 
 
 states = st.none() | st.sampled_from(AttemptState)
