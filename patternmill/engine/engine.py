@@ -276,6 +276,7 @@ class Engine:
     def _count_row(self, product: ItemKey) -> None:
         if self.plan.items[product].reason not in TO_DO:
             # Takes were made for a person to choose from.
+            self.progress.ended += 1
             return
         if product not in self._results and self.halt.reason is not None:
             self.progress.left_out += 1

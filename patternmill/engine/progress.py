@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from patternmill.planning.plan import TO_DO, Plan, Reason
+from patternmill.planning.plan import Plan, Reason
 from patternmill.states import ROW_STAGES, Outcome, Stage
 
 
@@ -45,7 +45,7 @@ class Progress:
             rows=len(plan.rows),
             refused=plan.refused(),
             done_before=products[Reason.DONE],
-            to_do=sum(count for reason, count in products.items() if reason in TO_DO),
+            to_do=sum(1 for _ in plan.to_do()),
         )
 
     @property

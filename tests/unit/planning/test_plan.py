@@ -16,7 +16,7 @@ from patternmill.identifiers import ItemKey
 from patternmill.planning.items import ContentItems, Scope
 from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState, Stage
+from patternmill.states import UNWANTED, AttemptState, Decided, Stage
 from tests.unit.catalog.samples import HEADER, checked
 from tests.unit.planning.items import pattern_item, product_item
 
@@ -255,3 +255,17 @@ def test_plan_keys_are_the_items_own_keys() -> None:
     pattern = pattern_item(SCOPE, "blue herons")
     product = product_item(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
     assert (planned.rows[0].pattern, planned.rows[0].product) == (pattern.key, product.key)
+
+
+@pytest.mark.parametrize("verdict", Decided)
+def test_nothing_new_is_built_on_what_was_decided_against(verdict: Decided) -> None:
+    """What was begun before is resumed: in doubt is not failed."""
+    for state, expected in ((None, Reason.UNDECIDED), (AttemptState.INTENDED, Reason.CONTINUED)):
+        past = Past().left(HERON, AttemptState.SUCCEEDED, state)
+        pattern = plan(HERON).rows[0].pattern
+        assert pattern is not None
+        memory = Memory(past.last_attempts, past.products, verdicts={pattern: verdict})
+        planned = make_plan(SCOPE, catalog(HERON).entries, memory)
+        assert reasons(planned)[1] is (
+            expected if verdict in UNWANTED else reasons(plan(HERON, past=past))[1]
+        )
