@@ -133,7 +133,7 @@ class Runs(Purchases):
         counts: Counter[RowStatus] = Counter()
         for chunk in self._rows_with_outcomes(record, now=True):
             counts.update(outcome.status for _, outcome in chunk)
-            self.set_row_outcomes(
+            self._set_row_outcomes(
                 record.run_id, ((row.position, outcome.as_json()) for row, outcome in chunk)
             )
         return dict(counts)
@@ -149,9 +149,9 @@ class Runs(Purchases):
             if without_end := [row for row in rows if RowOutcome.of_row(row).status in WITHOUT_END]:
                 attempts = self.attempts_of_rows(record.run_id, first, last)
                 found = ((row.position, outcome_of_row(row, attempts, record.outcome)) for row in without_end)
-                self.set_row_outcomes(record.run_id, ((place, now.as_json()) for place, now in found))
+                self._set_row_outcomes(record.run_id, ((place, now.as_json()) for place, now in found))
 
-    def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
+    def _set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
         self.database.execute_many(
             "UPDATE run_rows SET outcome = :outcome WHERE run_id = :run_id AND position = :position",
             ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
@@ -171,14 +171,10 @@ class Runs(Purchases):
             found[last][ItemKey(key)] = Stage(stage)
         return found
 
-    def skus_of(self, run_id: RunId) -> list[tuple[int, str, str | None]]:
-        """Of each row of a run: its position, its sku, and why it was refused first."""
-        rows = self.database.rows(
-            "SELECT position, sku, CASE WHEN product_key IS NULL THEN row END FROM run_rows "
-            "WHERE run_id = :run_id ORDER BY position",
-            {"run_id": run_id},
-        )
-        return [(position, sku, _first_problem(row)) for position, sku, row in rows]
+    def skus_of(self, run_id: RunId) -> list[str]:
+        """Of each row of a run, in their order."""
+        query = "SELECT sku FROM run_rows WHERE run_id = :run_id ORDER BY position"
+        return [sku for (sku,) in self.database.rows(query, {"run_id": run_id})]
 
     def texts_of_run(self, run_id: RunId, *, corrected: bool = False) -> dict[int, tuple[str, Texts]]:
         """By line, of the rows that have a sku of their own: its key, and the texts that counted.
@@ -337,11 +333,6 @@ def _load_run(text: str) -> RunRecord:
 
 def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
     return replace(row, before=tuple(chain)[:-1], stages=tuple(chain.values())) if chain else row
-
-
-def _first_problem(row: str | None) -> str | None:
-    problems = json.loads(row).get("problems") if row else None
-    return str(problems[0]["code"]) if problems else None
 
 
 def entry_text(entry: Entry, *, undecided: bool = False) -> str:

@@ -80,7 +80,7 @@ def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
 
 def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
     """The rows of a run's results file without those that the run did not have, or that are gone from the source."""
-    known = {sku_key(sku) for _, sku, _ in ledger.skus_of(record.run_id)}
+    known = set(map(sku_key, ledger.skus_of(record.run_id)))
     kept = ledger.source_rows(record.environment, record.catalog)
     gone = {key for key, row in kept.items() if row.is_gone}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-import pytest
-
 from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent, intend_feedback, last_answer
 from patternmill.ledger.ledger import Ledger
 
@@ -14,25 +12,15 @@ from .conftest import OpenLedger
 from .samples import RUN, begin
 
 
-@pytest.mark.parametrize(
-    ("kind", "again"),
-    [
-        (None, False),
-        (FeedbackEvent.SENT, False),
-        (FeedbackEvent.IN_DOUBT, False),
-        (FeedbackEvent.NOT_SENT, True),
-    ],
-)
-def test_only_what_was_not_delivered_is_reported_again(
-    kind: FeedbackEvent | None, again: bool, ledger: Ledger
-) -> None:
-    """None: its sender was killed, so that it may have been."""
-    request_id = begin(ledger, "herons").request_id
-    assert intend_feedback(ledger, RUN, request_id, "f-1")
-    if kind is not None:
-        with ledger.transaction():
-            ledger.record_event(RUN, kind, request_id, detail="so it was")
-    assert intend_feedback(ledger, RUN, request_id, "f-2") is again
+def test_only_what_was_not_delivered_is_reported_again(ledger: Ledger) -> None:
+    """What has no event after it neither: its sender was killed, so that it may have been."""
+    for kind in (None, FeedbackEvent.SENT, FeedbackEvent.IN_DOUBT, FeedbackEvent.NOT_SENT):
+        request_id = begin(ledger, f"herons-{kind}").request_id
+        assert intend_feedback(ledger, RUN, request_id, "f-1")
+        if kind is not None:
+            with ledger.transaction():
+                ledger.record_event(RUN, kind, request_id, detail="so it was")
+        assert intend_feedback(ledger, RUN, request_id, "f-2") is (kind is FeedbackEvent.NOT_SENT)
 
 
 def test_failure_is_reported_once_by_all_together(ledger: Ledger, open_ledger: OpenLedger) -> None:

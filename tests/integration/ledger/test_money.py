@@ -244,9 +244,9 @@ def buying(limits: SpendingLimits) -> Callable[[Ledger, list[str]], int]:
     return buy
 
 
-@pytest.mark.parametrize("price", [2**31, 10**11, 10**15])
-def test_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
+def test_amounts_may_exceed_32_bits(ledger: Ledger) -> None:
     """Reserved, summed, refused at the limit and returned, and every sum is a whole number."""
+    price = 10**15
     begin(ledger, "a", price=price)
     begin(ledger, "b", price=price)
     refused(ledger, "c", SpendingLimits(run_amount=2 * price), price=1)

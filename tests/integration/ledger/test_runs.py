@@ -82,18 +82,6 @@ def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
     assert ledger.row_count(RunId("unknown")) == 0
 
 
-def test_row_outcomes_are_fixed_by_position(ledger: Ledger) -> None:
-    add_run(ledger)
-    with ledger.transaction():
-        ledger.add_rows(RUN, [run_row(number) for number in range(3)])
-        ledger.set_row_outcomes(RUN, [(0, '{"status":"failed"}'), (2, '{"status":"held"}')])
-    assert [row.outcome for row in ledger.rows_of(RUN, 0, 2)] == [
-        '{"status":"failed"}',
-        None,
-        '{"status":"held"}',
-    ]
-
-
 def test_attempts_of_some_rows(ledger: Ledger) -> None:
     """Of their patterns and products, each once however many rows share it, in order."""
     for number, state in enumerate((AttemptState.FAILED, AttemptState.SUCCEEDED), start=1):
