@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from uuid import UUID, uuid5
 
 from patternmill.catalog.normal_text import normalised
@@ -328,11 +328,6 @@ class Chain:
     is_undecided: bool = False
 
 
-class Items(Protocol):
-    def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
-        """A row as its items name it, and these; None where it is refused."""
-
-
 class ContentItems:
     """Makes the items of rows by their content alone."""
 
@@ -349,6 +344,7 @@ class ContentItems:
         self._patterns: dict[tuple[str | int | None, ...], PatternItem] = {}
 
     def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
+        """A row as its items name it, and these; None where it is refused."""
         return (entry, self.chain(entry.row, self.edition)) if entry.row is not None else None
 
     def chain(self, row: Row, edition: str | None) -> Chain:

@@ -13,7 +13,7 @@ from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.limits import Limit, amount_of
 from patternmill.money import money
-from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope
+from patternmill.planning.items import Chain, ContentItems, Item, ProductItem, Scope
 from patternmill.planning.recognition import Memory
 from patternmill.states import UNWANTED, AttemptState, Stage
 from patternmill.text import goods, plural
@@ -176,7 +176,7 @@ def make_plan(
     *,
     retry: Callable[[Row], bool] | None = None,
     only: Callable[[Row], bool] = lambda row: True,
-    items: Items | None = None,
+    items: ContentItems | None = None,
 ) -> Plan:
     """Decide for every row what has to be made for it; `entries` are the file's records in order.
 

@@ -18,7 +18,6 @@ from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
 from patternmill.states import UNWANTED, AttemptState, Decided, Stage
 from tests.unit.catalog.samples import HEADER, checked
-from tests.unit.planning.items import pattern_item, product_item
 
 SCOPE = Scope("staging", "spring")
 HERON = "H-1,blue herons,Cushion,S,linen,"
@@ -133,48 +132,34 @@ def test_reason_of_a_product_follows_its_last_attempt(state: AttemptState) -> No
     assert reasons(plan(HERON, past=past)) == (Reason.DONE, _OF_STATE[state])
 
 
-def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
-    """The made pattern is used again."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    planned = plan("H-1,blue herons,Cushion,M,linen,", past=past)
-    assert reasons(planned) == (Reason.DONE, Reason.CHANGED)
-    assert planned.purchases() == {Stage.PRODUCT: 1}
+MADE, FAILED = AttemptState.SUCCEEDED, AttemptState.FAILED
+BOTH = {Stage.PATTERN: 1, Stage.PRODUCT: 1}
+GREY, MEDIUM = "H-1,grey herons,Cushion,S,linen,", "H-1,blue herons,Cushion,M,linen,"
 
 
-def test_another_prompt_for_a_known_sku_changes_both() -> None:
-    """The row has an earlier request with another prompt."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    planned = plan("H-1,grey herons,Cushion,S,linen,", past=past)
-    assert reasons(planned) == (Reason.CHANGED, Reason.CHANGED)
-    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-
-
-def test_edition_buys_the_same_content_again_once() -> None:
-    """It is part of the content, so that a second run of the edition finds it made."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    again = plan(HERON, past=past, edition="2")
-    assert again.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-    done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in again.items}
-    memory = Memory(past.last_attempts | done, past.products)
-    assert (
-        make_plan(SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")).purchases()
-        == {}
-    )
-
-
-@pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.REJECTED])
-def test_retry_includes_failed_items(state: AttemptState) -> None:
-    """A failed pattern gets a new attempt, and its product with it."""
-    past = Past().left(HERON, state)
-    planned = plan(HERON, past=past, retry=lambda row: True)
-    assert reasons(planned) == (Reason.RETRIED, Reason.NEW)
-    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-
-
-def test_retry_of_a_product_never_buys_its_pattern_again() -> None:
-    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.FAILED)
-    planned = plan(HERON, past=past, retry=lambda row: True)
-    assert reasons(planned) == (Reason.DONE, Reason.RETRIED)
+@pytest.mark.parametrize(
+    ("left", "line", "retry", "expected", "bought"),
+    [
+        ((MADE, AttemptState.ACCEPTED), HERON, False, (Reason.DONE, Reason.CONTINUED), {}),
+        ((MADE, MADE), MEDIUM, False, (Reason.DONE, Reason.CHANGED), {Stage.PRODUCT: 1}),
+        ((MADE, MADE), GREY, False, (Reason.CHANGED, Reason.CHANGED), BOTH),
+        ((MADE, MADE), HERON_MUG, False, (Reason.DONE, Reason.NEW), {Stage.PRODUCT: 1}),
+        ((FAILED,), HERON, True, (Reason.RETRIED, Reason.NEW), BOTH),
+        ((AttemptState.REJECTED,), HERON, True, (Reason.RETRIED, Reason.NEW), BOTH),
+        ((MADE, FAILED), HERON, True, (Reason.DONE, Reason.RETRIED), {Stage.PRODUCT: 1}),
+    ],
+    ids=["begun", "category", "prompt", "new sku", "failed", "rejected", "failed product"],
+)
+def test_what_follows_an_earlier_run(
+    left: tuple[AttemptState, ...],
+    line: str,
+    retry: bool,
+    expected: tuple[Reason, Reason],
+    bought: dict[Stage, int],
+) -> None:
+    """A made pattern is used again; what is begun is resumed; failed items get another attempt where one is wanted."""
+    planned = plan(line, past=Past().left(HERON, *left), retry=lambda row: retry)
+    assert (reasons(planned), planned.purchases()) == (expected, bought)
 
 
 @pytest.mark.parametrize("state", sorted(set(AttemptState) - {AttemptState.FAILED, AttemptState.REJECTED}))
@@ -197,13 +182,6 @@ def test_shared_pattern_has_the_reason_that_needs_work() -> None:
     planned = plan(HERON, HERON_MUG, past=past)
     (pattern,) = planned.of_stage(Stage.PATTERN).values()
     assert (pattern.reason, pattern.rows) == (Reason.NEW, 1)
-
-
-def test_scopes_share_no_item() -> None:
-    """The same file in another environment or catalog is another purchase."""
-    plans = [plan(HERON, FERN, scope=Scope(*scope)) for scope in (("a", "x"), ("b", "x"), ("a", "y"))]
-    keys = [key for planned in plans for key in planned.items]
-    assert len(set(keys)) == len(keys) == 12
 
 
 def test_spelling_of_a_file_is_not_content() -> None:
@@ -246,15 +224,6 @@ def test_plan_is_consistent_after_any_history(
     assert waiting <= len(rows)
     assert TO_BUY <= TO_DO
     assert sum(planned.reasons_of(Stage.PRODUCT).values()) == len(rows)
-
-
-def test_plan_keys_are_the_items_own_keys() -> None:
-    planned = plan(HERON, FERN)
-    assert all(found.item.key == key for key, found in planned.of_stage(Stage.PATTERN).items())
-    assert all(found.item.key == key for key, found in planned.of_stage(Stage.PRODUCT).items())
-    pattern = pattern_item(SCOPE, "blue herons")
-    product = product_item(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
-    assert (planned.rows[0].pattern, planned.rows[0].product) == (pattern.key, product.key)
 
 
 @pytest.mark.parametrize("verdict", Decided)
