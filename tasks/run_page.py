@@ -108,8 +108,9 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
 async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
     """The first pictures, under a key of the catalog: Prefect shows those of its earlier runs as their history."""
     urls = [row["product"]["picture_url"] for row in rows if row["product"] and row["product"]["picture_url"]]
-    drawing = asyncio.to_thread(contact_sheet, urls, run.spec.settings)
-    sheet = await _if_possible(drawing) if urls else None
+    if not urls:
+        return
+    sheet = await _if_possible(asyncio.to_thread(contact_sheet, urls, run.spec.settings))
     if sheet is not None:
         record = run.record
         look = f"patternmill look {shlex.quote(record.catalog)}"

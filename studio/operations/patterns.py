@@ -66,8 +66,12 @@ class Patterns:
         if find_model(body.model) is None:
             raise unknown("model", body.model)
         digests = tuple(self._references.find(one, caller).sha256 for one in body.referenceIds)
+        # Asked for again without a seed, a prompt is drawn otherwise: whoever pays twice wants to choose.
+        seed = (
+            body.seed if body.seed is not None else self._context.store.jobs.times_asked(body.prompt) or None
+        )
         design = Design(
-            prompt=body.prompt, model=body.model, seed=body.seed, palette=body.palette, references=digests
+            prompt=body.prompt, model=body.model, seed=seed, palette=body.palette, references=digests
         )
         subject = subject_of(design)
         if body.referenceIds:

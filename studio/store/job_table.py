@@ -78,9 +78,15 @@ class JobTable:
         row = self._database.one(query, (now.timestamp(), latest.timestamp()))
         return None if row is None or row[0] is None else instant(row[0])
 
+    def times_asked(self, prompt: str) -> int:
+        """How many patterns of this prompt were asked for, refined ones included."""
+        query = "SELECT count(*) FROM job WHERE kind = 'pattern' AND json_extract(subject, '$.prompt') = ?"
+        row = self._database.one(query, (prompt,))
+        assert row is not None, "a count is always there"
+        return int(row[0])
+
     def prompt_was_asked(self, prompt: str) -> bool:
-        query = "SELECT 1 FROM job WHERE kind = 'pattern' AND json_extract(subject, '$.prompt') = ? LIMIT 1"
-        return self._database.one(query, (prompt,)) is not None
+        return self.times_asked(prompt) > 0
 
     def _one(self, condition: str, *values: str) -> Job | None:
         row = self._database.one(SELECT + condition, values)
