@@ -54,7 +54,7 @@ class Figures:
 
     @property
     def over_shortest(self) -> float:
-        return self.makespan / self.shortest
+        return self.makespan / (self.shortest or 1.0)
 
     def line(self, load: Load) -> str:
         return (
@@ -104,7 +104,7 @@ class Postgres:
             shutil.chown(self._data, "postgres")
             for folder in (self._data.parent, *self._data.parent.parents):
                 folder.chmod(folder.stat().st_mode | 0o011)
-        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "--no-sync")
+        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
         self.start()
         return self
 
