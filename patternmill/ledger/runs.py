@@ -85,9 +85,6 @@ class Runs(Purchases):
         )
         return [_load_run(text) for (text,) in rows]
 
-    def has_runs(self) -> bool:
-        return self._row("SELECT 1 FROM runs LIMIT 1") is not None
-
     def last_activity(self, run_id: RunId) -> datetime | None:
         """When the last event of a run was recorded; None before its first."""
         found = self._row("SELECT max(at) FROM events WHERE run_id = :run_id", run_id=run_id)

@@ -103,7 +103,7 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
 
 def new_ledger_note(ledger: Ledger | None, settings: Settings) -> str | None:
     """Where a ledger is that knows of no run yet; None of any other."""
-    is_new = ledger is None or not ledger.has_runs()
+    is_new = ledger is None or not ledger.runs()
     return f"The ledger is new: {ledger_place(settings)}." if is_new else None
 
 
