@@ -30,10 +30,8 @@ def least_used(figures: list[Figures]) -> float:
         ("6 + 6, fixed window, no hint", 0.9),
         ("12 together, burst 10, no hint", 0.9),
         ("20 patterns + 3 products", 0.9),
-        pytest.param("6 + 6, sliding window, no hint", 0.9, marks=pytest.mark.soak),
-        pytest.param("6 + 6, token bucket, burst 10, Retry-After", 0.9, marks=pytest.mark.soak),
         pytest.param("6 + 6, fixed window, Retry-After 5", 0.88, marks=pytest.mark.soak),
-        pytest.param("6 + 6, token bucket, burst 1, Retry-After 1", 0.88, marks=pytest.mark.soak),
+        pytest.param("6 + 6, burst 1, Retry-After", 0.88, marks=pytest.mark.soak),
     ],
 )
 def test_each_limit_is_made_use_of(name: str, least: float) -> None:
@@ -47,8 +45,7 @@ def test_each_limit_is_made_use_of(name: str, least: float) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "20 jobs of 10 s at once",
-        pytest.param("100 jobs of 1 s at once", marks=pytest.mark.soak),
+        pytest.param("20 jobs of 10 s at once", marks=pytest.mark.soak),
         "20 jobs of 10 s at once, two processes",
         "10 patterns of 20 s + 5 products of 10 s at once",
         pytest.param("100 jobs of 60 s at once", marks=pytest.mark.soak),
@@ -65,7 +62,7 @@ def test_limit_of_jobs_at_once_is_made_use_of(name: str) -> None:
 @pytest.mark.slow
 def test_rate_below_a_limit_of_jobs_is_made_use_of() -> None:
     """The jobs that run are about as many whenever the rate is refused, and are not what is too much."""
-    figures = simulate(CASES["20 jobs of 10 s at once and 1.5 a second: the rate is met first"])
+    figures = simulate(CASES["20 jobs of 10 s at once and 1.5 a second"])
     assert figures.used["together"][0] > 0.9, figures
 
 
