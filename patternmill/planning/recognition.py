@@ -195,6 +195,8 @@ class RemadeItems(AnsweredItems):
         if kept is None or kept.content is None or kept.is_gone:
             return None
         row = row_of(kept, entry.record)
+        if wanted.prompt is not None and any(problem.column == "prompt" for problem in entry.problems):
+            return None
         if wanted.prompt is not None:
             row = replace(row, prompt=wanted.prompt, take=None)
         if wanted.take is not None:

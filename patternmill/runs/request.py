@@ -137,7 +137,7 @@ class RemakeRequest(RunRequest):
     takes: Takes = Field(
         1, description="How many takes to make, to pick one of; a row keeps what it has until then."
     )
-    prompt: str | None = Field(None, min_length=1, description="Another prompt for these rows.")
+    prompt: str | None = Field(None, description="Another prompt for these rows.")
     take: Takes | None = Field(
         None, description="Have this earlier take again, which was paid for: no pattern is bought."
     )

@@ -181,6 +181,16 @@ def _there(shop: Shop) -> set[str]:
     }
 
 
+def test_prompt_that_no_row_may_have_is_refused(shop: Shop) -> None:
+    """As it is in a file."""
+    shop.refresh({"a": {"prompt": "herons"}})
+    for prompt in (" ", "x" * 100_000, "hero\u0000ns"):
+        shop.remake("a", prompt=prompt)
+        assert shop.takes() == {"a": 1}
+        assert shop.has() == {"a": "herons"}
+    assert shop.service.bought == ["herons", "a"]
+
+
 PROMPTS = {"a": "owls", "b": "owls", "c": "geese", "d": "geese", "e": "cranes"}
 ROWS = {sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}
 
