@@ -180,7 +180,7 @@ def test_nothing_that_may_cost_is_sent_without_a_limit() -> None:
     assert {asked.operation for asked in service.asked} == {"categories/list", "categories/get", "jobs/get"}
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 9, 11, 60])
+@pytest.mark.parametrize("limit", [1, 9, 60])
 def test_limit_holds_whatever_the_service_accepts(limit: int) -> None:
     """A service that makes something for each request, whatever its ID."""
     service = WholeService()
@@ -195,7 +195,7 @@ def test_limit_holds_whatever_the_service_accepts(limit: int) -> None:
     assert 0 < service.made.total() <= limit
 
 
-@pytest.mark.parametrize("status", [401, 402, 403])
+@pytest.mark.parametrize("status", [401, 403])
 def test_refused_key_stops_the_checks(status: int) -> None:
     with pytest.raises(ServiceStopped, match=str(status)):
         failed(when(lambda asked: True, refused(status, "no")))

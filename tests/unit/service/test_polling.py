@@ -50,7 +50,7 @@ def test_few_polls_for_jobs_of_a_minute_and_a_quarter(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", (1, 2))
 def test_jobs_that_begin_at_once_share_their_durations(seed: int) -> None:
     """All begin before any duration is known: the first ones to end must serve the others in time."""
     durations = lognormal(75, 0.05, seed), lognormal(20, 0.05, seed + 100)
