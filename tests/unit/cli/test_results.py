@@ -55,17 +55,6 @@ def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
     assert contents(written) == before
 
 
-def test_latest_links_only_to_the_latest_run(past: Past, tmp_path: Path) -> None:
-    """Writing an old run's files again does not make it the latest."""
-    old, new = past.begin(HERON), past.begin(HERON)
-    for run in (old, new):
-        run.end()
-        assert main.run(["results", run.record.run_id]) == 0
-    assert main.run(["results", old.record.run_id]) == 0
-    link = tmp_path / "results" / "spring" / "latest"
-    assert link.resolve().name == new.record.run_id
-
-
 def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
     """`latest` is the catalog's last run, wherever that was; each environment keeps a link of its own."""
     production, staging = past.begin(HERON, environment="production"), past.begin(HERON)
