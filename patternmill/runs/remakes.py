@@ -110,20 +110,25 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Rema
         "whole_pattern": not request.row_only,
     }
     skus = file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
-    return select_remake(ledger, request.model_copy(update=scope), skus)
+    return select_remake(ledger, request.model_copy(update=scope), skus, decided=True)
 
 
-def select_remake(ledger: Ledger, request: RemakeRequest, skus: Collection[str] = ()) -> Remake:
+def select_remake(
+    ledger: Ledger, request: RemakeRequest, skus: Collection[str] = (), *, decided: bool = False
+) -> Remake:
     """What a request comes to, by the catalog as it is now. Writes nothing.
 
-    `skus`: those of its picks. Without any, the rows that a person decided about since they were built. Raises
-    ConfigurationError, also where nothing is left to remake.
+    `skus`: those of its picks; `decided`: of these, the ones whose decision asks for another take. Without any, the
+    rows that a person decided about since they were built. Raises ConfigurationError, also where nothing is left to
+    remake.
     """
     record = find_run(ledger, LATEST, catalog=request.catalog, environment=request.environment)
     catalog = _Catalog(ledger, Scope(record.environment, record.catalog))
     named = [sku_key(tidy(sku)) for sku in (*request.sku, *skus)]
     _refuse_unknown(catalog, named)
-    chosen = dict.fromkeys(named) if named else dict.fromkeys(catalog.decided())
+    chosen = dict.fromkeys(named)
+    if decided or not named:
+        chosen = dict.fromkeys(key for key in catalog.decided() if not decided or key in chosen)
     sharing = catalog.sharing(chosen) if named else []
     if request.whole_pattern:
         chosen, sharing = chosen | dict.fromkeys(sharing), []

@@ -6,6 +6,7 @@ A step is a command, what is bought by it, and by sku the take of its product, o
 from __future__ import annotations
 
 import asyncio
+import csv
 
 import pytest
 
@@ -179,6 +180,22 @@ def _there(shop: Shop) -> set[str]:
     return made | {
         f"{sku}:{shop.codes[sku]}" for sku, status in shop.rows.items() if status is not RowStatus.SUCCEEDED
     }
+
+
+def test_file_of_decisions_remakes_what_it_decides_against(shop: Shop) -> None:
+    """What it picks stays as it is; the same file again resumes the same take."""
+    shop.refresh({"a": {"prompt": "herons"}, "b": {"prompt": "owls"}})
+    text = (shop.folder / "results" / "spring" / "latest" / "results.csv").read_text("utf-8-sig")
+    rows = list(csv.DictReader(text.splitlines()))
+    file = shop.folder / "decided.csv"
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(row | {"decision": {"a": "pick", "b": "again"}[row["sku"]]} for row in rows)
+    for _ in range(2):
+        shop.remake(picks=file)
+        assert shop.takes() == {"a": 1, "b": 2}
+    assert shop.service.bought[4:] == ["owls", "b"]
 
 
 def test_prompt_that_no_row_may_have_is_refused(shop: Shop) -> None:
