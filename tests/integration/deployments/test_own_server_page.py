@@ -65,6 +65,9 @@ class Follower:
         words = shlex.split(here.replace("4200", str(self.port)), comments=True)
         if words[0] == "export":
             self.environment |= dict(word.split("=", 1) for word in words[1:])
+        elif words[:3] == ["set", "-a;", "."]:
+            settings = (CHECKOUT / words[3].rstrip(";")).read_text("utf-8")
+            self.environment |= dict(re.findall(r"^(\w+)=(.*)$", settings, re.MULTILINE))
         elif words in SERVING:
             self._serve(words)
         else:
