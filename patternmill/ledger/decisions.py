@@ -10,6 +10,9 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import AttemptState, Decided, Stage
 
+#: Years; at the ends of the calendar a time cannot be read back from its seconds.
+_EARLIEST, _LATEST = 1970, 3000
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -30,6 +33,16 @@ class Decision:
     @property
     def is_pick(self) -> bool:
         return self.verdict is Decided.PICK
+
+
+def decision_time(text: str) -> datetime | None:
+    """The time in a decision's text (ISO 8601; UTC where it has no offset); None for one that no clock says."""
+    try:
+        at = datetime.fromisoformat(text)
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return at if _EARLIEST <= at.year < _LATEST else None
 
 
 def record_decisions(

@@ -15,7 +15,7 @@ from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.rows import DECISION_COLUMNS, RUN_COLUMN, header_key, restore, sku_key, tidy
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import Decision, last_decisions, record_decisions
+from patternmill.ledger.decisions import Decision, decision_time, last_decisions, record_decisions
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.looks import Looks, digests
@@ -167,7 +167,7 @@ class _Reading:
             elif (verdict := self._verdict(where, "verdict", cells["verdict"])) is not None:
                 item, picture = ItemKey(cells["item"]), cells["picture"]
                 if self._is_known(where, item, picture):
-                    at = _time(cells["at"]) or self._now
+                    at = decision_time(cells["at"]) or self._now
                     picture = picture or self._digests.get(item, "")
                     decision = Decision(
                         cells["id"], item, picture, verdict, cells["note"], cells["by"] or user(), at
@@ -269,14 +269,6 @@ def _score(header: Sequence[str]) -> tuple[bool, int]:
 def _checksum(cells: Mapping[str, str]) -> str:
     text = _SEPARATOR.join(cells[name] for name in FILE_COLUMNS[:-1])
     return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _refused(path: Path, problems: Sequence[str]) -> InputRefused:

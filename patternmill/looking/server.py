@@ -7,7 +7,6 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from socket import socket
 from typing import Any
 
@@ -20,7 +19,7 @@ from starlette.routing import Route
 
 from patternmill.errors import PatternmillError
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, record_decisions
+from patternmill.ledger.decisions import Decision, decision_time, record_decisions
 from patternmill.ledger.records import Approval
 from patternmill.looking.viewed_run import ViewedRun, as_posted
 from patternmill.states import Decided
@@ -122,7 +121,7 @@ class LookServer:
         body = await request.body()
         try:
             events = json.loads(body) if len(body) <= _LARGEST else None
-        except ValueError:
+        except (ValueError, RecursionError):
             events = None
         if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
             return JSONResponse({"error": "A list of decisions is expected."}, status_code=400)
@@ -174,14 +173,15 @@ def _decision(event: Mapping[str, Any], by: str) -> Decision | None:
     texts = [event.get(name) for name in ("id", "item", "picture", "verdict", "note", "at")]
     if not all(isinstance(text, str) for text in texts):
         return None
-    id, item, picture, verdict, note, at = map(str, texts)
-    try:
-        time = datetime.fromisoformat(at)
-        said = Decided(verdict)
-    except ValueError:
+    id, item, picture, verdict, note, at = (_storable(str(text)) for text in texts)
+    time = decision_time(at)
+    if time is None or verdict not in list(Decided):
         return None
     if not 0 < len(id) <= 100 or len(note) > _LONGEST_NOTE or len(picture) > 64:
         return None
-    return Decision(
-        id, ItemKey(item), picture, said, note, by, time if time.tzinfo else time.replace(tzinfo=UTC)
-    )
+    return Decision(id, ItemKey(item), picture, Decided(verdict), note, by, time)
+
+
+def _storable(text: str) -> str:
+    """The text without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")

@@ -176,15 +176,47 @@ def test_page_is_its_own_persons_and_saves_each_decision_once(shop: Workshop, en
     assert [(one["verdict"], one["by"]) for one in found["decisions"]] == [("pick", "anna")]
 
 
-async def _visit(server: LookServer, key: str, digest: str) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    ("given", "saved"),
+    [
+        ({"at": "0001-01-01T00:00:00+14:00"}, False),
+        ({"at": "9999-12-31T23:59:59.999999Z"}, False),
+        ({"note": "brighter \ud83d\0"}, True),
+    ],
+)
+def test_no_decision_breaks_the_reading_of_all(
+    shop: Workshop, ended: Ended, given: dict[str, str], saved: bool
+) -> None:
+    """A time at the end of the calendar, or half an emoji, would fail in the ledger, and every run after it."""
+    with bound_socket() as bound:
+        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna")
+        answer = asyncio.run(_decided(server, [_event(item(ended, "A"), **given)]))
+    assert answer["saved"] == ["1"] * saved
+    assert verdicts(shop) == {"pick brighter ?"} if saved else not verdicts(shop)
+
+
+def _event(key: str, **given: str) -> dict[str, str]:
     event = {
         "id": "1",
         "item": key,
-        "picture": digest,
+        "picture": "",
         "verdict": "pick",
         "note": "",
         "at": "2026-11-24T12:00:00Z",
     }
+    return event | given
+
+
+async def _decided(server: LookServer, events: list[dict[str, str]]) -> dict[str, Any]:
+    transport, own = httpx.ASGITransport(server.app("secret")), {"origin": server.origin}
+    async with httpx.AsyncClient(transport=transport, base_url=server.origin, headers=own) as browser:
+        await browser.post("/session", content="secret")
+        answer = await browser.post("/decisions", content=json.dumps(events))
+        return dict(answer.json())
+
+
+async def _visit(server: LookServer, key: str, digest: str) -> dict[str, Any]:
+    event = _event(key, picture=digest)
     own = {"origin": server.origin}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(server.app("secret")), base_url=server.origin
