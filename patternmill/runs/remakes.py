@@ -205,10 +205,15 @@ class _Catalog:
         self._takes = RowTakes(scope, self._memory)
 
     def decided(self) -> Iterator[str]:
-        """The rows whose pattern a person decided against, or that have another take than was picked."""
-        if not self._memory.verdicts:
-            return
+        """The rows whose pattern a person decided against, that have another take than was picked, or whose remake was
+        cut short.
+        """
         for key, row in self.rows.items():
+            if _content(row).take and self._state(row.product_key) not in (*EXISTING, AttemptState.FAILED):
+                yield key
+                continue
+            if not self._memory.verdicts:
+                continue
             known, own = self._takes.known(row_of(row, _NO_RECORD), row.edition), self.own(key)
             verdicts = {take.number: take.verdict for take in known}
             choice = picked(known)

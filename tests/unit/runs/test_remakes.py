@@ -104,6 +104,13 @@ CASES = {
         retry                            |          | a:product_failed
         refresh a=herons b=herons        |          | a:product_failed b:undecided
         remake a whole                   | herons a b | a2 b2""",
+    "a remake that was cut short": """
+        refresh a=herons                 | herons a | a1
+        reject herons 1                  |          | a1
+        limit 1                          |          | a1
+        remake                           |          |
+        limit                            |          |
+        remake                           | herons a | a2""",
     "a take that failed": """
         refresh a=herons                 | herons a | a1
         fail herons                      |          | a1
@@ -137,6 +144,8 @@ def _run(shop: Shop, words: list[str]) -> None:
             shop.load_source(_rows(rows), takes=int(rest[0]))
         case "remake":
             _remake(shop, rest)
+        case "limit":
+            shop.most_items = int(rest[0]) if rest else None
         case "results":
             shop.correct("results.csv", {})
         case "retry":
