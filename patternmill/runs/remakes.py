@@ -209,7 +209,7 @@ class _Catalog:
         cut short.
         """
         for key, row in self.rows.items():
-            if _content(row).take and self._state(row.product_key) not in (*EXISTING, AttemptState.FAILED):
+            if self.own(key) > 1 and self._state(row.product_key) not in (*EXISTING, AttemptState.FAILED):
                 yield key
                 continue
             if not self._memory.verdicts:

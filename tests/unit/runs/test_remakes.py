@@ -60,8 +60,7 @@ CASES = {
         refresh a=herons                 | herons a | a1
         remake a                         | herons a | a2
         refresh a=herons/Mug             | a        | a2
-        refresh a=owls/Mug               | owls a   | a1
-        refresh a=herons                 |          | a2""",
+        refresh a=owls/Mug               | owls a   | a1""",
     "another prompt": """
         refresh a=herons                 | herons a | a1
         remake a owls                    | owls a   | a1
