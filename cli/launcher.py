@@ -256,6 +256,9 @@ class _WatchedRun:
         connection.start()
         if connection.is_chosen:
             loading = loading or asyncio.create_task(load())
+            if connection.configured:
+                # To ask that server loads Prefect too, and Prefect fails to load in two threads at once.
+                await loading
             if await asyncio.to_thread(connection.wait):
                 await self._run_flow(await loading, work)
         if self.begun is None and not self.state_message:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from cli.terminal import steps
+from patternmill.runs.approval import CANARY
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
@@ -123,7 +124,7 @@ def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
         yield from [message] if message else _without_an_end(run, command)
         return
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
-    yield from _next_lines(run.ending, command)
+    yield from _next_lines(run.ending, command, limited=run.left_out is None or run.left_out.code != CANARY)
 
 
 def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
@@ -133,8 +134,11 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
     yield f"The run ended before it was complete. To go on: {command}"
 
 
-def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
-    """The command that goes on with what did not finish; no run goes on with what waits for a person."""
+def _next_lines(ending: RunEnding, command: str, *, limited: bool) -> Iterator[str]:
+    """The command that goes on with what did not finish; no run goes on with what waits for a person.
+
+    `limited`: what was left out is for a limit, not for an approval.
+    """
     if ending.to_decide:
         yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle"
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
@@ -148,5 +152,5 @@ def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
                 "What was made or begun is kept, and is not bought again: the next command finishes "
                 f"{plural(begun, 'row')}, and begins {rest:,}."
             )
-        higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
+        higher = ", with a higher limit" if limited and ending.outcome is Outcome.BUDGET_REACHED else ""
         yield f"To go on{higher}: {command}"

@@ -50,7 +50,7 @@ def put_off(ledger: Ledger, spec: RunSpec, plan: Plan) -> HaltReason | None:
         ledger.request_approval(request, sorted(rest.to_do))
     return HaltReason(
         Outcome.BUDGET_REACHED,
-        "canary",
+        CANARY,
         f"{plural(len(left), 'row')} wait for an approval: {rest}. Look at the first ones with `patternmill look`, "
         "then run the same command again and approve the rest.",
     )

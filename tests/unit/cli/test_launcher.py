@@ -94,6 +94,30 @@ def test_only_the_server_is_not_waited_for(is_finished: bool, monkeypatch: pytes
     assert watched.is_overdue() is is_finished
 
 
+def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both load Prefect, and two threads that do at once get it half loaded."""
+    steps: list[str] = []
+
+    def load(request: object) -> None:
+        time.sleep(0.1)
+        steps.append("loaded")
+
+    async def run_through() -> None:
+        steps.append("run")
+
+    connection = SimpleNamespace(
+        configured="http://127.0.0.1:9/api",
+        is_chosen=True,
+        what_starts=str,
+        start=str,
+        wait=lambda: steps.append("asked"),
+    )
+    monkeypatch.setattr(launcher, "_flow_of", load)
+    work = SimpleNamespace(run_through=run_through)
+    asyncio.run(_WatchedRun(cast(Any, None))._run(cast(Any, work), cast(Any, connection)))
+    assert steps == ["loaded", "asked", "run"]
+
+
 @pytest.mark.parametrize("url", ["https://studio.example/v1", None])
 def test_new_ledger_is_refused_before_anything_is_started(
     url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ from cli.run_display import Display, ending_lines
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.results.summary import Cause
+from patternmill.runs.approval import CANARY
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import progress_line
 from patternmill.states import Outcome, RowStatus, Stage
@@ -132,6 +133,7 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
         "results": SimpleNamespace(causes=[], out=Path("results"), catalog=None),
         "progress": Progress(),
         "reported": "",
+        "left_out": None,
         "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
     }
     return cast(Run, SimpleNamespace(**values | changes))
@@ -160,6 +162,18 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     lines = list(ending_lines(run, "", "patternmill import spring.csv"))
     assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
+
+
+def test_end_of_a_canary_asks_for_no_higher_limit() -> None:
+    """What it left out waits for an approval, which the same command asks for."""
+    left_out = HaltReason(Outcome.BUDGET_REACHED, CANARY, "2 rows wait for an approval.")
+    run = ended_run(Outcome.BUDGET_REACHED, left_out=left_out)
+    assert run.ending is not None
+    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
+    assert (
+        list(ending_lines(run, "", "patternmill import spring.csv"))[-1]
+        == "To go on: patternmill import spring.csv"
+    )
 
 
 @pytest.mark.parametrize(("left", "goes_on"), [((2, 0), False), ((2, 1), True), ((0, 3), True)])
