@@ -75,6 +75,11 @@ def record_decisions(
     ]
 
 
+def is_recorded(ledger: Ledger, event: str) -> bool:
+    """Whether the event of this ID is in the ledger, also where a later one counts by now."""
+    return bool(ledger.database.rows("SELECT 1 FROM decisions WHERE id = :id", {"id": event}))
+
+
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
     """The decision that counts, by pattern item, in the order in which they came; also where it was taken back."""
     rows = ledger.database.rows(

@@ -15,7 +15,13 @@ from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.rows import DECISION_COLUMNS, RUN_COLUMN, header_key, restore, sku_key, tidy
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import Decision, decision_time, last_decisions, record_decisions
+from patternmill.ledger.decisions import (
+    Decision,
+    decision_time,
+    is_recorded,
+    last_decisions,
+    record_decisions,
+)
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.looks import Looks, digests
@@ -96,6 +102,14 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     reading, is_page = _Reading(path, record, rows, takes, looks), is_decisions_file(path)
     found = list(reading.of_page() if is_page else reading.of_sheet())
     problems = [*reading.problems, *_contradictions(found)]
+    if not is_page:
+        last = last_decisions(ledger, record.environment, record.catalog)
+        problems += [
+            f"row {line}: {shown(sku)} was decided as {one.verdict} before, and as {last[one.item].verdict} since; "
+            "empty the cell, or write another note to decide so again"
+            for line, sku, one in found
+            if one.item in last and last[one.item].id != one.id and is_recorded(ledger, one.id)
+        ]
     if problems:
         raise _refused(path, problems)
     decisions = {decision.item: decision for _, _, decision in found}

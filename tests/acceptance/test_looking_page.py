@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -362,7 +363,8 @@ def test_what_buys_is_named_with_its_sum(browser: Browser, on_disk: str) -> None
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, on_disk: str, scheme: str) -> None:
     """WCAG 2.2 A and AA: every view, with a verdict of each kind; every target is large enough."""
-    pytest.importorskip("axe_core_python")
+    if os.environ.get("CI") != "true":
+        pytest.importorskip("axe_core_python")
     browser.prefer(scheme)
     opened(browser, on_disk)
     browser.press("p", "x", "a", "1", " ")

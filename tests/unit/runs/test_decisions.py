@@ -116,7 +116,7 @@ def verdicts(shop: Workshop) -> set[str]:
 def test_sheet_and_page_say_the_same_and_each_is_recorded_once(
     shop: Workshop, ended: Ended, tmp_path: Path
 ) -> None:
-    """A row's decision is its pattern's; a sheet that is read again undoes nothing that came later."""
+    """A row's decision is its pattern's; an old sheet undoes nothing that came later."""
     path = sheet(tmp_path, ended, ("A", "Pick", ""), ("C", "reject", "too dark"), ("B", "", ""))
     assert decided_run(path) == ended.run.record.run_id
     assert read(shop, ended, path).decided(Decided.PICK) == ("A",)
@@ -124,7 +124,8 @@ def test_sheet_and_page_say_the_same_and_each_is_recorded_once(
     assert verdicts(shop) == {"pick", "reject too dark"}
     page = page_file(tmp_path, ended, {"item": item(ended, "A"), "verdict": "again", "note": "brighter"})
     assert kept(shop, ended, page) == "1 decision recorded, 0 known before."
-    assert kept(shop, ended, path).endswith("Decided again since then, and left so: A.")
+    with pytest.raises(InputRefused, match="`A` was decided as pick before, and as again since"):
+        kept(shop, ended, path)
     assert verdicts(shop) == {"again brighter", "reject too dark"}
 
 
