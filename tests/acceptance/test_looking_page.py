@@ -345,11 +345,14 @@ def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None
     browser.do("document.getElementById('single-keys').click()")
     browser.click("Close")
     browser.until("!document.querySelector('dialog[open]')", 5)
-    browser.press("p", "ArrowRight", "ArrowRight")
-    assert (browser.do("events.length"), browser.do(CURRENT)) == (0, "S0-0")
-    browser.do("document.querySelector('#buttons [data-pressed=pick]').click()")
-    assert browser.do("events.map((event) => event.item)") == ["p0"]
-    browser.do("localStorage.clear()")
+    try:
+        browser.press("p", "ArrowRight", "ArrowRight")
+        browser.until(f"{CURRENT} === 'S0-0'", 5)
+        assert browser.do("events.length") == 0
+        browser.do("document.querySelector('#buttons [data-pressed=pick]').click()")
+        assert browser.do("events.map((event) => event.item)") == ["p0"]
+    finally:
+        browser.do("localStorage.clear()")
 
 
 def test_what_buys_is_named_with_its_sum(browser: Browser, on_disk: str) -> None:

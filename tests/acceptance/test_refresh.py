@@ -62,7 +62,7 @@ def test_refreshes_of_an_address(
     """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
     settle_at(joint_server, tmp_path / ".patternmill")
     sheet = tmp_path / "sheets" / "spring.csv"
-    address = site.replace("//", "//ann:canary@") + "/spring.csv"
+    address = site.replace("//", "//ann:goldfinch@") + "/spring.csv"
     refresh = partial(run, tmp_path, "refresh", address, "--catalog", "spring")
     sheet.write_text(HEADER + A1 + A2 + A3)
     first = refresh()
@@ -93,7 +93,7 @@ def test_refreshes_of_an_address(
     monkeypatch.chdir(tmp_path)
     _check_catalog(changes[0]["new_product_id"], capfd)
     for file in filter(Path.is_file, (*tmp_path.rglob("*"), *joint_server.directory.rglob("*"))):
-        assert b"canary" not in file.read_bytes(), file
+        assert b"goldfinch" not in file.read_bytes(), file
 
 
 def _creates(folder: Path) -> int:
