@@ -643,7 +643,7 @@ function listen() {
   byId("single-keys").addEventListener("change", (event) => localStorage.setItem("patternmill keys", event.target.checked ? "on" : "off"));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !current || document.querySelector("dialog[open]")) return;
-    if (event.target.closest("input, select")) return void (event.key === "Escape" && (event.target.blur(), go(current)));
+    if (event.target.closest("input:not([type=checkbox])")) return void (event.key === "Escape" && (event.target.blur(), go(current)));
     if (onKey(event) !== false) event.preventDefault();
   });
   addEventListener("scroll", () => lay(), { passive: true });
