@@ -10,6 +10,8 @@ from patternmill.text import plain
 
 #: The name in a run's options under which the layout of its input is on record.
 READING = "reading"
+#: The formats of workbooks, as they are on record there.
+WORKBOOK_FORMATS = ("Excel workbook", "OpenDocument spreadsheet")
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 

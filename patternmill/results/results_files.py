@@ -33,6 +33,8 @@ from patternmill.text import moment
 
 RESULTS = "results.csv"
 FAILURES_FILE = "failures.csv"
+#: The same rows, where the input was a workbook.
+FAILURES_BOOK = "failures.xlsx"
 EXACT = "results.jsonl"
 GALLERY = "gallery.html"
 CATALOG_FILE = "catalog.csv"
@@ -124,6 +126,8 @@ def write_results(
         EXACT: row_files.lines(run.run_id, header, carried, rows),
         GALLERY: gallery,
     }
+    if row_files.is_workbook(run):
+        contents[FAILURES_BOOK] = row_files.workbook(run, header, carried, failures)
     if changes is not None:
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])

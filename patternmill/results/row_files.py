@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from patternmill.catalog.rows import (
     BYTE_ORDER_MARK,
@@ -19,7 +21,7 @@ from patternmill.catalog.rows import (
     defuse,
     header_key,
 )
-from patternmill.catalog.sheet_choices import READING
+from patternmill.catalog.sheet_choices import READING, WORKBOOK_FORMATS
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.results.row_results import RowResult
@@ -34,12 +36,61 @@ def table(
     run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
 ) -> Iterator[bytes]:
     """The bytes of a results table, a batch of rows at a time; in the delimiter of the input."""
+    columns, lines = _table(run, header, carried, rows)
+    return csv_table(columns, lines, _reading(run).get("delimiter") or ",")
+
+
+def workbook(
+    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+) -> Iterator[bytes]:
+    """The same table as an Excel workbook, whose cells are all text. The same rows are the same bytes."""
+    from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("rows")
+    columns, lines = _table(run, header, carried, rows)
+    for line in chain([columns], lines):
+        cells = []
+        for text in map(defuse, line):
+            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", text))
+            cell.number_format, cell.data_type = "@", "s"
+            cells.append(cell)
+        sheet.append(cells)
+    target = io.BytesIO()
+    book.save(target)
+    yield _timeless(target)
+
+
+def _timeless(book: io.BytesIO) -> bytes:
+    """A workbook without the time at which it was written."""
+    target = io.BytesIO()
+    with ZipFile(book) as written, ZipFile(target, "w", ZIP_DEFLATED) as fixed:
+        for name in written.namelist():
+            content = re.sub(rb"(<dcterms:\w+[^>]*>)[^<]+", rb"\g<1>2000-01-01T00:00:00Z", written.read(name))
+            fixed.writestr(ZipInfo(name), content, ZIP_DEFLATED)
+    return target.getvalue()
+
+
+def is_workbook(run: RunRecord) -> bool:
+    """Whether its input was one."""
+    return _reading(run).get("format") in WORKBOOK_FORMATS
+
+
+def _reading(run: RunRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = run.options.get(READING, {})
+    return found
+
+
+def _table(
+    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+) -> tuple[list[str], Iterator[list[str]]]:
     names = [header[index] for index in carried]
     # A column of that name in the input stays the input's.
     own = [name for name in DECISION_COLUMNS if name not in map(header_key, names)]
     columns = [*names, *RESULT_COLUMNS[:-1], *own, RUN_COLUMN]
     lines = ([*_cells(row, len(header), carried), *[""] * len(own), run.run_id] for row in rows)
-    return csv_table(columns, lines, run.options.get(READING, {}).get("delimiter") or ",")
+    return columns, lines
 
 
 def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: str = ",") -> Iterator[bytes]:

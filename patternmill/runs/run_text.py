@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import money
 from patternmill.results.catalog_files import CHANGES_FILE
-from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
+from patternmill.results.results_files import FAILURES_BOOK, FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.states import RowStatus
 from patternmill.text import counted, duration, duration_range, goods, joined, plural, worth_naming
@@ -74,7 +74,8 @@ def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
     out = results.out
     yield f"Results:  {out / RESULTS}"
     if results.causes:
-        yield f"Failures: {out / FAILURES_FILE}"
+        named = {mark.name for mark in results.files}
+        yield f"Failures: {out / (FAILURES_BOOK if FAILURES_BOOK in named else FAILURES_FILE)}"
     if is_refresh:
         yield f"Changes:  {out / CHANGES_FILE}"
     yield f"Gallery:  {out / GALLERY}"

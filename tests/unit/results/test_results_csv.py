@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.rows import ADDED_COLUMNS
+from patternmill.catalog.rows import ADDED_COLUMNS, restore
 from patternmill.results.row_files import CELL_LIMIT, table
 from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.sheet_reader import read_table
 from patternmill.states import RowStatus, Stage
 
 from .builders import ALL_COLUMNS, HEADER, RUN, item, published, refused, row, table_of
@@ -99,3 +100,18 @@ def test_tables_are_for_the_program_that_wrote_the_sheet(encoding: str | None, d
     raw = b"".join(table(run, HEADER, ALL_COLUMNS, [row("A")]))
     assert raw.startswith(codecs.BOM_UTF8) and raw.count(codecs.BOM_UTF8) == 1
     assert raw.decode("utf-8-sig").splitlines()[0] == (delimiter or ",").join([*HEADER, *OURS])
+
+
+def test_failures_of_a_workbook_are_one_too(tmp_path: Path) -> None:
+    """All of it is text, formulas included; it reads back as it was, and is the same whenever it is written."""
+    run = replace(RUN, options={"reading": {"format": "Excel workbook"}})
+    odd = ("007", "=1+1 \x01", "'x", "")
+    rows = [refused("007", cells=odd), row("B")]
+    for folder in ("one", "two"):
+        published(rows, tmp_path / folder, run)
+    first, second = ((tmp_path / folder / "failures.xlsx").read_bytes() for folder in ("one", "two"))
+    assert first == second
+    table = read_table(first, "failures.xlsx")
+    assert table.header == (*HEADER, *OURS)
+    ((_, cells),) = table.records
+    assert [restore(cell) for cell in cells[:4]] == ["007", "=1+1 \ufffd", "'x", ""]
