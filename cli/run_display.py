@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from rich.text import Text
 from cli.terminal import steps
 from patternmill.runs.approval import CANARY
 from patternmill.runs.run_text import progress_line, summary_lines
-from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
+from patternmill.states import UNDECIDED, UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
         yield from [message] if message else _without_an_end(run, command)
         return
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
+    if run.results is not None and any(cause.code == UNDECIDED for cause in run.results.causes):
+        yield f"To decide: patternmill look {shlex.quote(run.record.catalog)}"
     yield from _next_lines(run.ending, command, limited=run.left_out is None or run.left_out.code != CANARY)
 
 

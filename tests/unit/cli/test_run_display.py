@@ -130,7 +130,7 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
             to_decide=0,
             resumed=0,
         ),
-        "results": SimpleNamespace(causes=[], out=Path("results"), catalog=None),
+        "results": SimpleNamespace(files=(), causes=[], out=Path("results"), catalog=None),
         "progress": Progress(),
         "reported": "",
         "left_out": None,
@@ -144,7 +144,7 @@ def test_end_of_a_run_says_where_the_other_causes_are() -> None:
     causes = [
         Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
     ]
-    results = SimpleNamespace(causes=causes, out=Path("results"), catalog=None)
+    results = SimpleNamespace(files=(), causes=causes, out=Path("results"), catalog=None)
     lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", ""))
     assert lines[0].startswith("Completed with failures: ")
     assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
