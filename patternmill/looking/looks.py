@@ -8,6 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -87,12 +88,13 @@ class Looks:
                     step(f"Looking at pictures: {len(missing) - number:,} left.")
         if missing:
             known = {name: [look.digest, look.bits, look.is_blank] for name, look in self._known.items()}
-            write_whole(private_folder(self._folder) / _LOOKS, [json.dumps(known).encode()])
+            with suppress(OSError):  # on a full disk they are taken anew the next time
+                write_whole(private_folder(self._folder) / _LOOKS, [json.dumps(known).encode()])
 
     def _take(self, url: str) -> Look | None:
         try:
             return look_at(self._bytes(url))
-        except OSError:
+        except Exception:  # whatever a service's picture does to its parser: it is one that cannot be had
             return None
 
     def _bytes(self, url: str) -> bytes:

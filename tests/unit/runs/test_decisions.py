@@ -250,3 +250,17 @@ def test_looks_tell_blank_and_alike_pictures() -> None:
     blank = io.BytesIO()
     Image.new("RGB", (64, 64), "beige").save(blank, "PNG")
     assert look_at(blank.getvalue()).is_blank
+
+
+def test_picture_that_breaks_its_parser_is_left_out(tmp_path: Path) -> None:
+    """A header of 60,000 by 60,000 points is a refusal of Pillow's own, and no OSError."""
+    folder = picture_cache(tmp_path)
+    folder.mkdir(parents=True)
+    whole = drawn("navy")
+    header = b"IHDR" + (60_000).to_bytes(4, "big") * 2 + whole[24:29]
+    check = zlib.crc32(header).to_bytes(4, "big")
+    (folder / picture_name(HERONS)).write_bytes(whole[:12] + header + check + whole[33:])
+    (folder / picture_name(FERNS)).write_bytes(whole)
+    looks = Looks(tmp_path)
+    looks.take([HERONS, FERNS])
+    assert looks.of(HERONS) is None and looks.of(FERNS) is not None
