@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from socket import socket
 from typing import Any
@@ -125,29 +125,31 @@ class LookServer:
             events = None
         if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
             return JSONResponse({"error": "A list of decisions is expected."}, status_code=400)
-        read = [(event, _decision(event, self.by)) for event in events]
-        refused = [{"id": event.get("id"), "why": why} for event, why in self._refusals(read)]
-        wrong = {one["id"] for one in refused}
-        good = [one for _, one in read if one is not None and one.id not in wrong]
-        record = self.run.record
+        digests, record = self.run.digests(), self.run.record
+        good: dict[str, Decision] = {}
+        refused = []
+        for event in events:
+            decision = _decision(event, self.by)
+            if why := self._refusal(decision, digests):
+                refused.append({"id": event.get("id"), "why": why})
+            elif decision is not None:
+                good.setdefault(decision.id, decision)
         try:
             with self.run.ledger() as ledger, ledger.transaction():
-                record_decisions(ledger, record.environment, record.catalog, record.run_id, good)
+                record_decisions(ledger, record.environment, record.catalog, record.run_id, good.values())
         except PatternmillError as error:
             return JSONResponse({"error": str(error)}, status_code=503)
-        return JSONResponse({"saved": [one.id for one in good], "refused": refused})
+        return JSONResponse({"saved": list(good), "refused": refused})
 
-    def _refusals(
-        self, read: list[tuple[dict[str, Any], Decision | None]]
-    ) -> Iterator[tuple[dict[str, Any], str]]:
-        digests = self.run.digests()
-        for event, decision in read:
-            if decision is None:
-                yield event, "It is no decision."
-            elif decision.item not in self.run.items:
-                yield event, "This run made no such pattern."
-            elif decision.picture and decision.picture != digests.get(decision.item, decision.picture):
-                yield event, "The picture has changed since: look at it and decide again."
+    def _refusal(self, decision: Decision | None, digests: Mapping[ItemKey, str]) -> str | None:
+        """Why it is not saved."""
+        if decision is None:
+            return "It is no decision."
+        if decision.item not in self.run.items:
+            return "This run made no such pattern."
+        if decision.picture and decision.picture != digests.get(decision.item, decision.picture):
+            return "The picture has changed since: look at it and decide again."
+        return None
 
     async def _approved(self, request: Request) -> Response:
         try:
