@@ -131,7 +131,10 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     if record.attempt is not None:
         yield f"  attempt {record.attempt.attempt}: {record.attempt.state}"
         yield from _attempt_lines(record.attempt)
-    yield "  paid" if record.is_paid else "  not paid, as far as is known"
+    if record.is_cancelled:
+        yield "  cancelled"
+    else:
+        yield "  paid" if record.is_paid else "  not paid, as far as is known"
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:

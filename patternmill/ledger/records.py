@@ -115,6 +115,8 @@ class OrderRecord:
     status: str | None
     #: Whether the service has ever said so.
     paid: bool
+    #: Whether the service last said that it is cancelled, or gone.
+    cancelled: bool
     #: JSON of the whole answer, scrubbed.
     answer: str
     #: When it was seen first, and last.

@@ -112,6 +112,8 @@ class CheckoutStatus(StrEnum):
     OPEN = "open"
     #: The service says so.
     PAID = "paid"
+    #: The service says so, and nobody paid it before.
+    CANCELLED = "cancelled"
 
 
 _STATUSES = {
@@ -125,6 +127,8 @@ _STATUSES = {
 def status_of(record: CheckoutRecord | None) -> CheckoutStatus:
     if record is None or record.attempt is None:
         return CheckoutStatus.NEW
+    if record.is_cancelled:
+        return CheckoutStatus.CANCELLED
     return CheckoutStatus.PAID if record.is_paid else _STATUSES.get(record.attempt.state, CheckoutStatus.NEW)
 
 
@@ -185,7 +189,7 @@ def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> 
                 twice.append(f"  {line.sku}: {ordered_line(record)}")
             elif record.is_ordered:
                 notes.append(f"{line.sku} was ordered before: {ordered_line(record)}.")
-            elif record.checkout_id is not None:
+            elif record.is_unpaid:
                 where = f"checkout {record.checkout_id} too, which is open"
                 notes.append(f"{line.sku} is in {where}: pay one of the two.")
     if twice:

@@ -33,6 +33,8 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     if status is CheckoutStatus.PAID:
         again = "To order the same once more: another --order. For the gallery: patternmill results RUN."
         yield f"{name} is paid: {ordered_line(record)}. {again}"
+    elif status is CheckoutStatus.CANCELLED:
+        yield f"{name} is cancelled, and cannot be paid. To order the same again: another --order."
     elif status is CheckoutStatus.OPEN:
         shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
         yield f"{name} is open{shown}:"

@@ -74,18 +74,24 @@ class OrderEnding:
         return tuple(record for record in self.checkouts if record.is_unpaid)
 
     @property
+    def cancelled(self) -> tuple[CheckoutRecord, ...]:
+        return tuple(record for record in self.checkouts if record.is_cancelled)
+
+    @property
     def outcome(self) -> Outcome:
         if self.halted is not None and self.failed:
             return self.halted.outcome
         if self.failed and len(self.failed) == len(self.checkouts):
             return Outcome.FAILED
-        is_whole = not self.failed and not (self.waited and self.pending)
+        is_whole = not self.failed and not self.cancelled and not (self.waited and self.pending)
         return Outcome.COMPLETED if is_whole else Outcome.COMPLETED_WITH_FAILURES
 
     @property
     def sentence(self) -> str:
         paid = sum(record.is_paid for record in self.checkouts)
         text = f"{plural(len(self.checkouts), 'checkout')}: {paid} paid, {len(self.pending)} open"
+        if self.cancelled:
+            text += f", {len(self.cancelled)} cancelled"
         if not self.failed:
             return text
         text += f", {len(self.failed)} not opened"
@@ -202,9 +208,9 @@ class Ordering:
         """Ask for the order of an open checkout once, and record what is shown. Raises ServiceStopped."""
         assert record.checkout_id is not None, "it is open"
         found = await self._api.order(record.checkout_id)
-        if found is None:
+        if found is None or (found.cancelled and found.order_id is None and record.is_paid):
             return record
-        order = OrderRecord(found.order_id, found.status, found.paid, found.answer)
+        order = OrderRecord(found.order_id, found.status, found.paid, found.cancelled, found.answer)
 
         def put_on_record(ledger: Ledger) -> OrderRecord:
             with ledger.transaction():
@@ -352,7 +358,7 @@ def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord
 
 
 def current_checkouts(environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
-    """Those that are not known to be paid, and the latest orders; of one catalog, or of all."""
+    """Those that can be paid, and the latest that were; of one catalog, or of all."""
     with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
         found = [
             record

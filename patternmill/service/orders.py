@@ -27,6 +27,11 @@ _PRIVATE = re.compile(
     r"payer|contact",
     re.IGNORECASE,
 )
+#: What is shown of a checkout that nobody can pay any more, and as which it is kept.
+CANCELLED = "cancelled"
+_CANCELLED_WORDS = (CANCELLED, "canceled")
+#: HTTP's own word for what was there, and will not be again.
+_GONE = 410
 _MOST_KEPT = 100_000
 _LONGEST = 200
 _DEEPEST = 20
@@ -40,6 +45,8 @@ class ShownOrder:
     status: str | None
     #: Whether the service says so.
     paid: bool
+    #: Whether the service says that it is cancelled, or gone: nobody can pay it any more.
+    cancelled: bool
     #: JSON of the whole answer, scrubbed.
     answer: str
 
@@ -57,6 +64,8 @@ def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
     status = answer.status
     if answer.usable:
         return _order(answer.body, checkout_id)
+    if status == _GONE:
+        return ShownOrder(None, CANCELLED, paid=False, cancelled=True, answer="{}")
     if status in KEY_REFUSED:
         raise ServiceStopped(without_addresses(sentence(answer)), code=KEY_REFUSED[status])
     if status is not None and 400 <= status < 500 and status not in _PASSING:
@@ -76,7 +85,8 @@ def _order(body: Any, checkout_id: str) -> ShownOrder | None:
         )
     order_id, status = _identifier(fields.get("orderId")), _text(fields.get("status"))
     paid = _is_paid({**body, **fields})
-    return ShownOrder(order_id, status, paid, _kept(body)) if order_id or status or paid else None
+    cancelled = status is not None and status.casefold() in _CANCELLED_WORDS
+    return ShownOrder(order_id, status, paid, cancelled, _kept(body)) if order_id or status or paid else None
 
 
 def _is_paid(fields: dict[str, Any]) -> bool:

@@ -47,11 +47,13 @@ class Checkouts:
         return checkout_body(self.find(body.checkoutId, caller), caller)
 
     def get_order(self, body: GetOrder, caller: Caller) -> Answer:
-        """Raises Refusal (404), with another code while the checkout is not paid."""
+        """Raises Refusal (404, with another code while the checkout is not paid; 410 once it is cancelled)."""
         checkout = self.find(body.checkoutId, caller)
         order = self._table.order(caller.account, checkout.checkout_id)
         if order is None:
             message = f"The checkout {checkout.checkout_id!r} is {status_of(checkout)}: it has no order."
+            if checkout.cancelled_at is not None:
+                raise Refusal(410, "checkout_cancelled", message)
             raise Refusal(404, "unknown_order", message)
         return order_body(order, checkout, self._context.clock())
 

@@ -38,14 +38,21 @@ class CheckoutRecord:
         return self.order is not None and self.order.paid
 
     @property
+    def is_cancelled(self) -> bool:
+        """Closed: the service said so, and nobody paid it before."""
+        return self.order is not None and self.order.cancelled and not self.order.paid
+
+    @property
     def is_unpaid(self) -> bool:
         """Open, and not known to be paid."""
-        return self.checkout_id is not None and not self.is_paid
+        return self.checkout_id is not None and not self.is_paid and not self.is_cancelled
 
     @property
     def is_ordered(self) -> bool:
         """Whether the service has an order of it, paid or not."""
-        return self.order is not None and (self.order.paid or self.order.order_id is not None)
+        if self.order is None or self.is_cancelled:
+            return False
+        return self.order.paid or self.order.order_id is not None
 
 
 def checkouts(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
+from patternmill.identifiers import RunId
 from patternmill.ledger.reports.integrity import problems
 from patternmill.looking.page import gallery
+from patternmill.orders.order_text import checkout_lines
 from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
 from patternmill.runs.approval import ApprovalDecision, approve
@@ -63,6 +66,31 @@ def test_edited_command_does_not_order_a_paid_product_again(shop: Shop) -> None:
     assert shop.opened() == [first.checkout_id]
     (other,) = shop.order("S-1", "S-3", order="for the fair").checkouts
     assert shop.opened() == [first.checkout_id, other.checkout_id]
+
+
+def test_cancelled_checkout_is_closed(shop: Shop) -> None:
+    """It is not waited for, stands in nobody's way, and the same command says what to do."""
+    (first,) = shop.order("S-1", "S-2").checkouts
+    shop.studio.control("checkout/cancel", checkoutId=first.checkout_id)
+    ending = shop.order("S-1", "S-2", wait=30)
+    assert ending.sentence == "1 checkout: 0 paid, 0 open, 1 cancelled"
+    assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES and not ending.pending
+    assert "another --order" in next(checkout_lines(ending.checkouts[0]))
+    assert shop.plan("S-1", "S-3").notes == ()
+    (second,) = shop.order("S-1", "S-2", order="samples-2").checkouts
+    assert second.is_unpaid and shop.opened() == [first.checkout_id, second.checkout_id]
+
+
+def test_payment_that_is_known_is_not_forgotten_with_a_cancelled_order(shop: Shop) -> None:
+    (first,) = shop.order("S-1").checkouts
+    shop.studio.pay(str(first.checkout_id))
+    (paid,) = shop.order("S-1").checkouts
+    assert paid.order is not None
+    gone = replace(paid.order, cancelled=True, paid=False)
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.record_order(RunId("order-1"), paid.key, gone)
+    (known,) = shop.checkouts()
+    assert known.is_paid and not known.is_cancelled and known.is_ordered
 
 
 @pytest.mark.parametrize("is_paid", [False, True])

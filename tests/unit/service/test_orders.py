@@ -80,7 +80,7 @@ def test_an_order_alone_is_no_payment(said: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        *(answered(status) for status in (400, 402, 404, 409, 410, 422)),
+        *(answered(status) for status in (400, 402, 404, 409, 422)),
         *(answered(200, body) for body in ({}, None, [], "x", {"order": None}, {"order": {}})),
         *(
             answered(200, body)
@@ -98,6 +98,21 @@ def test_an_order_alone_is_no_payment(said: dict[str, Any]) -> None:
 )
 def test_no_order_as_yet(answer: Answer) -> None:
     assert read_order(answer, "chk_1") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "cancelled"),
+    [
+        (answered(200, {"status": "Cancelled"}), True),
+        (answered(200, {"order": {"orderId": "ord_1", "status": "canceled"}}), True),
+        (answered(410), True),
+        (answered(200, {"status": "cancelling"}), False),
+        (answered(200, {"status": "open", "history": ["cancelled"]}), False),
+    ],
+)
+def test_cancelled_is_what_the_service_says_is_cancelled(answer: Answer, cancelled: bool) -> None:
+    order = read_order(answer, "chk_1")
+    assert order is not None and order.cancelled is cancelled and not order.paid
 
 
 @pytest.mark.parametrize(
