@@ -20,27 +20,22 @@ NEVER = float("inf")
 class Pace:
     """How fast one operation is sent: a token bucket whose rate is learned from what the service refuses.
 
-    A refusal cuts the rate: by little after many requests that were accepted, by much after few. Then it follows
-    CUBIC, as TCP does: fast back to a little less than was refused, slowly past it, faster the longer all is accepted.
-    What each number holds is in decision 0029.
+    A refusal cuts the rate: by little after many requests that were accepted, by much after few, and then it grows with
+    each request that waits for it. What each number holds is in decision 0029.
     """
 
     #: After n accepted requests a cut leaves (n + 1) / (n + 1 + CUT * (0.5 + pause)) of the rate; a quarter of them
     #: counts for the next cut too.
-    CUT, CARRIED = 3.0, 0.25
+    CUT, CARRIED = 4.0, 0.25
     #: A rate by which over so many requests, and twice those accepted, could have gone was not made use of: it is cut
     #: to so many times what was.
-    ENOUGH, USED = 12.0, 1.5
-    #: From a cut until the rate grows past what was refused: requests, or more where a refusal costs a pause; but no
-    #: more than so many for each accepted one, and no fewer than go in so many seconds.
+    ENOUGH, USED = 12.0, 2.0
+    #: Until the rate is again what it was: requests, or more where a refusal costs a pause; but no more than so many
+    #: for each accepted one, and no fewer than go in so many seconds.
     REQUESTS, PAUSES, BY_EACH, SECONDS = 40.0, 30.0, 4.0, 2.0
-    #: How much it grows past it, at least, when as many went again; it is the cube of these.
-    GROWTH = 0.06
     #: So many failures in a row are an outage: then so many requests a second go, and once one is accepted twice as
     #: many each second, up to what went well before.
     OUTAGE, PROBES = 10, 0.25
-    #: Answers that show an overload are too many at such a moving average of the last ones.
-    FAILING, MEMORY = 0.08, 0.97
     #: Requests a second, at least.
     SLOWEST = 0.5
     #: Seconds between two looks at who may be sent: at a high rate several go together, as a wake-up costs more.
@@ -65,7 +60,7 @@ class Pace:
         self.running = 0
         #: The last refusals: when, and how many jobs ran, its own and all that share the limit.
         self.counts = deque[tuple[float, int, int]](maxlen=JobLimit.SIGNS)
-        self._ramp, self._failures, self._failing = NEVER, 0, 0.0
+        self._ramp, self._failures = NEVER, 0
         self._filled_at, self._paused_until = clock(), -NEVER
         self._timer: asyncio.TimerHandle | None = None
         self._waits_for_rate = False
@@ -73,20 +68,15 @@ class Pace:
         self._tokens = self._burst()
 
     def _forget(self) -> None:
-        #: The rates after the last cut and before it; the requests since that waited for their turn, and that were
-        #: accepted; how many bring the rate back.
-        self._low = self._top = NEVER
-        self._cut_at, self._hold = self._clock(), self.REQUESTS
-        self._waited, self._accepted = 0, 0.0
+        #: Requests a second, and what that is multiplied with for each request that waits for it.
+        self._learned, self._growth = NEVER, 1.0
+        #: Requests that were accepted since.
+        self._cut_at, self._accepted = self._clock(), 0.0
 
     @property
     def rate(self) -> float:
         """Requests a second."""
-        if self._top == NEVER:
-            return min(self._ramp, self._fastest)
-        done = self._waited / self._hold - 1.0
-        learned = self._top + max(self._top - self._low, self.GROWTH * self._top * (done > 0)) * done**3
-        return min(max(learned, self.SLOWEST), self._ramp, self._fastest)
+        return min(max(self._learned, self.SLOWEST), self._ramp, self._fastest)
 
     @property
     def is_full(self) -> bool:
@@ -129,7 +119,7 @@ class Pace:
                 self.occupied += 1
                 turn.set_result(None)
                 self._tokens -= 1
-                self._waited += self._waits_for_rate
+                self._learned *= self._growth if self._waits_for_rate else 1.0
                 self._waits_for_rate = self._waits_for_rate and bool(self._waiting)
 
     def began(self) -> None:
@@ -145,7 +135,6 @@ class Pace:
 
     def accepted(self, sent_at: float) -> None:
         self._failures = 0
-        self._failing *= self.MEMORY
         self._accepted += sent_at >= self._cut_at
         self.jobs.accepted()
 
@@ -161,27 +150,24 @@ class Pace:
             self._cut(pause)
 
     def failed(self, sent_at: float, *, overloaded: bool = False) -> None:
-        """Not answered well. `overloaded`: by 503 or not in time; one such answer among many is an accident."""
+        """Not answered well. `overloaded`: by 503 or not in time."""
         self._fill()
         self._failures += 1
-        self._failing = self._failing * self.MEMORY + (1 - self.MEMORY) * overloaded
         if self._failures >= self.OUTAGE:
             self._ramp = self.PROBES
             self._tokens = min(self._tokens, 0.0)
-        elif overloaded and self._failing >= self.FAILING and sent_at >= self._cut_at:
+        elif overloaded and self._failures == 1 and sent_at >= self._cut_at:
             self._cut(0.0)
 
     def _cut(self, pause: float) -> None:
-        top, n = self.rate, self._accepted
-        seconds = self._clock() - self._cut_at
-        self._low = top * (n + 1) / (n + 1 + self.CUT * (0.5 + pause))
+        top, n, seconds = self.rate, self._accepted, self._clock() - self._cut_at
+        left = (n + 1) / (n + 1 + self.CUT * (0.5 + pause))
+        self._learned = top * left
         if top * seconds > max(self.ENOUGH, 2 * n):  # so high a rate was not made use of
-            self._low = min(self._low, self.USED * (n + 1) / max(seconds, 1.0))
-        self._top = min((top + self._low) / 2.0, 2.0 * self._low)
-        hold = max(self.REQUESTS, self.PAUSES * pause * top)
-        self._hold = max(min(hold, self.BY_EACH * max(n, 1)), self.SECONDS * self._low)
-        self._cut_at = max(self._clock(), self._paused_until)
-        self._waited, self._accepted = 0, n * self.CARRIED
+            self._learned = min(self._learned, self.USED * (n + 1) / max(seconds, 1.0))
+        hold = min(max(self.REQUESTS, self.PAUSES * pause * top), self.BY_EACH * max(n, 1))
+        self._growth = max(left, 0.5) ** (-1.0 / max(hold, self.SECONDS * self._learned))
+        self._cut_at, self._accepted = max(self._clock(), self._paused_until), n * self.CARRIED
         self._tokens = min(self._tokens, 0.0)
 
     # -- who goes
