@@ -158,6 +158,7 @@ _EVENTS = {
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
     "answered": "what was answered",
+    "decided": "a person decided",
     "feedback_intended": "a report to the service's operators was begun",
     "feedback_sent": "reported to the service's operators",
     "feedback_in_doubt": "the report may have arrived",
@@ -177,6 +178,11 @@ def _detail(what: str, detail: str) -> str:
         kept = json.loads(detail or "{}")
         job = f" {kept['job_id']}" if kept.get("job_id") else ""
         return f"{readable(str(kept.get('decision', '')))}{job}, by {kept.get('by')}: {kept.get('reason')}"
+    if what == "decided":
+        kept = json.loads(detail)
+        return (
+            f"{kept['verdict']}, by {kept['by']}{': ' if kept['note'] else ''}{shortened(kept['note'], 200)}"
+        )
     if what == "answered":
         kept = json.loads(detail)
         return f"{kept['operation']}: {kept['status'] or 'no answer'}, after {kept['durationMs']:,.0f} ms"

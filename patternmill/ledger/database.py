@@ -115,11 +115,16 @@ class Tables:
         *,
         detail: str | None = None,
         at: float | None = None,
-    ) -> None:
-        """Add to the record of events, which is never changed."""
-        self._insert(
-            "events", at=at or self.now(), run_id=run_id, request_id=request_id, kind=kind, detail=detail
+        decision: str | None = None,
+    ) -> bool:
+        """Add to the record of events, which is never changed; False for a decision whose ID it has."""
+        added = self.database.execute(
+            "INSERT INTO events (at, run_id, request_id, kind, detail, decision) "
+            "VALUES (:at, :run_id, :request_id, :kind, :detail, :decision) ON CONFLICT DO NOTHING",
+            {"at": at or self.now(), "run_id": run_id, "request_id": request_id, "kind": kind}
+            | {"detail": detail, "decision": decision},
         )
+        return added == 1
 
     def keep_document(self, name: str, raw: bytes, *, at: float = 0.0) -> None:
         """Keep bytes under a name: those that are kept already, or the later ones."""

@@ -6,12 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import orjson
+from pydantic import TypeAdapter
+
+from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import AttemptState, Decided, Stage
 
 #: Years; at the ends of the calendar a time cannot be read back from its seconds.
 _EARLIEST, _LATEST = 1970, 3000
+
+
+#: The kind of its event.
+DECIDED = "decided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,9 @@ class Decision:
         return self.verdict is Decided.PICK
 
 
+_DECISION = TypeAdapter(Decision)
+
+
 def decision_time(text: str) -> datetime | None:
     """The time in a decision's text (ISO 8601; UTC where it has no offset); None for one that no clock says."""
     try:
@@ -45,54 +56,44 @@ def decision_time(text: str) -> datetime | None:
     return at if _EARLIEST <= at.year < _LATEST else None
 
 
-def record_decisions(
-    ledger: Ledger, environment: str, catalog: str, run_id: RunId, decisions: Iterable[Decision]
-) -> list[str]:
+def record_decisions(ledger: Ledger, run_id: RunId, decisions: Iterable[Decision]) -> list[str]:
     """Add the events, inside a transaction; the IDs of those that are new. `run_id`: whose pictures were looked at.
 
-    Raises LedgerError for an item that the ledger does not have.
+    Raises LedgerError for an item of which the ledger has no attempt.
     """
-    return [
-        decision.id
-        for decision in decisions
-        if ledger.database.execute(
-            "INSERT INTO decisions (id, environment, catalog, run_id, item_key, picture, verdict, note, who, at) "
-            "VALUES (:id, :environment, :catalog, :run_id, :item, :picture, :verdict, :note, :who, :at) "
-            "ON CONFLICT (id) DO NOTHING",
-            {
-                "id": decision.id,
-                "environment": environment,
-                "catalog": catalog,
-                "run_id": run_id,
-                "item": decision.item,
-                "picture": decision.picture,
-                "verdict": decision.verdict.value,
-                "note": decision.note,
-                "who": decision.by,
-                "at": decision.at.timestamp(),
-            },
+    return [decision.id for decision in decisions if _record(ledger, run_id, decision)]
+
+
+def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
+    request_id = ledger.last_request(decision.item)
+    if request_id is None:
+        raise LedgerError(
+            f"Pattern item {decision.item} is not in the ledger: nothing can be decided about it."
         )
-    ]
+    return ledger.record_event(
+        run_id, DECIDED, request_id, detail=orjson.dumps(decision).decode(), decision=decision.id
+    )
 
 
 def is_recorded(ledger: Ledger, event: str) -> bool:
     """Whether the event of this ID is in the ledger, also where a later one counts by now."""
-    return bool(ledger.database.rows("SELECT 1 FROM decisions WHERE id = :id", {"id": event}))
+    return bool(ledger.database.rows("SELECT 1 FROM events WHERE decision = :id", {"id": event}))
 
 
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
     """The decision that counts, by pattern item, in the order in which they came; also where it was taken back."""
+    # The decisions first, by their index; with ORDER BY, SQLite would read all events.
     rows = ledger.database.rows(
-        "SELECT id, item_key, picture, verdict, note, who, at FROM decisions "
-        "WHERE environment = :environment AND catalog = :catalog ORDER BY seq",
+        "SELECT e.seq, e.detail FROM (SELECT * FROM events WHERE decision > '') e "
+        "CROSS JOIN attempts a CROSS JOIN items i WHERE a.request_id = e.request_id AND i.key = a.item_key "
+        "AND i.environment = :environment AND i.catalog = :catalog",
         {"environment": environment, "catalog": catalog},
     )
     found: dict[ItemKey, Decision] = {}
-    for id, item, picture, verdict, note, who, at in rows:
-        found.pop(item, None)
-        found[item] = Decision(
-            id, item, picture, Decided(verdict), note, who, datetime.fromtimestamp(at, UTC)
-        )
+    for _, detail in sorted(rows):
+        decision = _DECISION.validate_json(detail)
+        found.pop(decision.item, None)
+        found[decision.item] = decision
     return found
 
 

@@ -311,12 +311,15 @@ class Purchases(Approvals):
         order = replace(order, paid=paid, since=before.since if before else now, read_at=now)
         self._update("items", {"key": key}, ordered=json.dumps(vars(order), ensure_ascii=False))
         if before is None or (before.status, before.paid) != (order.status, order.paid):
-            request = self._row(
-                "SELECT request_id FROM attempts WHERE item_key = :key ORDER BY attempt DESC LIMIT 1", key=key
-            )
             detail = " ".join(filter(None, (order.order_id, order.status)))
-            self.record_event(run_id, ORDERED, request[0] if request else None, detail=detail, at=now)
+            self.record_event(run_id, ORDERED, self.last_request(key), detail=detail, at=now)
         return order
+
+    def last_request(self, key: ItemKey) -> RequestId | None:
+        """Of the last attempt at an item."""
+        sql = "SELECT request_id FROM attempts WHERE item_key = :key ORDER BY attempt DESC LIMIT 1"
+        found = self._row(sql, key=key)
+        return RequestId(found[0]) if found else None
 
     #: How many jobs more the present transaction may begin; None: it has not counted.
     _room: int | None = None

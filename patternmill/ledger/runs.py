@@ -86,8 +86,9 @@ class Runs(Purchases):
         return [_load_run(text) for (text,) in rows]
 
     def last_activity(self, run_id: RunId) -> datetime | None:
-        """When the last event of a run was recorded; None before its first."""
-        found = self._row("SELECT max(at) FROM events WHERE run_id = :run_id", run_id=run_id)
+        """When the last event of a run was recorded, but for decisions about what it made; None before its first."""
+        sql = "SELECT max(at) FROM events WHERE run_id = :run_id AND decision IS NULL"
+        found = self._row(sql, run_id=run_id)
         return datetime.fromtimestamp(found[0], UTC) if found and found[0] is not None else None
 
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:

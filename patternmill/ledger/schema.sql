@@ -57,16 +57,19 @@ CREATE INDEX attempts_by_result ON attempts (result_id);
 CREATE INDEX attempts_by_run ON attempts (run_id);
 CREATE INDEX attempts_in_flight ON attempts (slot) WHERE state IN ('intended', 'accepted');
 
--- What happened, in order; never changed.
+-- What happened, in order; never changed. What a person decided about a pattern after looking at it is an event too
+-- (`detail` is its JSON), of which the last one of an item counts.
 CREATE TABLE events (
     seq         {serial},
     at          DOUBLE PRECISION NOT NULL,
     run_id      TEXT NOT NULL,
     request_id  TEXT,
     kind        TEXT NOT NULL,
-    detail      TEXT
+    detail      TEXT,
+    decision    TEXT                -- the ID of a person's decision: what is sent again changes nothing
 );
 CREATE INDEX events_by_request ON events (request_id);
+CREATE UNIQUE INDEX events_by_decision ON events (decision) WHERE decision IS NOT NULL;
 
 CREATE TABLE runs (
     run_id      TEXT PRIMARY KEY,
@@ -187,19 +190,3 @@ CREATE TABLE source_rows (
     gone_at     DOUBLE PRECISION,   -- the source has the sku no longer
     PRIMARY KEY (environment, catalog, sku_key)
 );
-
--- What a person decided about a pattern after looking at it, in order; never changed. The last one of an item counts.
-CREATE TABLE decisions (
-    seq         {serial},
-    id          TEXT NOT NULL UNIQUE,   -- of the event: what is sent again changes nothing
-    environment TEXT NOT NULL,
-    catalog     TEXT NOT NULL,
-    run_id      TEXT NOT NULL,          -- whose picture was looked at
-    item_key    TEXT NOT NULL REFERENCES items (key),
-    picture     TEXT NOT NULL,          -- SHA-256 of the picture; empty: it was not at hand
-    verdict     TEXT NOT NULL CHECK (verdict IN ('pick', 'reject', 'again', 'undecided', 'later')),
-    note        TEXT NOT NULL,
-    who         TEXT NOT NULL,
-    at          DOUBLE PRECISION NOT NULL   -- by the clock of who decided
-);
-CREATE INDEX decisions_by_scope ON decisions (environment, catalog, seq);

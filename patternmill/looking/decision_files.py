@@ -122,7 +122,7 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
 def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:
     """Write them, each once; in a sentence, what was new and what an other decision had overtaken meanwhile."""
     with ledger.transaction():
-        new = set(record_decisions(ledger, record.environment, record.catalog, record.run_id, file.decisions))
+        new = set(record_decisions(ledger, record.run_id, file.decisions))
     last = last_decisions(ledger, record.environment, record.catalog)
     overtaken = [one for one in file.decisions if last[one.item].id != one.id]
     text = f"{plural(len(new), 'decision')} recorded, {len(file.decisions) - len(new)} known before."

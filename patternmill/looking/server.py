@@ -136,7 +136,7 @@ class LookServer:
                 good.setdefault(decision.id, decision)
         try:
             with self.run.ledger() as ledger, ledger.transaction():
-                record_decisions(ledger, record.environment, record.catalog, record.run_id, good.values())
+                record_decisions(ledger, record.run_id, good.values())
         except PatternmillError as error:
             return JSONResponse({"error": str(error)}, status_code=503)
         return JSONResponse({"saved": list(good), "refused": refused})

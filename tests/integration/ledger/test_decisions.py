@@ -32,9 +32,9 @@ def test_last_decision_of_an_item_counts_and_a_repeated_event_changes_nothing(
         decision(name, PATTERN, verdict) for name, verdict in (("1", Decided.PICK), ("2", Decided.REJECT))
     )
     with ledger.transaction():
-        assert record_decisions(ledger, STAGING, CATALOG, RUN, [picked, rejected]) == ["1", "2"]
+        assert record_decisions(ledger, RUN, [picked, rejected]) == ["1", "2"]
     with ledger.transaction():
-        assert record_decisions(ledger, STAGING, CATALOG, RUN, [picked]) == []
+        assert record_decisions(ledger, RUN, [picked]) == []
     assert last_decisions(open_ledger(), STAGING, CATALOG) == {PATTERN: rejected}
     assert last_decisions(ledger, STAGING, "another") == {}
 
@@ -43,5 +43,5 @@ def test_decision_on_an_unknown_item_is_refused_with_all_of_its_transaction(ledg
     begin(ledger, PATTERN)
     unknown = decision("2", ItemKey("nobody"), Decided.PICK)
     with pytest.raises(LedgerError), ledger.transaction():
-        record_decisions(ledger, STAGING, CATALOG, RUN, [decision("1", PATTERN, Decided.PICK), unknown])
+        record_decisions(ledger, RUN, [decision("1", PATTERN, Decided.PICK), unknown])
     assert last_decisions(ledger, STAGING, CATALOG) == {}

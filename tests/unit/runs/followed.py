@@ -147,7 +147,7 @@ class Shop:
         item = item_key("staging", "spring", Stage.PATTERN, pattern_content(prompt, take=take))
         decision = Decision(secrets.token_hex(4), item, "", verdict, "", "A. Weaver", datetime.now(UTC))
         with open_ledger(load_settings()) as ledger, ledger.transaction():
-            record_decisions(ledger, "staging", "spring", RunId(self.last), [decision])
+            record_decisions(ledger, RunId(self.last), [decision])
 
     def takes(self) -> dict[str, int]:
         """By sku, the take that the product of the catalog is built on."""
