@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from cli.main import VERBS, patternmill
 from patternmill.catalog.problems import FileCode, RowCode
@@ -63,6 +62,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def named_on_pages(pattern: re.Pattern[str]) -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        yield from ((page, name) for name in pattern.findall(page.read_text(encoding="utf-8")))
+
+
 def code_blocks(page: Path) -> Iterator[str]:
     """The indented lines of a page: what a person is to type, or is shown."""
     for line in page.read_text(encoding="utf-8").splitlines():
@@ -76,19 +80,17 @@ def test_readme_lists_exactly_the_verbs() -> None:
     assert rows == list(VERBS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_commands_page_lists_exactly_the_options(verb: str) -> None:
+def test_commands_page_lists_exactly_the_options() -> None:
     """In each verb's section."""
-    for name, command in commands(verb):
+    for name, command in commands(*VERBS):
         documented = re.findall(r"`(--[a-z-]+)`", section(name))
         assert set(documented) == options_of(command), f"docs/commands.md, {name}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_shown_commands_exist(page: Path) -> None:
+def test_shown_commands_exist() -> None:
     """A line that begins with `patternmill VERB` names a verb, and options that it has."""
     known = dict(commands(*VERBS))
-    for line in code_blocks(page):
+    for line in (line for page in PAGES for line in code_blocks(page)):
         words = re.match(r"(?:\S+=\S+ )*(?:\.venv/bin/)?patternmill ([a-z]+)(?: ([a-z]+))?", line)
         if words is None:
             continue
@@ -108,14 +110,13 @@ def test_every_documented_setting_exists() -> None:
     """Every variable named on a page is a setting, or is read by name in the command line."""
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cli").rglob("*.py"))
     known = {PREFIX + field.upper() for field in Settings.model_fields} | set(VARIABLE.findall(sources))
-    for page in PAGES:
-        assert set(VARIABLE.findall(page.read_text(encoding="utf-8"))) <= known, page
+    for page, name in named_on_pages(VARIABLE):
+        assert name in known, page
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_has_a_target(page: Path) -> None:
+def test_every_relative_link_has_a_target() -> None:
     """A file that exists, and a heading that it has."""
-    for link in LINK.findall(page.read_text(encoding="utf-8")):
+    for page, link in named_on_pages(LINK):
         if "://" in link:
             continue
         path, _, fragment = link.partition("#")
@@ -125,10 +126,9 @@ def test_every_relative_link_has_a_target(page: Path) -> None:
             assert fragment in anchors(target), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_named_test_file_exists(page: Path) -> None:
+def test_every_named_test_file_exists() -> None:
     """Named by its path, with or without `tests/` in front, or by the end of its path."""
-    for name in TEST_FILE.findall(page.read_text(encoding="utf-8")):
+    for page, name in named_on_pages(TEST_FILE):
         path = name.removeprefix("tests/").rstrip("/")
         assert any(f"/{file}".endswith(f"/{path}") for file in TEST_FILES), f"{page.name} names {name}"
 

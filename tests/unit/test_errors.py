@@ -6,8 +6,6 @@ import inspect
 import pickle
 import re
 
-import pytest
-
 from patternmill import errors
 from patternmill.errors import LedgerError, PatternmillError
 
@@ -27,11 +25,11 @@ def test_docstring_shows_the_tree_of_errors() -> None:
     assert drawn() == depths
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_every_error_has_a_code_of_its_own(kind: type[PatternmillError]) -> None:
+def test_every_error_has_a_code_of_its_own() -> None:
     """Stable, for machines."""
-    assert re.fullmatch(r"[a-z_]+", kind.code)
-    assert [other.code for other in ALL].count(kind.code) == 1
+    codes = [kind.code for kind in ALL]
+    assert len(set(codes)) == len(codes)
+    assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
 
 
 def test_errors_can_be_pickled() -> None:
