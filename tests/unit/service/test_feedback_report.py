@@ -16,8 +16,6 @@ from patternmill.service.feedback_report import (
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
 LEAST = {"requestId": "f", "text": "t"}
-#: The bounds of the interface: field, longest.
-BOUNDS = [("text", 4000), ("procedure", 200)]
 
 
 def made(**fields: Any) -> dict[str, Any]:
@@ -35,8 +33,7 @@ def units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-@pytest.mark.parametrize(("field", "most"), BOUNDS)
-@pytest.mark.parametrize("letter", ["x", "é", "鷺", "🦢"])
+@pytest.mark.parametrize(("field", "most", "letter"), [("text", 4000, "x"), ("procedure", 200, "🦢")])
 def test_texts_are_cut_at_their_bounds(field: str, most: int, letter: str) -> None:
     """One that fits is as it was; a longer one ends with a mark, and fits however it is counted."""
     exact = letter * (most // units(letter))
@@ -51,20 +48,14 @@ def test_texts_are_cut_at_their_bounds(field: str, most: int, letter: str) -> No
 def test_only_what_is_known_is_sent() -> None:
     """A null that was received is known."""
     assert made() == LEAST
-    whole = made(
-        procedure="patterns/create",
-        request={"body": {"prompt": None, "tags": []}, "userAgent": ""},
-        response={"status": 0, "body": [None, {"a": None}], "durationMs": 0},
-        agent="a",
-        reportedAt="2026-01-31T12:30:00Z",
-    )
-    assert whole == LEAST | {
+    more = {
         "procedure": "patterns/create",
         "request": {"body": {"prompt": None, "tags": []}, "userAgent": ""},
         "response": {"status": 0, "body": [None, {"a": None}], "durationMs": 0},
         "agent": "a",
         "reportedAt": "2026-01-31T12:30:00Z",
     }
+    assert made(**more) == LEAST | more
 
 
 def test_secrets_are_removed_before_texts_are_cut() -> None:
@@ -82,23 +73,15 @@ def answered(status: int, body: Any = None, **more: Any) -> Answer:
     ("answer", "state"),
     [
         (answered(200, {"requestId": "r-1"}), DeliveryState.SENT),
-        (answered(201, {"requestId": "r-1", "more": 1}), DeliveryState.SENT),
         (answered(200, {"requestId": "r-2"}), DeliveryState.IN_DOUBT),
-        (answered(200, {}), DeliveryState.IN_DOUBT),
         (answered(200, None, trouble=Trouble.HTML), DeliveryState.IN_DOUBT),
-        (answered(204), DeliveryState.IN_DOUBT),
         (answered(303), DeliveryState.IN_DOUBT),
         (answered(408), DeliveryState.IN_DOUBT),
         (answered(500), DeliveryState.IN_DOUBT),
-        (answered(502), DeliveryState.IN_DOUBT),
         (answered(503), DeliveryState.NOT_SENT),
-        (answered(400), DeliveryState.NOT_SENT),
-        (answered(401), DeliveryState.NOT_SENT),
         (answered(404), DeliveryState.NOT_SENT),
-        (answered(413), DeliveryState.NOT_SENT),
         (answered(429), DeliveryState.NOT_SENT),
         (Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT), DeliveryState.NOT_SENT),
-        (Answer(ExchangeResult.LOST, Trouble.RESET), DeliveryState.IN_DOUBT),
         (Answer(ExchangeResult.LOST, Trouble.TIMEOUT), DeliveryState.IN_DOUBT),
     ],
 )

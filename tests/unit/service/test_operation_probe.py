@@ -34,14 +34,14 @@ class Answers:
         return asyncio.run(missing_operations(Questions(self, Pace(1e6), ResendPolicy()), [RECOLOR]))
 
 
-@pytest.mark.parametrize("status", [404, 405, 410, 501])
+@pytest.mark.parametrize("status", [404, 501])
 def test_absent_operation_is_named(status: int) -> None:
     service = Answers({None: (status, {"error": "no"}), "jobs/get": (422, {"error": "jobId"})})
     assert RECOLOR in service.missing()[RECOLOR]
     assert str(status) in service.missing()[RECOLOR]
 
 
-@pytest.mark.parametrize("status", [400, 409, 422, 200])
+@pytest.mark.parametrize("status", [422, 200])
 def test_any_other_answer_means_that_it_is_there(status: int) -> None:
     service = Answers({None: (status, {"error": "invalid"})})
     assert not service.missing()

@@ -98,21 +98,12 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("13 401", answered(401), None, (STOPPED, "unauthorized")),
     ("13 403", answered(403), None, (STOPPED, "forbidden")),
     ("14 402", answered(402), None, (STOPPED, "payment_required")),
-    *[
-        case
-        for status in (404, 405, 410, 421)
-        for case in (
-            (f"15 {status} on the first create", answered(status), None, R),
-            (f"15 {status} of three requests", answered(status), STRAY, (STOPPED, "wrong_address")),
-            (f"15 {status} of the only one", answered(status), ALONE, (STOPPED, "wrong_address")),
-            (f"46 {status} of one item", answered(status), WORKS, (REFUSED, "not_found")),
-            (f"46 {status} in doubt", answered(status), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
-        )
-    ],
-    *(
-        (f"46 {status} of one item", answered(status), WORKS, (REFUSED, "not_found"))
-        for status in (406, 415, 426)
-    ),
+    *((f"15 {status} on the first create", answered(status), None, R) for status in (404, 405, 410, 421)),
+    ("15 404 of three requests", answered(404), STRAY, (STOPPED, "wrong_address")),
+    ("15 404 of the only one", answered(404), ALONE, (STOPPED, "wrong_address")),
+    ("46 404 of one item", answered(404), WORKS, (REFUSED, "not_found")),
+    ("46 415 of one item", answered(415), WORKS, (REFUSED, "not_found")),
+    ("46 404 in doubt", answered(404), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
     ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (REFUSED, "wrong_address")),
     ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
     ("46 404 of a proxy for ever", answered(404, None, Trouble.HTML), TIRED, (REFUSED, "wrong_address")),
@@ -120,7 +111,6 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("11 400 of a proxy", answered(400, None, Trouble.HTML), WORKS, R),
     ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (REFUSED, "proxy_page")),
     ("46 400 in doubt", answered(400), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
-    ("46 422 in doubt", answered(422), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
     ("46 422 after a redirect", answered(422), Situation(redirected=True), (UNRESOLVED, "refused_in_doubt")),
     (
         "46 a repeated ID",
@@ -138,10 +128,6 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ),
     ("17 429 with nothing", answered(429), None, R),
     ("17 429 with 0", answered(429, retry_after="0"), None, R),
-    ("17 429 with -5", answered(429, retry_after="-5"), None, R),
-    ("17 429 with soon", answered(429, retry_after="soon"), None, R),
-    ("17 429 with 1e9", answered(429, retry_after="1e9"), None, (STOPPED, "rate_limited")),
-    ("17 429 with 1000000000", answered(429, retry_after="1000000000"), None, (STOPPED, "rate_limited")),
     ("17 429 with an hour", answered(429, retry_after="3600"), None, waits(3600)),
     ("17 429 with over an hour", answered(429, retry_after="3601"), None, (STOPPED, "rate_limited")),
     (
@@ -154,18 +140,17 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("18 500 for ever", answered(500), LATE, (UNRESOLVED, "no_clear_answer")),
     ("18 500 for ever, of everything", answered(500), AWAY, (STOPPED, "service_away")),
     ("19 502", answered(502), None, D),
-    ("19 503", answered(503), None, D),
     (
         "19 503 with seconds",
         answered(503, retry_after="3"),
         None,
         ResendAfter(timedelta(seconds=3), in_doubt=True),
     ),
-    ("19 504", answered(504), None, D),
     ("408", answered(408), None, D),
+    *((f"20 {status} once", answered(status), None, REDIRECTED) for status in (301, 302, 308)),
     *[
         case
-        for status in (301, 302, 303, 307, 308)
+        for status in (303, 307)
         for case in (
             (f"20 {status} once", answered(status), None, SEEN_ELSEWHERE if status == 303 else REDIRECTED),
             (f"20 {status} for all", answered(status), STRAY, (STOPPED, "redirected")),
@@ -188,10 +173,8 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("21 206 with a job", answered(206, JOB), None, D),
     ("22 HTML", answered(200, None, Trouble.HTML), None, D),
     ("22 nothing, half a JSON", answered(200, None, Trouble.NOT_JSON), None, D),
-    ("23 null", answered(200, None), None, D),
     ("23 a list", answered(200, [JOB]), None, D),
     ("23 no jobId", answered(200, {"status": "running"}), None, D),
-    ("23 jobId null", answered(200, {**JOB, "jobId": None}), None, D),
     ("23 jobId a number", answered(200, {**JOB, "jobId": 7}), None, D),
     ("23 jobId empty", answered(200, {**JOB, "jobId": " "}), None, D),
     ("23 jobId with a line break", answered(200, {**JOB, "jobId": "a\nb"}), None, D),
@@ -242,11 +225,6 @@ def _assert_is(decision: Any, expected: Any) -> None:
         assert decision == expected
 
 
-def test_redirect_is_final_for_the_item() -> None:
-    """20: F and P."""
-    assert decide(answered(307), STRAY).state is AttemptState.REJECTED
-
-
 @pytest.mark.parametrize("answer", [answered(401), answered(404), answered(307), answered(500)])
 def test_stop_after_a_sent_try_leaves_the_item_in_doubt(answer: Answer) -> None:
     """Else it is unbegun."""
@@ -264,11 +242,10 @@ def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        *((lost(trouble), None) for trouble in (Trouble.RESET, Trouble.TIMEOUT, Trouble.CUT_SHORT)),
-        *((answered(status), None) for status in (204, 206, 302, 303, 408, 500, 503)),
+        (lost(Trouble.TIMEOUT), None),
+        *((answered(status), None) for status in (204, 302, 303, 408, 500)),
         (answered(503, retry_after="1"), None),
         (answered(200, {"productId": "prod-1"}), None),
-        (answered(200, {"jobId": 17}), None),
         (answered(200, trouble=Trouble.HTML), None),
         (answered(200, JOB), Accepted),
         (not_sent(Trouble.CONNECT), R),
@@ -317,11 +294,9 @@ def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     ("text", "seconds"),
     [
         ("1.5", 1.5),
-        (" 2 ", 2),
         ("-1", None),
-        ("", None),
+        ("soon", None),
         ("nan", None),
-        ("inf", None),
         ("1" * 40, 1e9),
         ("Mon, 01 Jan 2024 00:01:00 GMT", 60),
         ("Mon, 01 Jan 2024 00:01:00", 60),
@@ -393,9 +368,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (STOPPED, "rate_limited")),
     ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
     ("a poll that is refused fails no job", answered(400), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("2 refused", not_sent(Trouble.CONNECT), OLD, AskAgain(timedelta(milliseconds=250))),
     ("6 time-out", lost(Trouble.TIMEOUT), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("22 HTML", answered(200, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
     ("23 no jobId", answered(200, {"status": "failed"}), OLD, AskAgain(timedelta(milliseconds=250))),
     ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (CONFLICT, "wrong_job")),
     ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(unknown_status="queued")),

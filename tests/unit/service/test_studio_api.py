@@ -67,14 +67,13 @@ def _api(script: Script, uptime: Clock = virtual.clock, **policy: Any) -> Studio
     return StudioApi(script, policy=policies, clock=virtual.clock, uptime=uptime)
 
 
-def _create(*answers: Answer, **options: Any) -> tuple[CreateEnd, Script, float]:
-    """How a create ends that is answered like that; and when."""
+def _create(*answers: Answer, **options: Any) -> tuple[CreateEnd, Script]:
+    """How a create ends that is answered like that."""
 
-    async def main() -> tuple[CreateEnd, Script, float]:
+    async def main() -> tuple[CreateEnd, Script]:
         script = Script({"patterns/create": list(answers)})
         async with _api(script) as api:
-            end = await api.create(Stage.PATTERN, BODY, **options)
-            return end, script, virtual.clock()
+            return await api.create(Stage.PATTERN, BODY, **options), script
 
     return virtual.run(main())
 
@@ -85,7 +84,7 @@ def _code(end: CreateEnd) -> str:
 
 def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     """5: executed, answer lost; the second answer names the job."""
-    end, script, _ = _create(LOST, says(500), says(200, {"nothing": 1}), says(200, JOB))
+    end, script = _create(LOST, says(500), says(200, {"nothing": 1}), says(200, JOB))
     assert isinstance(end, Accepted)
     assert end.job.job_id == "job-1"
     assert script.bodies("patterns/create") == [BODY] * 4
@@ -178,21 +177,26 @@ def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
 
 
 def test_one_job_for_two_requests_is_a_conflict() -> None:
-    """24: also when only the answers show it; the same request may get its job again."""
+    """24: also when only the answers show it; the same request may get its job again. Nobody follows the other's:
+    it would occupy a slot for ever.
+    """
 
     async def main() -> None:
         script = Script({"patterns/create": [says(200, JOB)]})
         async with _api(script) as api:
             assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
             assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            api._running.pop("job-1").ended()
             assert _code(await api.create(Stage.PATTERN, b"{}")) == "job_of_another_item"
+            assert not api._running
+            assert not api._paces["patterns/create"].occupied
 
     virtual.run(main())
 
 
 def test_nothing_is_resent_above_the_age_limit() -> None:
     """The service may have forgotten the ID; a person decides."""
-    end, script, _ = _create(says(200, JOB), age=timedelta(hours=13))
+    end, script = _create(says(200, JOB), age=timedelta(hours=13))
     assert isinstance(end, No)
     assert end.state is None
     assert script.sent == []
@@ -277,24 +281,8 @@ def test_a_stop_during_the_wait_for_permission_is_heeded() -> None:
     virtual.run(main())
 
 
-def test_job_of_another_item_occupies_no_slot() -> None:
-    """Nobody follows it: it would be counted as running for ever."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)]})
-        async with _api(script) as api:
-            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
-            api._running.pop("job-1").ended()
-            other = await api.create(Stage.PATTERN, BODY.replace(b"r-1", b"r-2"))
-            assert _code(other) == "job_of_another_item"
-            assert not api._running
-            assert not api._paces["patterns/create"].occupied
-
-    virtual.run(main())
-
-
-def _drained(answers: list[Answer], after: float, **options: Any) -> tuple[CreateEnd, int, float]:
-    async def main() -> tuple[CreateEnd, int, float]:
+def _drained(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
+    async def main() -> CreateEnd:
         script = Script({"patterns/create": answers})
         async with _api(script) as api:
             create = asyncio.create_task(api.create(Stage.PATTERN, BODY, **options))
@@ -303,23 +291,19 @@ def _drained(answers: list[Answer], after: float, **options: Any) -> tuple[Creat
             drained_at = virtual.clock()
             end = await create
             assert all(at <= drained_at for at, _, _ in script.sent)
-            return end, len(script.sent), virtual.clock() - drained_at
+            assert virtual.clock() - drained_at < 0.1
+            return end
 
     return virtual.run(main())
 
 
 def test_drain_ends_waiting_creates_at_once() -> None:
     """34: in doubt, or never begun; and the one under way is waited for."""
-
-    def ended(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
-        return _drained(answers, after, **options)[0]
-
-    assert _code(ended([LOST, says(200, JOB)], 0.1)) == "in_doubt"
-    assert ended([REFUSED, says(200, JOB)], 0.1) is NOT_BEGUN
-    assert _code(ended([REFUSED], 0.1, age=timedelta(minutes=1))) == "in_doubt"
-    assert ended([says(429, retry_after="900")], 5.0) is NOT_BEGUN
-    assert isinstance(ended([says(200, JOB)], 0.01), Accepted)
-    assert _drained([says(429, retry_after="900")], 5.0)[2] < 0.1
+    assert _code(_drained([LOST, says(200, JOB)], 0.1)) == "in_doubt"
+    assert _drained([REFUSED, says(200, JOB)], 0.1) is NOT_BEGUN
+    assert _code(_drained([REFUSED], 0.1, age=timedelta(minutes=1))) == "in_doubt"
+    assert _drained([says(429, retry_after="900")], 5.0) is NOT_BEGUN
+    assert isinstance(_drained([says(200, JOB)], 0.01), Accepted)
 
 
 def test_nothing_is_sent_after_a_drain_or_stop() -> None:
@@ -396,9 +380,7 @@ def test_offer_is_read_through_faults() -> None:
     assert asked == {"c-1", "c-2"}
 
 
-@pytest.mark.parametrize(
-    "answer", [says(401), says(403), says(302), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)]
-)
+@pytest.mark.parametrize("answer", [says(401), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)])
 def test_refused_key_or_address_stops_before_planning(answer: Answer) -> None:
     """9, 13, 20."""
     with pytest.raises(ServiceStopped):
@@ -447,7 +429,7 @@ def test_job_is_looked_up_with_a_few_quick_tries() -> None:
     assert at < 10
 
 
-@pytest.mark.parametrize("status", [400, 404, 410, 422])
+@pytest.mark.parametrize("status", [404, 422])
 def test_unknown_job_is_looked_up_once(status: int) -> None:
     assert _look_up(says(status))[:2] == (None, 1)
 
@@ -477,7 +459,7 @@ def test_failed_lookup_of_a_job(answer: Answer, tries: int) -> None:
 )
 def test_end_without_a_job_has_its_exchange(answer: Answer, status: int, body: Any) -> None:
     """Operation, status, time, and a small body without secrets."""
-    end, _, _ = _create(answer)
+    end, _ = _create(answer)
     assert isinstance(end, No) and end.exchange is not None
     found = end.exchange
     assert (found["operation"], found["status"], found["durationMs"]) == ("patterns/create", status, 50.0)
@@ -507,7 +489,7 @@ def test_failed_job_has_the_poll_that_showed_it() -> None:
     virtual.run(main())
 
 
-@pytest.mark.parametrize("answer", [LOST, REFUSED, says(500), says(503), says(429, retry_after="1")])
+@pytest.mark.parametrize("answer", [LOST, says(503)])
 def test_feedback_is_sent_once(answer: Answer) -> None:
     """Whatever the answer is: the service may keep each delivery."""
 
