@@ -144,7 +144,7 @@ def test_every_setting_is_known_to_these_tests() -> None:
 
 @pytest.mark.parametrize(("field", "value"), [*MALFORMED.items(), *FAIL_LATER])
 def test_unusable_value_is_refused_at_once(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is spent, by the variable's name; its value, perhaps a secret in the wrong place, is not shown."""
+    """Before anything is spent, by the name; its value, perhaps a secret in the wrong place, is not shown."""
     monkeypatch.setenv(variable(field), value)
     with pytest.raises(ConfigurationError, match=variable(field)) as caught:
         load_settings()
