@@ -177,9 +177,7 @@ def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("answers", "code", "last", "message"),
     [
-        ("503", 1, "feedback_not_sent", "unavailable"),
         ("422", 1, "feedback_not_sent", "422"),
-        ("500", 3, "feedback_in_doubt", "may have arrived"),
         ("lost", 3, "feedback_in_doubt", "may have arrived"),
     ],
 )

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from cli import main
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+from patternmill.errors import InputRefused, PatternmillError, ServiceStopped
 
 HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy", "babel")
 
@@ -40,7 +40,6 @@ def test_verbs_result_is_the_exit_code(raising: list[BaseException]) -> None:
     ("error", "code"),
     [
         (InputRefused("The file is empty.", remedy="Put rows into it."), 2),
-        (ConfigurationError("No key.", remedy="Set it."), 2),
         (ServiceStopped("The key is wrong.", remedy="Make a new one."), 2),
         (PatternmillError("Something.", remedy="See."), 1),
     ],

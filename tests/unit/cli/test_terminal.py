@@ -69,10 +69,8 @@ def test_steps_are_lines_without_repetition_where_there_is_no_terminal(
     ("typed", "default", "answer"),
     [
         ("y\n", False, True),
-        ("Yes\n", False, True),
         ("no\n", True, False),
         ("\n", True, True),
-        ("\n", False, False),
         ("j\nwhat\ny\n", False, True),
         ("j\noui\nsi\ny\n", True, False),
     ],
