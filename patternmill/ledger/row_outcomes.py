@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
 
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.records import Attempt, RunRow
@@ -20,8 +22,6 @@ from patternmill.states import (
 )
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
-#: `json.dumps` makes one for each call that is not of its default.
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
@@ -93,12 +93,6 @@ class ItemOutcome:
     #: When it came into this state, in Unix seconds.
     since: float | None = None
 
-    @property
-    def kept(self) -> tuple[Any, ...]:
-        """The fields after the key, in their order."""
-        ids = (self.request_id, self.job_id, self.result_id, self.picture_url)
-        return (self.state, self.attempts, *ids, self.since)
-
     @classmethod
     def of(cls, stage: Stage, key: ItemKey, last: Attempt | None) -> ItemOutcome:
         if last is None:
@@ -120,33 +114,17 @@ class RowOutcome:
     items: tuple[ItemOutcome, ...] = ()
 
     def as_json(self) -> str:
-        """Its status first, which is counted without the rest; its items as RunRow.chain has them."""
-        return _ENCODER.encode(
-            {
-                "status": self.status,
-                "error_code": self.error_code,
-                "error": self.error,
-                "remedy": self.remedy,
-                "items": [item.kept for item in self.items],
-            }
-        )
+        """Its status first, which is counted without the rest."""
+        return orjson.dumps(self).decode()
 
     @classmethod
     def of_row(cls, row: RunRow) -> RowOutcome:
         """As it was written when the row's run ended."""
         assert row.outcome is not None, "its run has ended"
-        return cls.from_json(row.outcome, row.chain)
-
-    @classmethod
-    def from_json(cls, text: str, chain: Sequence[tuple[Stage, ItemKey]] = ()) -> RowOutcome:
-        kept = json.loads(text)
-        items = tuple(
-            ItemOutcome(stage, key, AttemptState(state) if state else None, *rest)
-            for (stage, key), (state, *rest) in zip(chain, kept["items"], strict=False)
-        )
-        return cls(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"], items)
+        return _OUTCOME.validate_json(row.outcome)
 
 
+_OUTCOME = TypeAdapter(RowOutcome)
 #: Of rows that a person's decision may change: those that no run brought to an end.
 WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD}
 _UNFINISHED = {

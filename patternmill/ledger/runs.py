@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
 
 from patternmill.catalog.catalog_file import Texts
 from patternmill.catalog.changes import Content
@@ -18,11 +21,12 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.purchases import ATTEMPT_COLUMNS, Purchases, attempt_from
 from patternmill.ledger.records import Attempt, GroupLease, RunGroup, RunRecord, RunRow
 from patternmill.ledger.row_outcomes import WITHOUT_END, RowOutcome, outcome_of_row
-from patternmill.states import UNDECIDED, Outcome, RowStatus, Stage
+from patternmill.states import UNDECIDED, RowStatus, Stage
 
 #: Seconds without a beat after which the execution of a group counts as lost.
 LOST_AFTER = 10.0
 _CHUNK = 500
+_RECORD = TypeAdapter(RunRecord)
 #: Fields of a row that are not written with it.
 _READ_ONLY = frozenset({"outcome", "before", "stages"})
 #: In the order of RunRow's fields.
@@ -57,7 +61,7 @@ class Runs(Purchases):
             run_id=record.run_id,
             environment=record.environment,
             catalog=record.catalog,
-            record=_dump_run(record),
+            record=orjson.dumps(record).decode(),
             started_at=record.started_at.timestamp(),
             number=number,
         )
@@ -67,14 +71,14 @@ class Runs(Purchases):
         self._update(
             "runs",
             {"run_id": record.run_id},
-            record=_dump_run(record),
+            record=orjson.dumps(record).decode(),
             ended_at=record.ended_at.timestamp() if record.ended_at else None,
             outcome=record.outcome.value if record.outcome else None,
         )
 
     def run(self, run_id: RunId) -> RunRecord | None:
         found = self._row("SELECT record FROM runs WHERE run_id = :run_id", run_id=run_id)
-        return _load_run(found[0]) if found else None
+        return _RECORD.validate_json(found[0]) if found else None
 
     def runs_without_end(self, environment: str, catalog: str) -> list[RunRecord]:
         """The runs of a catalog that go on, or crashed."""
@@ -83,7 +87,7 @@ class Runs(Purchases):
             "ORDER BY number DESC",
             {"environment": environment, "catalog": catalog},
         )
-        return [_load_run(text) for (text,) in rows]
+        return [_RECORD.validate_json(text) for (text,) in rows]
 
     def last_activity(self, run_id: RunId) -> datetime | None:
         """When the last event of a run was recorded, but for decisions about what it made; None before its first."""
@@ -107,7 +111,7 @@ class Runs(Purchases):
         of_scope: dict[tuple[str, str], deque[str]] = defaultdict(deque)
         for scope, _, text in sorted(rows, key=lambda row: row[1], reverse=True):
             of_scope[scope].append(text)
-        return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
+        return [_RECORD.validate_json(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
         raw = self.document(record.input_sha256)
@@ -313,20 +317,6 @@ class Runs(Purchases):
             "(SELECT run_id FROM runs WHERE environment = :environment AND catalog = :catalog)",
             {"environment": environment, "catalog": catalog},
         )
-
-
-def _dump_run(record: RunRecord) -> str:
-    return json.dumps(asdict(record), ensure_ascii=False, default=datetime.isoformat)
-
-
-def _load_run(text: str) -> RunRecord:
-    values = json.loads(text)
-    values["started_at"] = datetime.fromisoformat(values["started_at"])
-    if values["ended_at"]:
-        values["ended_at"] = datetime.fromisoformat(values["ended_at"])
-    if values["outcome"]:
-        values["outcome"] = Outcome(values["outcome"])
-    return RunRecord(**values)
 
 
 def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:

@@ -13,7 +13,7 @@ from patternmill.ledger.spending import Spent, spent_of
 from patternmill.states import AttemptState, RowStatus, Stage
 
 #: A row's outcome is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.
-_STATUS_BEGINS = len('{"status": "') + 1
+_STATUS_BEGINS = len('{"status":"') + 1
 _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
 
 
