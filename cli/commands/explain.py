@@ -19,8 +19,9 @@ from patternmill.text import moment, more, readable, shortened
 
 if TYPE_CHECKING:
     from patternmill.ledger.records import Attempt
+    from patternmill.ledger.reports.items import RecordedItem
     from patternmill.ledger.reports.order_report import CheckoutRecord
-    from patternmill.ledger.reports.story import ItemStory, Story, StoryEvent
+    from patternmill.ledger.reports.story import Story, StoryEvent
 
 _MOST_SHARING = 10
 
@@ -75,7 +76,7 @@ def command(
 def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     yield f"{story.sku or 'A pattern'} in catalog {story.catalog} ({story.environment})"
     yield from _status_lines(story)
-    price = sum(sum(item.prices) for item in story.items)
+    price = sum(attempt.price for item in story.items for attempt in item.attempts)
     if price:
         yield f"  price:  {money(price, currency)}, over all attempts"
     yield from _sharing_lines(story)
@@ -108,7 +109,7 @@ def _sharing_lines(story: Story) -> Iterator[str]:
         yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
 
 
-def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator[str]:
+def _item_lines(item: RecordedItem, story: Story, currency: str | None) -> Iterator[str]:
     """What is bought, and each attempt at it."""
     current = not story.runs or item.key in story.runs[-1].keys
     yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")
@@ -117,8 +118,8 @@ def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator
         yield f"  {name}: {shortened(text, 200)}"
     if not item.attempts:
         yield "  never begun"
-    for attempt, price in zip(item.attempts, item.prices, strict=True):
-        cost = f", {money(price, currency)}" if price else ""
+    for attempt in item.attempts:
+        cost = f", {money(attempt.price, currency)}" if attempt.price else ""
         yield f"  attempt {attempt.attempt}: {attempt.state}{cost}"
         yield from _attempt_lines(attempt)
 

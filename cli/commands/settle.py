@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from getpass import getuser
@@ -28,7 +27,7 @@ from patternmill.text import duration, more, plural, shortened
 if TYPE_CHECKING:
     from patternmill.errors import PatternmillError
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.reports.unsettled import Unsettled
+    from patternmill.ledger.reports.items import RecordedItem
     from patternmill.service.jobs import Job
     from patternmill.settings import Settings
 
@@ -149,7 +148,7 @@ def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
 def _settle_many(
     ledger: Ledger,
     settings: Settings,
-    items: Sequence[Unsettled],
+    items: Sequence[RecordedItem],
     decision: Decision,
     reason: str,
     by: str,
@@ -172,8 +171,8 @@ def _settle_many(
     return _report(len(items) - len(left), left)
 
 
-def _what_follows(items: Sequence[Unsettled], currency: str | None, decision: Decision) -> str:
-    amount = sum(item.price for item in items)
+def _what_follows(items: Sequence[RecordedItem], currency: str | None, decision: Decision) -> str:
+    amount = sum(item.attempt.price for item in items)
     price = f"{plural(len(items), 'request')}{f' for {money(amount, currency)}' if amount else ''}"
     if decision is Decision.RESEND:
         booked = ", which is booked on today then, whatever is left of the day's budget" if amount else ""
@@ -195,7 +194,9 @@ def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES] if decided else EXIT_REFUSED
 
 
-def _list(ledger: Ledger, settings: Settings, items: Sequence[Unsettled], young: Sequence[Unsettled]) -> int:
+def _list(
+    ledger: Ledger, settings: Settings, items: Sequence[RecordedItem], young: Sequence[RecordedItem]
+) -> int:
     """`young`: what is in doubt, and not yet for a person."""
     if not items:
         echo("Nothing waits for a decision.")
@@ -210,22 +211,21 @@ def _list(ledger: Ledger, settings: Settings, items: Sequence[Unsettled], young:
     return 0
 
 
-def _echo_items(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
+def _echo_items(ledger: Ledger, items: Sequence[RecordedItem], currency: str | None) -> None:
     for item in items:
         attempt = item.attempt
-        echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - item.since)}")
+        echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - attempt.since)}")
         scope = f"catalog {item.catalog} ({item.environment})"
         echo(f"  {item.stage} · {_content(item)}   {scope}, attempt {attempt.attempt}")
         if attempt.job_id:
             echo(f"  job: {attempt.job_id}")
         if attempt.error:
             echo(f"  {attempt.error_code}: {attempt.error}")
-        if item.price:
-            echo(f"  price: {money(item.price, currency)}")
+        if attempt.price:
+            echo(f"  price: {money(attempt.price, currency)}")
 
 
-def _content(item: Unsettled) -> str:
+def _content(item: RecordedItem) -> str:
     """The sku, or the start of a pattern's prompt, or what else is bought."""
-    content = json.loads(item.content)
-    named = (content.get(name) for name in ("prompt", "order", "operation", "sha256"))
+    named = (item.content.get(name) for name in ("prompt", "order", "operation", "sha256"))
     return item.sku or shortened(str(next(filter(None, named), "")), 60)

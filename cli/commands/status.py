@@ -11,11 +11,10 @@ import click
 
 from cli.terminal import echo, echo_lines, login_hint
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports import overview
 from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.reports.overview import rows_by_status, spent_on
 from patternmill.ledger.reports.run_lookup import had_lease
-from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
 from patternmill.money import money
 from patternmill.planning.checkout_items import catalog_of
@@ -24,17 +23,16 @@ from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
-from patternmill.states import Verdict
+from patternmill.states import AttemptState, Stage, Verdict
 from patternmill.text import counted, duration, goods, moment, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, HeldLease, RunRecord
-    from patternmill.ledger.reports.overview import OpenAttempts
-    from patternmill.ledger.reports.unsettled import Unsettled
+    from patternmill.ledger.reports.items import RecordedItem
     from patternmill.settings import Settings
 
-    _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts | Unsettled
+    _InCatalog = RunRecord | HeldLease | Approval | RecordedItem
 
 _MOST_RUNS = 10
 _MOST_CHECKOUTS = 5
@@ -110,8 +108,7 @@ def status_lines(
     for lease in leases:
         yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
     yield from _approval_lines(_matching(catalog, environment, ledger.approvals()), now, currency)
-    attempts = _matching(catalog, environment, overview.open_attempts(ledger))
-    yield from _open_lines(attempts, now)
+    yield from _open_lines(_matching(catalog, environment, open_items(ledger)), now)
     yield from _order_lines(ledger, environment, catalog)
     yield from _next_lines(ledger, records, running)
     if _matching(catalog, environment, unsettled(ledger, settings.in_doubt_limit)):
@@ -210,11 +207,14 @@ def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
     )
 
 
-def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
-    for found in attempts:
+def _open_lines(items: Iterable[RecordedItem], now: float) -> Iterator[str]:
+    begun: dict[tuple[str, Stage, AttemptState], list[float]] = {}
+    for item in items:
+        begun.setdefault((_scope(item), item.stage, item.attempt.state), []).append(item.attempt.since)
+    for (scope, stage, state), times in sorted(begun.items()):
         yield (
-            f"Open in {_scope(found)}: {plural(found.count, found.stage)} {_OPEN[found.state]}, "
-            f"the oldest for {duration(now - found.oldest)}."
+            f"Open in {scope}: {plural(len(times), stage)} {_OPEN[state]}, "
+            f"the oldest for {duration(now - min(times))}."
         )
 
 

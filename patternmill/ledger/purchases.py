@@ -30,7 +30,7 @@ from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, WRITTEN_OF
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
-    "error_code, error, intended_at, accepted_at, ended_at, uptime"
+    "error_code, error, intended_at, accepted_at, ended_at, uptime, price"
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
@@ -199,6 +199,7 @@ class Purchases(Approvals):
             intent.body,
             intended_at=self.now(),
             uptime=_uptime(),
+            price=intent.price,
         )
         self._reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
         terms: dict[str, Any] = {

@@ -34,6 +34,13 @@ class Attempt:
     ended_at: float | None = None
     #: When it was intended by a clock that cannot be set; None where the machine has none.
     uptime: str | None = None
+    #: Minor units, reserved with the intent.
+    price: int = 0
+
+    @property
+    def since(self) -> float:
+        """When it came into its state."""
+        return self.ended_at or self.accepted_at or self.intended_at
 
     @property
     def content(self) -> dict[str, Any]:

@@ -97,9 +97,8 @@ class ItemOutcome:
     def of(cls, stage: Stage, key: ItemKey, last: Attempt | None) -> ItemOutcome:
         if last is None:
             return cls(stage, key)
-        since = last.ended_at or last.accepted_at or last.intended_at
         made = (last.result_id, last.picture_url)
-        return cls(stage, key, last.state, last.attempt, last.request_id, last.job_id, *made, since)
+        return cls(stage, key, last.state, last.attempt, last.request_id, last.job_id, *made, last.since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.feedback_log import last_answer
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt
-from patternmill.ledger.reports.unsettled import Unsettled
+from patternmill.ledger.reports.items import RecordedItem
 from patternmill.service.jobs import Job, named_result
 from patternmill.states import UNPROMISED_STAGES, AttemptState, Stage
 
@@ -22,7 +22,7 @@ _REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments
 _REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
 
 
-async def verified_job(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
+async def verified_job(job_id: str, item: RecordedItem, look_up: LookUp | None) -> Job:
     """The job as the service shows it, when nothing in it speaks against the request.
 
     Raises ConfigurationError when something does, and when the service knows no such job or cannot be asked.
@@ -46,7 +46,7 @@ async def verified_job(job_id: str, item: Unsettled, look_up: LookUp | None) -> 
     return job
 
 
-def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
+def refuse_result_of_another(ledger: Ledger, job: Job, item: RecordedItem) -> None:
     result_id = job.result_id(item.stage)
     made = ledger.attempts_with_result(result_id, item.environment, item.stage) if result_id else []
     other = next((one for one in made if one.request_id != item.attempt.request_id), None)
@@ -56,7 +56,7 @@ def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
         )
 
 
-def refuse_made(ledger: Ledger, result_id: str, item: Unsettled) -> None:
+def refuse_made(ledger: Ledger, result_id: str, item: RecordedItem) -> None:
     """Raise ConfigurationError where something on record speaks against a result that a person names.
 
     No operation is stated that shows a refinement or a reference, so that the service is not asked.
@@ -74,7 +74,7 @@ def refuse_made(ledger: Ledger, result_id: str, item: Unsettled) -> None:
         raise ConfigurationError(why, remedy=_REMEDY)
 
 
-def _other_with(ledger: Ledger, result_id: str, item: Unsettled) -> Attempt | None:
+def _other_with(ledger: Ledger, result_id: str, item: RecordedItem) -> Attempt | None:
     """Made for another item; a refinement may change in place what it is made of."""
     chain = {content.get("pattern") for content in ledger.pattern_contents(item.attempt.item_key)}
     stages = {Stage.PATTERN, Stage.REFINEMENT} if item.stage is Stage.REFINEMENT else {item.stage}
@@ -82,7 +82,7 @@ def _other_with(ledger: Ledger, result_id: str, item: Unsettled) -> Attempt | No
     return next((other for made in named for other in made if other.item_key not in chain), None)
 
 
-def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
+def _contradictions(job: Job, job_id: str, item: RecordedItem) -> Iterator[str]:
     if job.job_id != job_id:
         yield f"the service answers with job {job.job_id}."
     if job.has_another_kind(item.stage):

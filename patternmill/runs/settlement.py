@@ -15,9 +15,9 @@ from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
+from patternmill.ledger.reports.items import RecordedItem
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.ledger.reports.unsettled import (
-    Unsettled,
     age_of,
     is_for_a_person,
     open_attempt,
@@ -91,7 +91,7 @@ async def settle(
 
 async def settle_many(
     ledger: Ledger,
-    items: Sequence[Unsettled],
+    items: Sequence[RecordedItem],
     decision: Decision,
     *,
     reason: str,
@@ -143,12 +143,12 @@ async def _deciding(ledger: Ledger, scope: tuple[str, str], acquire: Acquire) ->
 
 def requests_meant(
     ledger: Ledger,
-    items: Iterable[Unsettled],
+    items: Iterable[RecordedItem],
     wanted: RowFilter,
     *,
     environment: str | None = None,
     catalog: str | None = None,
-) -> list[Unsettled]:
+) -> list[RecordedItem]:
     """The requests of the rows that fit, as they are now in the runs that recorded the requests.
 
     A catalog's orders are its own; of a filter of rows none is meant. Raises ConfigurationError for an unknown sku.
@@ -170,21 +170,21 @@ def requests_meant(
     return [item for item in found if item.attempt.item_key in keys]
 
 
-def next_runs(ledger: Ledger, items: Iterable[Unsettled]) -> tuple[list[Unsettled], list[Unsettled]]:
+def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[RecordedItem], list[RecordedItem]]:
     """Of what is in doubt and not yet for a person: what the next run resends, and what a live run drives."""
-    waiting: list[Unsettled] = []
-    driven: list[Unsettled] = []
+    waiting: list[RecordedItem] = []
+    driven: list[RecordedItem] = []
     for item in items:
         lease = ledger.lease(item.environment, item.catalog)
         (waiting if lease is None or is_free(lease) else driven).append(item)
     return waiting, driven
 
 
-def _scope(item: Unsettled) -> tuple[str, str]:
+def _scope(item: RecordedItem) -> tuple[str, str]:
     return item.environment, item.catalog
 
 
-def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unsettled:
+def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> RecordedItem:
     """The attempt that a settlement is about. Raises ConfigurationError when that decision is not possible."""
     found = open_attempt(ledger, settlement.request_id)
     if found is None:
@@ -201,7 +201,7 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
 
 
 def _objections(
-    ledger: Ledger, found: Unsettled, settlement: Settlement, limit: timedelta
+    ledger: Ledger, found: RecordedItem, settlement: Settlement, limit: timedelta
 ) -> Iterator[tuple[str, str]]:
     """What the ledger has against a decision, each with its remedy."""
     attempt, decision = found.attempt, settlement.decision
@@ -234,7 +234,7 @@ def _objections(
         yield f"has job {attempt.job_id} already.", remedy
 
 
-def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
+def _refuse_changed(shown: RecordedItem, now: RecordedItem) -> None:
     if now.attempt != shown.attempt:
         raise ConfigurationError(
             f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.row_outcomes import row_outcome
 from patternmill.ledger.spending import Spent, spent_of
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus
 
 #: A row's outcome is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.
 _STATUS_BEGINS = len('{"status":"') + 1
 _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
-
-
-@dataclass(frozen=True)
-class OpenAttempts:
-    """Attempts of one catalog and stage that are in the same open state. `oldest` is in Unix seconds."""
-
-    environment: str
-    catalog: str
-    stage: Stage
-    state: AttemptState
-    count: int
-    oldest: float
 
 
 def rows_by_status(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
@@ -44,22 +31,6 @@ def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
     ):
         found[environment] = found.get(environment, Spent()) + spent_of(*row)
     return found
-
-
-def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
-    """What waits for the service's answer, or for a person's decision."""
-    rows = ledger.database.rows(
-        "SELECT i.environment, i.catalog, i.stage, a.state, count(*), "
-        "min(CASE a.state WHEN 'accepted' THEN a.accepted_at ELSE a.intended_at END) "
-        "FROM attempts a JOIN items i ON i.key = a.item_key "
-        "WHERE a.state IN ('intended', 'accepted', 'held') "
-        "GROUP BY i.environment, i.catalog, i.stage, a.state "
-        "ORDER BY i.environment, i.catalog, i.stage, a.state"
-    )
-    return [
-        OpenAttempts(environment, catalog, Stage(stage), AttemptState(state), count, oldest)
-        for environment, catalog, stage, state, count, oldest in rows
-    ]
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, RunRecord, RunRow
+from patternmill.ledger.records import RunRecord, RunRow
+from patternmill.ledger.reports.items import RecordedItem, item_called
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_products
 from patternmill.ledger.row_outcomes import RowOutcome, outcome_of_row
 from patternmill.states import Stage
-
-
-@dataclass(frozen=True)
-class ItemStory:
-    """An item with every attempt at it, and the price reserved for each (minor units)."""
-
-    key: ItemKey
-    environment: str
-    catalog: str
-    stage: Stage
-    sku: str | None
-    #: What is bought: a prompt; a change of a pattern; or a category with its selections, on a pattern.
-    content: dict[str, Any]
-    attempts: tuple[Attempt, ...]
-    prices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +53,7 @@ class Story:
     catalog: str
     sku: str | None
     runs: tuple[RunOfRow, ...]
-    items: tuple[ItemStory, ...]
+    items: tuple[RecordedItem, ...]
     events: tuple[StoryEvent, ...]
     #: The skus whose products are built on the (latest) pattern.
     sharing: tuple[str, ...]
@@ -114,7 +99,7 @@ def stories(
     ]
 
 
-def _items_named(ledger: Ledger, name: str) -> list[ItemStory]:
+def _items_named(ledger: Ledger, name: str) -> list[RecordedItem]:
     keys = [name]
     for column in ("request_id", "job_id", "result_id"):
         query = f"SELECT item_key FROM attempts WHERE {column} = :name"  # noqa: S608
@@ -122,26 +107,9 @@ def _items_named(ledger: Ledger, name: str) -> list[ItemStory]:
     return _items(ledger, dict.fromkeys(keys))
 
 
-def _items(ledger: Ledger, keys: Iterable[str]) -> list[ItemStory]:
+def _items(ledger: Ledger, keys: Iterable[str]) -> list[RecordedItem]:
     """With their attempts; those of the keys that are of items."""
-    return [
-        ItemStory(
-            key,
-            environment,
-            catalog,
-            Stage(stage),
-            sku,
-            json.loads(content),
-            ledger.attempts_of(key),
-            tuple(price for (price,) in ledger.database.rows(_PRICES, {"key": key})),
-        )
-        for wanted in keys
-        for key, environment, catalog, stage, sku, content in ledger.database.rows(_ITEM, {"key": wanted})
-    ]
-
-
-_ITEM = "SELECT key, environment, catalog, stage, sku, content FROM items WHERE key = :key"
-_PRICES = "SELECT price FROM attempts WHERE item_key = :key ORDER BY attempt"
+    return [item for key in keys if (item := item_called(ledger, key)) is not None]
 
 
 def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
@@ -164,7 +132,7 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
     return Story(environment, catalog, sku, runs, items, events, sharing, tuple(checkouts.values()), retired)
 
 
-def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
+def _pattern_story(ledger: Ledger, item: RecordedItem) -> Story:
     sharing = _sharing(ledger, item.environment, item.catalog, item.key)
     return Story(item.environment, item.catalog, None, (), (item,), _events(ledger, [item], ()), sharing)
 
@@ -204,7 +172,9 @@ def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -
     return tuple(sku for (sku,) in rows)
 
 
-def _events(ledger: Ledger, items: Iterable[ItemStory], runs: Iterable[RunOfRow]) -> tuple[StoryEvent, ...]:
+def _events(
+    ledger: Ledger, items: Iterable[RecordedItem], runs: Iterable[RunOfRow]
+) -> tuple[StoryEvent, ...]:
     """Events of the attempts, with the beginnings and ends of the runs that had the row, in time order."""
     found: list[tuple[float, int, StoryEvent]] = []
     begun = [(item, attempt) for item in items for attempt in item.attempts]

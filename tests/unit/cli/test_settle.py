@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -177,7 +176,7 @@ def test_list_has_what_waits_for_a_decision(past: Past) -> None:
         ("C-1", AttemptState.FAILED),
     ):
         new.attempt(new.pattern(sku), state)
-    found = {json.loads(item.content)["prompt"] for item in unsettled(past.ledger, LIMIT)}
+    found = {item.content["prompt"] for item in unsettled(past.ledger, LIMIT)}
     assert found == {"green ferns", "birch"}
 
 
