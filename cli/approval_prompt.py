@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from getpass import getuser
 from socket import gethostname
 
-import click
-
 from cli.terminal import echo, echo_lines, said_yes
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
@@ -21,7 +19,6 @@ from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Requester
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.spec import RunSpec
-from patternmill.settings import Settings
 
 
 async def approved(spec: RunSpec, digest: str | None) -> bool:
@@ -100,27 +97,9 @@ async def _ask(
 
 
 async def _approve(requester: Requester, proposal: Proposal) -> bool:
-    """Record the approval; False when the approval code is wrong."""
-    if not _knows_the_code(requester.settings):
-        echo("Not begun: that is not the approval code.", err=True)
-        return False
     decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
     await asyncio.to_thread(approval.approve, requester, proposal, decision)
     return True
-
-
-def _knows_the_code(settings: Settings) -> bool:
-    if settings.approval_code is None:
-        return True
-    if not sys.stdin.isatty():
-        raise ConfigurationError(
-            "PATTERNMILL_APPROVAL_CODE is set: an approval needs the code.",
-            code="approval_code",
-            remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
-        )
-    with _interruptible():
-        typed = click.prompt("Approval code", hide_input=True)
-    return approval.is_approval_code(settings.approval_code, typed)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.runs.pipeline import opened
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
+from patternmill.settings import with_service
 from patternmill.states import Outcome
-from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.cancellation import explain_stop, final_state, leave_if_suspended
@@ -37,7 +37,7 @@ async def bulk_import(**asked: Any) -> State[Any]:
 
 async def import_rows(spec: RunSpec) -> State[Any]:
     with stop_on_signals() as stopping:
-        spec = replace(spec, settings=await addressed_settings(spec.settings))
+        spec = replace(spec, settings=with_service(spec.settings))
         async with opened(spec) as work:
             await read_file(work)
             await check_rows(work)

@@ -178,13 +178,6 @@ def _checked_retire_limit(text: str) -> str:
     return text
 
 
-def _checked_code(code: SecretStr) -> SecretStr:
-    text = code.get_secret_value()
-    if len(text) < 8 or (text.startswith("sha256:") and not re.fullmatch(r"sha256:[0-9a-f]{64}", text)):
-        raise ValueError("must have 8 characters or more, or be sha256: and 64 hexadecimal digits")
-    return code
-
-
 def _checked_currency(code: str) -> str:
     from babel.numbers import is_currency
 
@@ -207,8 +200,6 @@ Dask = Annotated[str, Field(pattern=r"^(tls://[^/\s]+:\d+|\{.*\})$")]
 LedgerUrl = Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)]
 Sources = Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)]
 Reasons = Annotated[tuple[str, ...], AfterValidator(_checked_reasons)]
-#: The code, or `sha256:` and its digest.
-ApprovalCode = Annotated[SecretStr, AfterValidator(_checked_code)]
 Confirmed = Annotated[Confirmation | None, BeforeValidator(confirmation)]
 RetireLimitText = Annotated[str, AfterValidator(_checked_retire_limit)]
 #: An ISO 4217 code, in any case.

@@ -18,7 +18,6 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import refuse_foreign
 from patternmill.parameters import (
     Amount,
-    ApprovalCode,
     Attempts,
     Confirmed,
     Count,
@@ -34,7 +33,13 @@ from patternmill.parameters import (
     Window,
 )
 from patternmill.passwords import passwords_in
-from patternmill.profiles import EmbeddedProfile, Profile, read_profiles, unknown_environment
+from patternmill.profiles import (
+    EmbeddedProfile,
+    Profile,
+    announced_studio,
+    read_profiles,
+    unknown_environment,
+)
 
 PREFIX = "PATTERNMILL_"
 ENV_FILE = ".env"
@@ -85,8 +90,6 @@ class Settings(BaseModel):
     #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
     approve_above_items: Count | None = None
     approve_above_cost: Amount | None = None
-    #: What an approver has to type: the code, or `sha256:` and its digest, so that no worker has the code itself.
-    approval_code: ApprovalCode | None = None
     #: More items than this are bought of a service (not the embedded one) only when its environment is confirmed.
     confirm_above: Count = 100
     #: Environments whose purchases need no further confirmation; `duplicates`: nor does what exists already.
@@ -126,9 +129,9 @@ class Settings(BaseModel):
         return self.model_copy(update={"confirm": ",".join(filter(None, (self.confirm, purchase)))})
 
     def secrets(self) -> frozenset[str]:
-        """Everything that is to be in no text: keys, codes, addresses with a password, and the passwords."""
+        """Everything that is to be in no text: keys, addresses with a password, and the passwords."""
         keys = (profile.key for profile in self.profiles.values())
-        kept = (*keys, self.ledger_url, self.approval_code, *self.sources.values())
+        kept = (*keys, self.ledger_url, *self.sources.values())
         texts = [secret.get_secret_value() for secret in kept if secret is not None]
         return frozenset(texts).union(*map(passwords_in, texts))
 
@@ -154,7 +157,7 @@ def in_environment(
     """What `read_settings` found, for an environment; None: the one that is set.
 
     `overrides` that are not None win, and have been validated. Raises ConfigurationError for an environment that
-    nobody configured; not with `unknown_too`, for what only reads the ledger, or asks Prefect for the profile.
+    nobody configured; not with `unknown_too`, for what only reads the ledger.
     """
     known = set(settings.profiles) or {settings.environment}
     values = {"environment": environment, **overrides}
@@ -162,6 +165,19 @@ def in_environment(
     if named.environment not in known and not unknown_too:
         raise unknown_environment(named.environment, known)
     return named
+
+
+def with_service(settings: Settings) -> Settings:
+    """The settings of a worker's run with a service: their environment's, or the embedded studio of `up`.
+
+    Raises ConfigurationError where there is neither.
+    """
+    if settings.service is not None:
+        return settings
+    studio = None if settings.profiles else announced_studio(settings.home, settings.environment)
+    if studio is None:
+        raise unknown_environment(settings.environment, settings.profiles)
+    return settings.at(studio)
 
 
 def read_settings(**overrides: object) -> Settings:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from prefect.input.run_input import keyset_from_base_key
 from prefect.utilities import engine
 
 SignalHandler = Callable[[int, FrameType | None], None]
@@ -32,12 +31,3 @@ def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
         yield
     finally:
         setattr(engine, SIGTERM_HANDLER, before)
-
-
-def response_key(question: str | None) -> str:
-    """The key of the form's answer for a flow run that was suspended with the key `question`.
-
-    Why: a flow run begins again from the top, and reads the answer before it would suspend. Missing: only the call
-    that suspends knows the key.
-    """
-    return keyset_from_base_key(f"suspended-{question}")["response"]

@@ -22,10 +22,9 @@ from patternmill.ledger.records import RunGroup
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.machines import Execution, Followed, record_groups
 from patternmill.runs.run import Run
-from patternmill.settings import load_settings
+from patternmill.settings import load_settings, with_service
 from patternmill.states import Outcome
 from patternmill.text import plural
-from prefect_host.service_blocks import addressed_settings
 from tasks.markup import line
 from tasks.prefect_states import failure_message, group_state
 
@@ -42,7 +41,7 @@ _LOOK_EVERY = 1.0
 @task(name="drive rows", task_run_name="{label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def drive_rows(run_id: str, environment: str, number: int, label: str) -> Any:
     """On any machine: drive a group of a run to its end, with the key and the address that this machine has."""
-    settings = await addressed_settings(load_settings(environment, unknown_too=True))
+    settings = with_service(load_settings(environment))
     execution = await Execution.begin(settings, RunId(run_id), number)
     if execution is None:
         return Completed(message="Driven to its end before, or closed with its run.")

@@ -87,7 +87,7 @@ def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
     if by_deployment:
         require_allowed_paths(settings, request.picks)
-    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
         selection = select_rows(ledger, request)
     return retry_spec(request, selection, settings, by_deployment=by_deployment)
@@ -107,7 +107,7 @@ def _remake_spec(request: RemakeRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
     if by_deployment:
         require_allowed_paths(settings, request.picks)
-    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
         remake = requested_remake(ledger, request, settings.home)
     refuse_sharing(remake, request)

@@ -55,8 +55,7 @@ def command(run: str, environment: str | None) -> int:
             ledger.decide_approval(approval.id, Verdict.APPROVED, who=user(), note="while looking")
 
     bound = _bound(settings.home / "look-port")
-    may_approve = settings.approval_code is None
-    server, address = LookServer(viewed, bound, user(), approve if may_approve else None).prepared()
+    server, address = LookServer(viewed, bound, user(), approve).prepared()
     echo(f"Run {record.run_id} of {record.catalog} ({record.environment}): {login_hint(address, 'look')}")
     echo("Ctrl-C stops.")
     with suppress(KeyboardInterrupt):

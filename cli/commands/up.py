@@ -45,8 +45,7 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     stops everything; a second Ctrl-C stops at once.
 
     With --worker: only what runs there. A run chooses its parameters alone: one that sets a command, environment
-    variables or a folder is refused. Service and key are in this worker's environment or home, or else in the Secret
-    block `patternmill-ENVIRONMENT`, as {"url": ..., "key": ...}.
+    variables or a folder is refused. Service and key are in this worker's environment or home.
 
     \b
     With --automations, messages about runs go to
@@ -65,7 +64,7 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
-    # A worker's runs name their environments, which Prefect may have.
+    # A worker's runs name their environments.
     settings = load_settings(unknown_too=worker)
     if worker:
         _serve_worker_alone(settings, port, limit, automations=automations)

@@ -23,7 +23,6 @@ from patternmill.results.picks import Picks
 from patternmill.results.results_files import RESULTS
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.results_input import runs_named
-from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
 from patternmill.text import moment
@@ -47,14 +46,12 @@ class OrderSpec:
         return order_scope(self.settings.environment, self.catalog)
 
 
-def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSpec:
-    """Raises ConfigurationError and InputRefused. `by_deployment`: no path may leave the allowed folders."""
+def order_spec(request: OrderRequest) -> OrderSpec:
+    """Raises ConfigurationError and InputRefused."""
     settings = read_settings()
     path = Path(request.results) if request.results and Path(request.results).exists() else None
-    if by_deployment:
-        require_allowed_paths(settings, request.picks, path)
     named = picks_of(request)
-    wanted = in_environment(settings, request.environment, unknown_too=by_deployment)
+    wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
         scope = (request.environment, request.catalog)
         if not request.results and request.catalog is None:
@@ -64,7 +61,7 @@ def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSp
         record = find_run(ledger, name, environment=scope[0], catalog=scope[1])
         picks = decided_picks(ledger, record, request, wanted.home)
         picks = picks or fitting_picks(ledger, record, request, named)
-    its = in_environment(settings, record.environment, unknown_too=by_deployment)
+    its = in_environment(settings, record.environment)
     return OrderSpec(
         settings=its,
         options=RunOptions.from_settings(its),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
-
-from pydantic import SecretStr
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
@@ -201,19 +197,6 @@ def rejection(decision: Approval) -> HaltReason:
         "rejected",
         f"The plan {decision.short} was rejected by {decision.who}{note.rstrip('.')}. Nothing was bought.",
     )
-
-
-def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
-    """Whether that is the approvers' code, or none is set. In constant time."""
-    if expected is None:
-        return True
-    text = expected.get_secret_value()
-    known = text.removeprefix("sha256:") if text.startswith("sha256:") else _sha256(text.strip())
-    return hmac.compare_digest(known, _sha256(typed.strip()))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _record_request(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:

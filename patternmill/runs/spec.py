@@ -276,7 +276,7 @@ def _mapping_of(
 def _settings_for(
     request: RunRequest, settings: Settings, environment: str | None, by_deployment: bool
 ) -> Settings:
-    return in_environment(settings, environment, unknown_too=by_deployment, confirm=request.confirm)
+    return in_environment(settings, environment, confirm=request.confirm)
 
 
 def _options(request: RunRequest, settings: Settings) -> RunOptions:

@@ -18,6 +18,7 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
+from tasks.approval_form import WHO
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_worker import OUR_WORKER, Prefect, prefect
@@ -74,7 +75,7 @@ def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> s
 
 def answer(prefect: Prefect, flow_run: str, **fields: Any) -> dict[str, Any]:
     """As the form in the Prefect UI does. Just after a run is suspended Prefect has no form, and refuses the answer."""
-    order = {"run_input": {"name": "A. Weaver", **fields}}
+    order = {"run_input": fields}
     answers: list[dict[str, Any]] = []
 
     def is_accepted() -> bool:
@@ -118,7 +119,7 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start
     assert state["name"] == "Completed", state
     assert statuses(tmp_path) == {"succeeded": ROWS}
     (approved,) = approvals(prefect, "approved")
-    assert (approved.verdict, approved.who, approved.note) == ("approved", "A. Weaver", "for the spring")
+    assert (approved.verdict, approved.who, approved.note) == ("approved", WHO, "for the spring")
     assert approved.purchases == approved.items
     assert not audit(service.record, some_rows(ROWS, about="approved")).double_purchases
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
@@ -133,7 +134,7 @@ def test_rejected_plan_is_cancelled(
     answer(prefect, flow_run, decision="reject", note="too dear")
     state = prefect.ended(flow_run, within=120)
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
-    assert "A. Weaver: too dear" in state["message"]
+    assert f"{WHO}: too dear" in state["message"]
     assert statuses(tmp_path) == {"not_started": ROWS}
     (rejected,) = approvals(prefect, "rejected")
     assert (rejected.verdict, rejected.purchases) == ("rejected", 0)

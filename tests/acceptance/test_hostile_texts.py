@@ -186,18 +186,15 @@ def test_plan_and_approval_form(
     if ui:
         browser.until(OPEN_MENU)
     browser.click("Resume")
-    browser.shows("The name is not verified")
+    browser.shows("kept with the decision")
     assert_only_text(browser, listener)
 
 
 @pytest.fixture(scope="module")
 def ended(up: Up, listener: Listener) -> str:
     """The run has ended; the ID of its flow run."""
-    person = {
-        "name": f"<b>A</b> ![w](http://{listener.host}/who)",
-        "note": f"[n](http://{listener.host}/note)",
-    }
-    up.api.post(f"flow_runs/{up.waiting}/resume", {"run_input": {"decision": "approve", **person}})
+    note = f"<b>A</b> ![w](http://{listener.host}/who) [n](http://{listener.host}/note)"
+    up.api.post(f"flow_runs/{up.waiting}/resume", {"run_input": {"decision": "approve", "note": note}})
     assert up.ended(up.waiting)["name"] == "CompletedWithFailures"
     return up.waiting
 

@@ -1,12 +1,13 @@
 """The whole walk: a CSV becomes products, picks become a checkout, a person pays in a browser, and there is an order.
 
-On a real Prefect server with a worker, against a real studio, with an approval and a kill on the way.
+The import on a real Prefect server with a worker, against a real studio; with an approval and two kills on the way.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -27,7 +28,6 @@ from studio.testing import Studio
 from tests.acceptance.browser import Browser
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import clean_environment, eventually
-from tests.acceptance.test_approval import answer
 from tests.acceptance.test_worker import OUR_WORKER, TEMPLATE, Prefect, run
 from tests.prefect_api import api_of
 
@@ -128,17 +128,15 @@ def import_killed_in_a_refinement(
     studio.faults.clear()
 
 
-def order_killed_in_the_middle(
-    prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], order: Any
-) -> None:
-    """A flow run that is approved, and whose process is killed between the checkout and its record."""
+def order_killed_in_the_middle(prefect: Prefect, studio: Studio, order: list[str]) -> None:
+    """An order that is approved, and whose process is killed between the checkout and its record."""
+    digest = re.search(r"\b[0-9a-f]{12,}\b", command(prefect, *order, "--plan-only"))
+    assert digest is not None
     studio.faults.use({"on": "checkouts/create", "effect": {"kind": "delay", "after": 30}, "nth": [1]})
-    flow_run = prefect.begin("order-samples", **order)
-    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
-    assert opened(studio) == [], "nothing is opened before a person agrees"
-    answer(prefect, flow_run, decision="approve", note="two for the fair")
-    eventually(lambda: opened(studio), 120, lambda: prefect.state(flow_run))
-    kill_run(worker)
+    ordering = [sys.executable, "-m", "cli.main", *order, "--approve", digest[0]]
+    with subprocess.Popen(ordering, cwd=CHECKOUT, env=prefect.environment) as process:
+        eventually(lambda: opened(studio), 120)
+        process.kill()
     studio.faults.clear()
 
 
@@ -153,16 +151,10 @@ def test_from_a_file_to_an_order(
     imported = prefect.begin("bulk-import", **catalog)
     assert prefect.ended(imported, within=120)["name"] == "Completed"
 
-    order = {
-        "results": str(tmp_path / "out" / "results.csv"),
-        "picks": str(tmp_path / "picks.csv"),
-        "quantity": 2,
-        "environment": "staging",
-    }
-    order_killed_in_the_middle(prefect, studio, worker, order)
-    second = prefect.begin("order-samples", **order)
-    state = prefect.ended(second, within=120)
-    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 0 paid, 1 open")
+    picks = ["--picks", str(tmp_path / "picks.csv"), "--quantity", "2", "--environment", "staging"]
+    order = ["order", str(tmp_path / "out" / "results.csv"), *picks]
+    order_killed_in_the_middle(prefect, studio, order)
+    assert "1 checkout: 0 paid, 1 open." in command(prefect, *order)
     ((checkout_id, secret),) = opened(studio)
 
     shown = command(prefect, "order", "--address", checkout_id)
@@ -175,12 +167,8 @@ def test_from_a_file_to_an_order(
         browser.click(next(text for text in button if text.startswith("Pay")))
         browser.shows("Thank you")
 
-    third = prefect.begin("order-samples", **order, wait="1m")
-    state = prefect.ended(third, within=120)
-    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 1 paid, 0 open")
+    assert "1 checkout: 1 paid, 0 open." in command(prefect, *order, "--wait", "1m")
     found = studio.ask("orders/get", checkoutId=checkout_id)[1]
-    artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [third]}}})
-    assert [str(found["orderId"]) in artifact["data"] for artifact in artifacts] == [True]
     assert str(found["orderId"]) in command(prefect, "status")
     assert opened(studio) == [(checkout_id, secret)]
     assert studio.meter.double_purchases == []

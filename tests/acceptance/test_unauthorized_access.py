@@ -30,7 +30,6 @@ from tests.acceptance.prefect_servers import clean_environment, eventually, lay_
 from tests.prefect_api import PrefectApi, api_with_password
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
-CODE = "orchard-41-lantern"
 #: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
 ATTACKS = """
 const seen = {};
@@ -168,14 +167,13 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Serving, with a plan that waits for a person who has the code."""
+    """Serving, with a plan that waits for a person."""
     installed()
     folder = tmp_path_factory.mktemp("up")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
     settings = {
         "PATTERNMILL_HOME": str(folder / "home"),
         "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
-        "PATTERNMILL_APPROVAL_CODE": CODE,
     }
     with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
@@ -294,15 +292,6 @@ def test_run_may_choose_only_its_parameters(up: Up) -> None:
     assert not mark.exists()
 
 
-def answer_in_the_ui(up: Up, browser: Browser, code: str) -> None:
-    browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
-    browser.click("Resume")
-    browser.shows("The name is not verified")
-    for label, text in {"Decision": "approve", "Your name": "A. Weaver", "Approval code": code}.items():
-        browser.fill(label, text)
-    browser.click("Submit")
-
-
 def test_ui_fetches_nothing_from_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
     """Whatever a displayed text holds."""
     browser.open(f"{up.ui}/runs")
@@ -316,58 +305,19 @@ def test_ui_fetches_nothing_from_elsewhere(up: Up, thief: Thief, browser: Browse
     assert thief.brought == []
 
 
-def inputs_of(up: Up) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = up.api.post(
-        f"flow_runs/{up.waiting}/input/filter", {"prefix": "", "limit": 99}
-    )
-    return found
-
-
 @pytest.mark.soak
-def test_plan_is_approved_in_the_ui_with_a_code(up: Up, browser: Browser) -> None:
-    """A wrong code leaves the plan waiting, and the form shows it; with the right one the run completes."""
+def test_plan_is_approved_in_the_ui(up: Up, browser: Browser) -> None:
+    """With a note that is kept; the run completes."""
     browser.open(f"{up.ui}/runs")
     browser.shows("garden.csv")
-    asked = up.state(up.waiting)["state_details"]["pause_key"]
-    answer_in_the_ui(up, browser, "orchard-41-window")
-    eventually(
-        lambda: up.state(up.waiting)["state_details"]["pause_key"] not in {asked, None},
-        90,
-        lambda: (up.state(up.waiting), browser.text()),
-    )
-    assert not (up.folder / "out").exists()
     browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
     browser.click("Resume")
-    browser.shows("The approval code of the last answer was wrong")
-
-    answer_in_the_ui(up, browser, CODE)
+    browser.shows("kept with the decision")
+    for label, text in {"Decision": "approve", "Note": "A. Weaver, for the garden"}.items():
+        browser.fill(label, text)
+    browser.click("Submit")
     assert up.ended(up.waiting)["name"] == "Completed"
     assert len((up.folder / "out" / "results.csv").read_text("utf-8").splitlines()) == 5
-    status = subprocess.run(
-        [str(COMMAND), "status"],
-        env=clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "approved by A. Weaver (name not verified)" in status.stdout
-    assert_the_code_is_nowhere(up)
-
-
-def assert_the_code_is_nowhere(up: Up) -> None:
-    """Not where anything can be asked for it: input, parameters, states, artifacts, events, logs, ledger, results."""
-    # The last events and logs may still arrive.
-    eventually(lambda: "Completed" in json.dumps(up.api.post("events/filter", {"limit": 50})), 30)
-    shown = [inputs_of(up), up.api.get(f"flow_runs/{up.waiting}")]
-    for kind in ("artifacts", "logs", "events", "task_runs", "flow_run_states"):
-        if kind == "flow_run_states":
-            shown.append(up.api.get(f"flow_run_states/?flow_run_id={up.waiting}"))
-        else:
-            shown.append(up.api.post(f"{kind}/filter", {"limit": 50 if kind == "events" else 200}))
-    assert "orchard" not in json.dumps(shown)
-    for path in [*up.folder.rglob("ledger*"), *up.folder.rglob("*.log"), *(up.folder / "out").rglob("*")]:
-        if path.is_file():
-            assert b"orchard" not in path.read_bytes(), path
 
 
 def test_run_is_started_in_the_ui(up: Up, browser: Browser) -> None:

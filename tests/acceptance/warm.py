@@ -51,7 +51,6 @@ LOADED = (
     "prefect_host.own_server",
     "prefect_host.internals",
     "prefect_host.recorded",
-    "prefect_host.service_blocks",
     "cli.launcher",
     "cli.commands.import_",
     "numpy.random",

@@ -24,7 +24,7 @@ from patternmill.settings import (
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: The short form of one profile.
 PAIR = ["studio_url", "api_key"]
-SECRETS = {"api_key", "ledger_url", "approval_code"}
+SECRETS = {"api_key", "ledger_url"}
 CANARY = "canary-7f3a"
 #: A value that each field refuses.
 MALFORMED = {
@@ -44,7 +44,6 @@ MALFORMED = {
     "confirm_above": f"{CANARY}",
     "approve_above_items": "-1",
     "approve_above_cost": f"{CANARY}",
-    "approval_code": f"sha256:{CANARY}",
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
     "ledger_url": f"host=db password={CANARY}",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prefect_host.work_pool import POOL
-from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
-NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "resume-crashed")
+NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
 import os, sys, traceback
@@ -29,25 +26,6 @@ for entrypoint in sys.argv[1:]:
             traceback.print_exc()
         os._exit(0)
     os.wait()
-"""
-MAKE = """
-from prefect.blocks.system import Secret
-Secret(value='{"url": "https://studio.example/v1/", "key": "sk_from_a_block"}').save("patternmill-pre-prod")
-"""
-LOOK_UP = """
-import asyncio
-from pathlib import Path
-from patternmill.errors import ConfigurationError
-from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
-from prefect_host.service_blocks import addressed_settings
-for environment in ("pre-prod", "elsewhere"):
-    spec = import_spec(ImportRequest(file=Path("spring.csv"), environment=environment), by_deployment=True)
-    try:
-        profile = asyncio.run(addressed_settings(spec.settings)).service
-        print(profile.url, profile.key.get_secret_value())
-    except ConfigurationError as refused:
-        print(refused.code)
 """
 #: As automation and audit people would look for them.
 SECRET = re.compile(r"api.?key|secret|token|password|url", re.IGNORECASE)
@@ -111,19 +89,3 @@ def test_wrong_parameters_are_refused_before_a_run(deployed: dict[str, dict[str,
         ask(path, {"parameters": {"status": ["broken"]}})
     with refused.value as answer:
         assert answer.code == 409
-
-
-def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask, tmp_path: Path) -> None:
-    """By the environment's name, where the worker's own settings have none; the key is not readable over the API."""
-    printed = ""
-    for script in (MAKE, LOOK_UP):
-        done = run_process(
-            [sys.executable, "-c", script],
-            cwd=tmp_path,
-            env={**environment, "PYTHONPATH": str(CHECKOUT)},
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        printed = done.stdout
-    assert printed.splitlines() == ["https://studio.example/v1 sk_from_a_block", "unknown_environment"]
-    assert "sk_from_a_block" not in json.dumps(ask("block_documents/filter", {}))

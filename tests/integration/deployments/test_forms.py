@@ -11,17 +11,15 @@ from pydantic import BaseModel
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
-from flows.order_samples import order_samples
 from flows.remake_patterns import remake_patterns
 from flows.retry_failed import retry_failed
-from patternmill.runs.request import ImportRequest, OrderRequest, RefreshRequest, RemakeRequest, RetryRequest
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 
 FORMS: list[tuple[Flow[..., Any], type[BaseModel], str]] = [
     (bulk_import, ImportRequest, "file"),
     (catalog_refresh, RefreshRequest, "source"),
     (retry_failed, RetryRequest, "catalog"),
     (remake_patterns, RemakeRequest, "catalog"),
-    (order_samples, OrderRequest, "results"),
 ]
 #: What Prefect adds to a field, or names otherwise.
 _PREFECTS = ("title", "position", "pattern")

@@ -115,39 +115,13 @@ def test_repeated_command_approves_nothing_more(service: Service, home: Path, tm
     assert len(on_record(home)) == 1
 
 
-@pytest.mark.parametrize(("typed", "begun"), [("orchard-41", True), ("orchard-42", False)])
-def test_approvers_code(
-    service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, begun: bool
-) -> None:
-    """Typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
-    monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
-    spec = asked_for(tmp_path, 4)
-    digest = digest_of(spec)
-    with pytest.raises(ConfigurationError, match="an approval needs the code"):
-        is_approved(spec, digest)
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")
-    assert is_approved(spec, digest) is begun
-    if begun:
-        assert [approval.verdict for approval in on_record(home)] == ["approved"]
-    else:
-        assert not home.exists()
-
-
-@pytest.mark.parametrize(
-    ("question", "code"), [("cli.approval_prompt.said_yes", None), ("click.prompt", "orchard-41")]
-)
 def test_ctrl_c_ends_the_question_at_once(
     service: Service,
     home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    question: str,
-    code: str | None,
 ) -> None:
     """And leaves nothing on record: the event loop, which waits for the answer, would only notice after it."""
-    if code is not None:
-        monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", code)
     answered: list[str] = []
 
     def interrupted(text: str, **more: object) -> bool:
@@ -159,8 +133,7 @@ def test_ctrl_c_ends_the_question_at_once(
         return True
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: True)
-    monkeypatch.setattr(question, interrupted)
+    monkeypatch.setattr("cli.approval_prompt.said_yes", interrupted)
     with pytest.raises(click.Abort):
         is_approved(asked_for(tmp_path, 4))
     assert not answered

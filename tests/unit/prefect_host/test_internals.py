@@ -37,17 +37,6 @@ def test_flow_keeps_a_sigterm_handler_that_it_recognises() -> None:
     assert found is handler, MOVED.format("capture_sigterm")
 
 
-def test_answers_are_stored_under_the_name_of_the_suspension() -> None:
-    """Prefect names it by the state's name, in which the flow run waits."""
-    from prefect.input.run_input import keyset_from_paused_state
-    from prefect.states import Suspended
-
-    state = Suspended(pause_key="question")
-    assert internals.response_key("question") == keyset_from_paused_state(state)["response"], MOVED.format(
-        "the key of answers"
-    )
-
-
 @pytest.mark.slow
 def test_only_internals_uses_private_names_of_prefect() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
