@@ -30,8 +30,7 @@ _EMBEDDED_WAIT = "1h"
 
 
 @click.command("order", cls=request_command(OrderRequest))
-@click.argument("results", metavar="[RESULTS]", required=False)
-@run_options(OrderRequest, declared=("results",))
+@run_options(OrderRequest, declared=())
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
 @click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")
@@ -43,13 +42,13 @@ def command(
 
     Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
     The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
-    once it is. RESULTS is a run's ID, or its results file or folder; without it, the catalog as it is now is meant.
-    Whoever has the address can pay: it is kept nowhere, and asked for by the same request again.
+    once it is. What the catalog has now is ordered. Whoever has the address can pay: it is kept nowhere, and asked for
+    by the same request again.
 
     \b
     Examples:
       patternmill order --sku SPR-CUS-001 --sku SPR-MUG-004 --quantity 2
-      patternmill order results/spring/latest --picks picks.csv --wait 2h
+      patternmill order --picks picks.csv --wait 2h
       patternmill order --address chk_4c1f
 
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
-from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.records import PickedLine, RunRecord
+from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.looking.decision_files import decided_run
@@ -20,9 +18,7 @@ from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_
 from patternmill.planning.items import Scope
 from patternmill.planning.proposal import Proposal
 from patternmill.results.picks import Picks
-from patternmill.results.results_files import RESULTS
 from patternmill.runs.request import OrderRequest
-from patternmill.runs.results_input import runs_named
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
 from patternmill.text import moment
@@ -36,8 +32,6 @@ class OrderSpec:
     options: RunOptions
     catalog: str
     picks: Picks
-    #: The run whose results were named; None: what the catalog has now.
-    listed: RunRecord | None = None
     name: str = "samples"
     lines: int = 50
 
@@ -49,16 +43,14 @@ class OrderSpec:
 def order_spec(request: OrderRequest) -> OrderSpec:
     """Raises ConfigurationError and InputRefused."""
     settings = read_settings()
-    path = Path(request.results) if request.results and Path(request.results).exists() else None
     named = picks_of(request)
     wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
         scope = (request.environment, request.catalog)
-        if not request.results and request.catalog is None:
+        if request.catalog is None:
             scope = _scope_with(ledger, request)
         decided = decided_run(request.picks) if request.picks is not None else None
-        name = _run_named_in(path) if path is not None else request.results or decided or LATEST
-        record = find_run(ledger, name, environment=scope[0], catalog=scope[1])
+        record = find_run(ledger, decided or LATEST, environment=scope[0], catalog=scope[1])
         picks = decided_picks(ledger, record, request, wanted.home)
         picks = picks or fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment)
@@ -67,7 +59,6 @@ def order_spec(request: OrderRequest) -> OrderSpec:
         options=RunOptions.from_settings(its),
         catalog=record.catalog,
         picks=picks,
-        listed=record if request.results is not None else None,
         name=request.order,
         lines=request.lines,
     )
@@ -78,16 +69,6 @@ def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str 
     having = [ledger.catalogs_with(sku, request.environment) for sku in request.sku]
     common = set.intersection(*having) if having else set()
     return common.pop() if len(common) == 1 else (request.environment, None)
-
-
-def _run_named_in(path: Path) -> str:
-    """Raises ConfigurationError for a file, or folder, that is no run's results."""
-    named = runs_named(path / RESULTS if path.is_dir() else path, NO_CHOICES)
-    if not named or len(named) > 1:
-        raise ConfigurationError(
-            f"{path} does not name one run in a column `run`.", remedy="Name a results file, or the run's ID."
-        )
-    return named.pop()
 
 
 def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:

@@ -134,9 +134,7 @@ class Ordering:
     async def plan(self) -> OrderPlan:
         """What would be ordered, after a look at what was paid meanwhile. Raises InputRefused and ServiceStopped."""
         spec, environment = self.spec, self.spec.settings.environment
-        lines = await self._read(
-            lambda ledger: picked_lines(ledger, environment, spec.catalog, spec.listed, spec.picks)
-        )
+        lines = await self._read(lambda ledger: picked_lines(ledger, environment, spec.catalog, spec.picks))
         of_products = await self._read(
             lambda ledger: checkouts_of_products(ledger, [line.product_key for line in lines])
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
@@ -15,11 +14,10 @@ from patternmill.looking.decision_files import decided_run, read_decisions
 from patternmill.looking.looks import Looks
 from patternmill.looking.takes import takes_made
 from patternmill.results.picks import Pick, Picks, picks_refused, read_picks, repeated
-from patternmill.results.row_filter import RowFilter, catalog_rows_meant, rows_meant
-from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.results.row_filter import RowFilter, catalog_rows_meant
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Decided
-from patternmill.text import moment, plain, readable, shown
+from patternmill.text import moment, plain, shown
 
 #: Of the filter, besides what names rows one by one.
 _FIELDS = ("status", "code", "category", "changed_since")
@@ -67,16 +65,12 @@ def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home
 
 
 def fitting_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, named: Picks | None) -> Picks:
-    """Of the named rows, or else of all with a product, those that fit: of a run that is named, or of its catalog."""
+    """Of the named rows, or else of all with a product, those that fit, as the catalog is now."""
     wanted = RowFilter(**{name: getattr(request, name) for name in _FIELDS})
     if wanted.is_empty and named is not None:
         return named
-    if request.results:
-        rows = rows_meant(row_results(ledger, record, input_file(ledger, record), now=True), wanted)
-        fitting = [row.sku for row in rows if row.product_id is not None]
-    else:
-        now = catalog_rows_meant(ledger, record.environment, record.catalog, wanted)
-        fitting = [row.sku for row in now if row.retired_at is None]
+    now = catalog_rows_meant(ledger, record.environment, record.catalog, wanted)
+    fitting = [row.sku for row in now if row.retired_at is None]
     if named is not None:
         fits = set(fitting)
         found = Picks(tuple(pick for pick in named.picks if pick.sku in fits), named.problems)
@@ -95,23 +89,17 @@ def _nothing_picked(message: str) -> InputRefused:
     )
 
 
-def picked_lines(
-    ledger: Ledger, environment: str, catalog: str, listed: RunRecord | None, found: Picks
-) -> tuple[PickedLine, ...]:
+def picked_lines(ledger: Ledger, environment: str, catalog: str, found: Picks) -> tuple[PickedLine, ...]:
     """The lines to order, by sku: in whatever order a person names them, they are the same ones.
 
-    `listed`: the run whose results were named; None: the catalog as it is now. Raises InputRefused with everything
-    that is wrong.
+    Raises InputRefused with everything that is wrong.
     """
     current = {row.sku: row for row in ledger.catalog_rows(environment, catalog)}
-    of_run: Mapping[str, RowResult] = {}
-    if listed is not None:
-        of_run = {row.sku: row for row in row_results(ledger, listed, input_file(ledger, listed), now=True)}
     lines: list[PickedLine] = []
     problems = list(found.problems)
     for pick in found.picks:
-        row, now = of_run.get(pick.sku), current.get(pick.sku)
-        fault = _fault_in_run(pick, row, now, listed) if listed else _fault_in_catalog(pick, now, catalog)
+        now = current.get(pick.sku)
+        fault = _fault(pick, now, catalog)
         if fault or now is None:
             problems.append(f"{pick.place}: {fault}")
         else:
@@ -121,24 +109,10 @@ def picked_lines(
     return tuple(sorted(lines, key=lambda line: line.sku))
 
 
-def _fault_in_catalog(pick: Pick, now: CurrentRow | None, catalog: str) -> str | None:
+def _fault(pick: Pick, now: CurrentRow | None, catalog: str) -> str | None:
     if now is None:
         remedy = "name several as --sku A --sku B" if "," in pick.sku else "see `patternmill explain`"
         return f"the catalog {catalog!r} has no product for {shown(pick.sku)}; {remedy}"
     if now.retired_at is not None:
         return f"{shown(pick.sku)} was retired on {moment(now.retired_at)}; leave it out"
-    return None
-
-
-def _fault_in_run(pick: Pick, row: RowResult | None, now: CurrentRow | None, record: RunRecord) -> str | None:
-    """What a catalog has now is ordered, and only where that is what the run's results show."""
-    if row is None:
-        return f"run {record.run_id} has no row {shown(pick.sku)}; write each sku as its file does"
-    if row.product_id is None:
-        return f"{shown(pick.sku)} has no product, as its row is {readable(row.status.value)}; leave it out"
-    if now is None or now.retired_at is not None:
-        return f"the catalog no longer has {shown(pick.sku)}; leave it out"
-    if now.product_key != row.product_key:
-        made = f"was made anew since (run {now.run_id}: {now.product_id})"
-        return f"{shown(pick.sku)} {made}; order from the newer results"
     return None

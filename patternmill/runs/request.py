@@ -149,10 +149,6 @@ class RemakeRequest(RunRequest):
 class OrderRequest(RowFilter):
     """The products that a person picked, to be ordered: rows that fit a filter, or a file of picks."""
 
-    results: str | None = Field(
-        None,
-        description="A run's ID, or its results file or folder. Default: what the catalog has now.",
-    )
     catalog: str | None = Field(None, description="The catalog to order from; needed if there are several.")
     environment: EnvironmentName | None = Field(
         None, description="staging, production, or another configured environment."

@@ -76,4 +76,4 @@ def test_list_of_skus_is_refused_with_the_right_form(past: Past) -> None:
     """A comma may be part of a sku."""
     listed = Picks((Pick("S-1,S-2", 1, "--sku S-1,S-2"),))
     with pytest.raises(InputRefused, match="name several as --sku A --sku B"):
-        picked_lines(past.ledger, "staging", "spring", None, listed)
+        picked_lines(past.ledger, "staging", "spring", listed)
