@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import orjson
+
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Tables
@@ -101,14 +103,4 @@ class Approvals(Tables):
 
     def _record_approval(self, approval: Approval, kind: str) -> None:
         """There is no run yet: the event has the approval's own ID in its place."""
-        detail = {
-            "digest": approval.digest,
-            "catalog": approval.catalog,
-            "environment": approval.environment,
-            "items": approval.items,
-            "most_amount": approval.worst,
-            "who": approval.who,
-            "note": approval.note,
-            "flow_run_id": approval.flow_run_id,
-        }
-        self.record_event(RunId(approval.id), kind, detail=json.dumps(detail, ensure_ascii=False))
+        self.record_event(RunId(approval.id), kind, detail=orjson.dumps(approval).decode())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
+import orjson
 from pydantic import TypeAdapter
 
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
@@ -93,6 +94,15 @@ class RecordedChange:
     verdict: ChangeVerdict | None
     product_id: str | None
     pattern_id: str | None
+
+    @classmethod
+    def of(cls, change: Change) -> RecordedChange:
+        ids = (change.before.product_id, change.before.pattern_id) if change.before else (None, None)
+        return cls(change.sku, change.kind, change.old_and_new(), change.verdict, *ids)
+
+
+_CHANGES = TypeAdapter(list[RecordedChange])
+_OFFER = TypeAdapter(Offer)
 
 
 class Catalogs(Runs):
@@ -218,18 +228,11 @@ class Catalogs(Runs):
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""
-        kept = []
-        for change in changes:
-            ids = (change.before.product_id, change.before.pattern_id) if change.before else (None, None)
-            kept.append((change.sku, change.kind, change.old_and_new(), change.verdict, *ids))
-        self.keep_document(f"changes {run_id}", json.dumps(kept, ensure_ascii=False).encode())
+        self.keep_document(f"changes {run_id}", orjson.dumps(list(map(RecordedChange.of, changes))))
 
     def changes_of(self, run_id: RunId) -> list[RecordedChange]:
         """What a refresh found: the source's rows in its order, then what it no longer has."""
-        return [
-            RecordedChange(sku, ChangeKind(kind), fields, ChangeVerdict(verdict) if verdict else None, *ids)
-            for sku, kind, fields, verdict, *ids in json.loads(self.document(f"changes {run_id}") or "[]")
-        ]
+        return _CHANGES.validate_json(self.document(f"changes {run_id}") or "[]")
 
     def skus_with(self, run_id: RunId, verdict: ChangeVerdict) -> list[str]:
         """The rows that a refresh's source no longer has, and of which this is so."""
@@ -238,11 +241,11 @@ class Catalogs(Runs):
     def remember_offer(self, environment: str, offer: Offer) -> None:
         now = self.now()
         offer = replace(offer, read_on=f"{moment(now)} UTC")
-        self.keep_document(f"offer {environment}", json.dumps(asdict(offer)).encode(), at=now)
+        self.keep_document(f"offer {environment}", orjson.dumps(offer), at=now)
 
     def last_offer(self, environment: str) -> Offer | None:
         found = self.document(f"offer {environment}")
-        return TypeAdapter(Offer).validate_json(found) if found is not None else None
+        return _OFFER.validate_json(found) if found is not None else None
 
     def source_rows(self, environment: str, catalog: str) -> dict[str, SourceRow]:
         """By the key of the sku; with those that the source has no longer."""

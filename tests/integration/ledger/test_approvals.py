@@ -101,7 +101,7 @@ def test_every_decision_is_an_event(ledger: Ledger) -> None:
         ("approval-1", "approval_approved"),
     ]
     detail = json.loads(events[1][2])
-    assert (detail["who"], detail["note"], detail["digest"], detail["most_amount"]) == (
+    assert (detail["who"], detail["note"], detail["digest"], detail["worst"]) == (
         "anna@mill",
         "for spring",
         DIGEST,
