@@ -321,7 +321,7 @@ def main() -> int:
                 found = measure(kind, load, trouble)
                 failed = failed or found.code not in (0, SOME_FAILED) or found.agree < found.items
                 print(found.line(), flush=True)
-                if found.code not in (0, SOME_FAILED):
+                if found.code not in (0, SOME_FAILED) or not found.flow_state:
                     print(found.output[-1500:], file=sys.stderr, flush=True)
     return int(failed)
 

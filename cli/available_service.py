@@ -23,10 +23,10 @@ def available_service(settings: Settings) -> Iterator[Settings]:
     if settings.studio_url is not None:
         yield settings
         return
-    from cli.embedded_studio import embedded_studio
+    from cli.embedded_studio import EmbeddedStudio
 
     steps.show("Starting the embedded studio …")
-    with embedded_studio(settings.home, environment=settings.environment) as studio:
+    with EmbeddedStudio(settings.home, environment=settings.environment) as studio:
         yield settings.at(EmbeddedProfile(url=studio.url, key=studio.key))
 
 

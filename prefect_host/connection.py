@@ -11,24 +11,31 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from patternmill.errors import PatternmillError
 from patternmill.passwords import mask_passwords
 from prefect_host import client_settings
 
 if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
     from prefect_host.own_server import OwnServer
 
 logger = logging.getLogger(__name__)
 
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
-#: For a server's first answer.
-ANSWER_SECONDS = 5.0
+#: For a server's first answer: a busy machine needs some seconds for it. One that refuses connections gets one more try.
+ANSWER_SECONDS = 20.0
 #: How long an ended run waits for its server; and while that answers, as a busy one does.
 END_SECONDS, MOST_END_SECONDS = 12.0, 60.0
+#: The record of more task runs is not waited for: only what is still to be sent is.
+MOST_AWAITED = 500
+_OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
+_POLL_SECONDS = 0.2
 UNRECORDED = "The Prefect server did not get all of this run; `patternmill status` has it."
 
 
@@ -91,7 +98,7 @@ class PrefectConnection:
             if self._own is not None:
                 self._own.wait_ready()
             elif self.configured:
-                asyncio.run(_ask(mask_passwords(self.configured)))
+                asyncio.run(_ask(self.configured))
             else:
                 return False
         except PatternmillError as error:
@@ -103,28 +110,22 @@ class PrefectConnection:
         return True
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
-        """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
+        """Wait for Prefect's client to send what it has, and for our own server to record so many task runs, if few.
 
-        Both are bounded; whether it came to that. Call it once the event loop has ended.
+        A minute at most, and no longer than the server answers; whether it came to that. Call it once the event loop
+        has ended: a process that ends without this may wait minutes for a server that is gone.
         """
         if not self.is_available:
             return False
-        from prefect_host.recorded import drain_senders, wait_for_record
-
-        until = time.monotonic() + MOST_END_SECONDS
-
-        def goes_on() -> bool:
-            return time.monotonic() < until and client_settings.server_answers(
-                os.environ[client_settings.API_URL]
-            )
-
-        self.delivered = drain_senders(END_SECONDS, goes_on)
-        if not self.delivered or flow_run_id is None or self._own is None:
+        began = time.monotonic()
+        sending = _sending()
+        self.delivered = _came_true(lambda: all(sent.done() for sent in sending), began)
+        if not self.delivered or flow_run_id is None or self._own is None or task_runs > MOST_AWAITED:
             return self.delivered
-        while not wait_for_record(flow_run_id, END_SECONDS, at_least=task_runs):
-            if not goes_on():
-                return False
-        return True
+        from prefect.client.orchestration import get_client
+
+        with get_client(sync_client=True) as client:
+            return _came_true(lambda: _is_recorded(client, flow_run_id, task_runs), began)
 
     def run_line(self, flow_run_id: str) -> str:
         """Where a recorded run is shown."""
@@ -139,19 +140,60 @@ class PrefectConnection:
         )
 
 
-async def _ask(address: str) -> None:
+async def _ask(api_url: str) -> None:
     """Raise PatternmillError when the configured server cannot be used."""
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
     why = "does not answer."
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
-            await client.api_version()
-            return
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
+            async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+                await client.api_version()
+                return
     except PrefectHTTPStatusError as refused:
         if refused.response.status_code in {401, 403}:
             why = f"asks for a password: {HOW_TO_LOG_IN}"
     except Exception as error:
         logger.info("The Prefect server does not answer: %s", error)
-    raise PatternmillError(f"The Prefect server at {address} {why}")
+    raise PatternmillError(f"The Prefect server at {mask_passwords(api_url)} {why}")
+
+
+def _sending() -> set[Future[bool]]:
+    """Have Prefect send the events and log lines that it still has."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    left: set[Future[bool]] = set()
+    for sender in (EventsWorker, APILogWorker):
+        drained = sender.drain_all(timeout=0)
+        assert isinstance(drained, tuple), "called outside of an event loop"
+        left |= drained[1]
+    return left
+
+
+def _is_recorded(client: SyncPrefectClient, flow_run_id: str, task_runs: int) -> bool:
+    """Whether the server has so many task runs of the flow run, and none that is open."""
+
+    def count(**which: Any) -> int:
+        wanted = {"flow_runs": {"id": {"any_": [flow_run_id]}}, **which}
+        return int(client.request("POST", "/task_runs/count", json=wanted).json())
+
+    try:
+        return count() >= task_runs and not count(task_runs={"state": {"type": {"any_": _OPEN_STATES}}})
+    except Exception as error:
+        logger.info("The record of flow run %s cannot be read: %s", flow_run_id, type(error).__name__)
+        return False
+
+
+def _came_true(condition: Callable[[], bool], began: float) -> bool:
+    """Whether it comes true: 12 seconds after `began`, and as long as the server answers up to a minute."""
+    while not condition():
+        waited = time.monotonic() - began
+        if waited > MOST_END_SECONDS:
+            return False
+        if waited > END_SECONDS and not client_settings.server_answers(os.environ[client_settings.API_URL]):
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

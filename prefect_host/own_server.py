@@ -5,9 +5,7 @@ It is Prefect's application with a credential, its history kept under the home, 
 
 from __future__ import annotations
 
-import math
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
@@ -23,7 +21,6 @@ from prefect_host.shared_process import HOST, SharedProcess, bound_socket
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
-_REMEDY = f"set {API_URL} to a server of yours."
 
 # The secret is in the fragment, which no browser sends and no log has. Prefect's UI reads it from the local storage.
 _LOGIN_PAGE = f"""<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Logging in …<script>
@@ -78,16 +75,18 @@ def own_password(home: Path) -> str:
     return (home.resolve() / "prefect" / "credential").read_text().strip()
 
 
-class OwnServer:
+class OwnServer(SharedProcess):
     """One user of the server of a home; the server ends with its last user."""
+
+    title = "The Prefect server"
+    remedy = f"set {API_URL} to a server of yours."
 
     def __init__(
         self, home: Path, *, port: int | None = None, settings: Mapping[str, str] = UNATTENDED
     ) -> None:
         """`port` and `settings`: of the server, if this user starts it."""
-        self.directory = home.resolve() / "prefect"
+        super().__init__(home.resolve() / "prefect")
         self._named_port, self._settings = port, settings
-        self._process = SharedProcess(self.directory, "The Prefect server")
 
     @property
     def ui_url(self) -> str:
@@ -110,46 +109,17 @@ class OwnServer:
         """Logs the browser in that opens it: only for the person's own terminal."""
         return f"{self.ui_url}{LOGIN_PATH}#{own_password(self.directory.parent).removeprefix(f'{USER}:')}"
 
-    @property
-    def is_owner(self) -> bool:
-        return self._process.child is not None
-
-    def start(self) -> Self:
-        """Start it, or join the running one; it may not answer yet. Raises PatternmillError for a taken port."""
-        self._process.start_or_join(self._prepared)
-        return self
-
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
         self.start()
         client_settings.use_server(self.client_environment)
         return self
 
-    def wait_ready(self) -> None:
-        """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
-        self._process.wait_until(lambda: server_answers(self.api_url, timeout=2.0), _REMEDY)
+    def is_ready(self) -> bool:
+        return server_answers(self.api_url, timeout=2.0)
 
-    def wait_end(self, stop: threading.Event) -> None:
-        """Return when `stop` is set. Raises PatternmillError when the server ends before."""
-        self._process.wait_until(lambda: stop.wait(0.5), _REMEDY, seconds=math.inf)
-
-    def stop(self) -> None:
-        """Leave the server. The user that started it waits for its end, if it is the last."""
-        self._process.release()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start().wait_ready()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    def _prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
-        """The port, with a credential that nobody else has had."""
+    def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
+        """With a credential that nobody else has had."""
         bound = self._bound()
         port: int = bound.getsockname()[1]
         replace_private(self.directory / "port", str(port))

@@ -13,6 +13,7 @@ a crash no other user's process gets what is still sent there.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import runpy
 import signal
@@ -20,10 +21,12 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from socket import SO_REUSEADDR, SOL_SOCKET, socket
+from typing import ClassVar, Self
 
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home, private_folder
@@ -42,22 +45,33 @@ _FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
 start_process: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
 
-class SharedProcess:
-    """One user of the process of a directory."""
+class SharedProcess(ABC):
+    """One user of the process of a directory. A subclass says what it serves."""
 
-    def __init__(self, directory: Path, title: str) -> None:
+    title: ClassVar[str]
+    #: What else a person can do when it does not serve: the end of a sentence.
+    remedy: ClassVar[str]
+
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._title = title
         self.log_path = directory / "server.log"
         #: The process and its port, if this user started it.
         self.child: subprocess.Popen[bytes] | None = None
         self._listener: socket | None = None
         self._use: int | None = None
 
-    def start_or_join(self, prepare: Callable[[], tuple[socket, Sequence[str], Mapping[str, str]]]) -> None:
-        """Use the running process; else start one with the bound socket, arguments and environment of `prepare`."""
+    @abstractmethod
+    def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
+        """The bound socket, arguments and environment of the process, which is about to be started."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+
+    def start(self) -> Self:
+        """Start it, or join the running one; it may not answer yet. Raises PatternmillError for a taken port."""
         if self._use is not None:
-            return
+            return self
         make_home(self.directory.parent)
         private_folder(self.directory)
         with _opened(self.directory / "start.lock") as start:
@@ -66,12 +80,21 @@ class SharedProcess:
             try:
                 with _opened(self.directory / "server.lock") as life:
                     if _try_lock(life, fcntl.LOCK_EX):
-                        self._start(*prepare(), life)
+                        self._start(life)
             except BaseException:
-                self.release()
+                self.stop()
                 raise
+        return self
 
-    def release(self) -> None:
+    def wait_ready(self) -> None:
+        """Return when it answers. Raises PatternmillError, with the end of its log, if it does not."""
+        self._wait_until(self.is_ready, READY_SECONDS)
+
+    def wait_end(self, stop: threading.Event) -> None:
+        """Return when `stop` is set. Raises PatternmillError when the process ends before."""
+        self._wait_until(lambda: stop.wait(0.5), math.inf)
+
+    def stop(self) -> None:
         """Leave. The process ends with its last user, which waits for that if it started it."""
         if self._use is None:
             return
@@ -90,30 +113,40 @@ class SharedProcess:
             self.child.kill()
             self.child.wait()
 
+    def __enter__(self) -> Self:
+        try:
+            self.start().wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
     def is_alive(self) -> bool:
         if self.child is not None:
             return self.child.poll() is None
         with _opened(self.directory / "server.lock") as life:
             return not _try_lock(life, fcntl.LOCK_SH)
 
-    def wait_until(self, condition: Callable[[], bool], remedy: str, seconds: float = READY_SECONDS) -> None:
-        """Return when `condition` holds. Raises PatternmillError when the process ends before, or it takes too long."""
+    def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             if not self.is_alive():
-                raise self._failure("ended.", remedy)
+                raise self._failure("ended.")
             if time.monotonic() > deadline:
-                raise self._failure(f"did not answer within {seconds:.0f} s.", remedy)
+                raise self._failure(f"did not answer within {seconds:.0f} s.")
             time.sleep(0.05)
 
-    def _failure(self, message: str, remedy: str) -> PatternmillError:
+    def _failure(self, message: str) -> PatternmillError:
         """An error that ends with the end of the log."""
         log = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
         tail = "\n".join(f"    {line}" for line in log.splitlines()[-_LOG_TAIL_LINES:])
         return PatternmillError(
-            f"{self._title} {message} Its log ends with:\n{tail}\n",
+            f"{self.title} {message} Its log ends with:\n{tail}\n",
             code="own_server",
-            remedy=f"See {self.log_path}, or {remedy}",
+            remedy=f"See {self.log_path}, or {self.remedy}",
         )
 
     def _lock_as_user(self) -> int:
@@ -122,14 +155,12 @@ class SharedProcess:
         while not _try_lock(use, fcntl.LOCK_SH):
             if time.monotonic() > deadline:
                 os.close(use)
-                raise self._failure("of an earlier run does not end.", "end it by hand.")
+                raise self._failure("of an earlier command does not end; end it by hand.")
             time.sleep(0.05)
         return use
 
-    def _start(
-        self, listener: socket, arguments: Sequence[str], environment: Mapping[str, str], life: int
-    ) -> None:
-        self._listener = listener
+    def _start(self, life: int) -> None:
+        self._listener, arguments, environment = self.prepared()
         inherited = {n: text for n, text in os.environ.items() if not n.startswith(_FOREIGN_VARIABLES)}
         child = [sys.executable, "-P", "-m", __name__, str(self.directory / "users.lock"), *arguments]
         with private_log(self.log_path) as log:
@@ -137,7 +168,7 @@ class SharedProcess:
                 child,
                 env={**inherited, **environment},
                 cwd=self.directory,
-                stdin=listener,
+                stdin=self._listener,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C in the terminal must not end it before the run has.

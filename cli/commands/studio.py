@@ -72,21 +72,18 @@ def command(
     """
     if url is not None:
         return _check(url, environment, spend, yes)
-    from cli.embedded_studio import embedded_studio
+    from cli.embedded_studio import EmbeddedStudio
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
     settings = load_settings(environment=environment)
     stop = until_interrupted()
     place = settings.home / "studio"
-    with embedded_studio(settings.home, environment=settings.environment, pace=pace, port=port) as studio:
+    with EmbeddedStudio(settings.home, environment=settings.environment, pace=pace, port=port) as studio:
         echo(f"The embedded studio ({settings.environment}, {pace}): {studio.url}")
         echo(f"Its console: {studio.url.removesuffix('/v1')}/console")
-        echo(f"Its key is in {place / 'api-key'}; its log in {studio.process.log_path}. Ctrl-C stops.")
-        while not stop.wait(0.5):
-            if not studio.process.is_alive():
-                echo("The studio ended by itself; see its log.", err=True)
-                return 1
+        echo(f"Its key is in {place / 'api-key'}; its log in {studio.log_path}. Ctrl-C stops.")
+        studio.wait_end(stop)
     return 0
 
 

@@ -106,7 +106,7 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
     server = OwnServer(settings.home, port=port, settings={})
     echo("Starting the Prefect server …")
     with server.for_this_process():
-        if not server.is_owner:
+        if server.child is None:
             echo("It was running already: schedules and automations are off until it is restarted.")
         yield server
 
@@ -129,10 +129,10 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     if settings.profiles:
         yield environment
         return
-    from cli.embedded_studio import embedded_studio
+    from cli.embedded_studio import EmbeddedStudio
     from patternmill.profiles import EmbeddedProfile, announced
 
-    with embedded_studio(settings.home, environment=settings.environment) as studio:
+    with EmbeddedStudio(settings.home, environment=settings.environment) as studio:
         profile = EmbeddedProfile(url=studio.url, key=studio.key)
         with announced(settings.home, settings.environment, profile):
             yield environment

@@ -50,7 +50,7 @@ LOADED = (
     "prefect.engine",
     "prefect_host.own_server",
     "prefect_host.internals",
-    "prefect_host.recorded",
+    "prefect_host.connection",
     "cli.launcher",
     "cli.commands.import_",
     "numpy.random",

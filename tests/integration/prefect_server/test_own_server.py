@@ -63,14 +63,14 @@ def test_ui_is_served(server: OwnServer) -> None:
 def test_second_user_joins_the_running_server(server: OwnServer) -> None:
     """A second use of the same home starts nothing, and its end leaves the server running."""
     with OwnServer(server.directory.parent) as joined:
-        assert (joined.api_url, joined.is_owner) == (server.api_url, False)
+        assert (joined.api_url, joined.child) == (server.api_url, None)
     assert server_answers(server.api_url)
 
 
 def test_frozen_server_is_killed(own_home: Path) -> None:
     """It would not end by itself; all it has acknowledged is in its database."""
     with OwnServer(own_home) as server:
-        child = server._process.child
+        child = server.child
         assert child is not None
         child.send_signal(signal.SIGSTOP)
         began = time.monotonic()
@@ -81,7 +81,7 @@ def test_frozen_server_is_killed(own_home: Path) -> None:
 def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
     """Nobody else gets what its users still send there, until they have left; the next server is another."""
     with OwnServer(own_home) as server:
-        child = server._process.child
+        child = server.child
         assert child is not None
         child.kill()
         child.wait()
@@ -89,7 +89,7 @@ def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
             bound_socket(urlsplit(server.api_url).port or 0)
         assert not server_answers(server.api_url, timeout=0.5)
     with OwnServer(own_home) as again:
-        assert (again.api_url, again.is_owner) == (server.api_url, True)
+        assert again.api_url == server.api_url and again.child is not None
 
 
 @pytest.mark.usefixtures("unforked")
@@ -104,7 +104,7 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
     user.communicate()
     assert eventually(lambda: not server_answers(api_url, timeout=1.0))
     with OwnServer(own_home) as again:
-        assert (again.api_url, again.is_owner) == (api_url, True)
+        assert again.api_url == api_url and again.child is not None
         assert own_password(own_home) != earlier
 
 

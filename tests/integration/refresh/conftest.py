@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.embedded_studio import RunningStudio, embedded_studio
+from cli.embedded_studio import EmbeddedStudio
 from patternmill.catalog.changes import CurrentRow
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import open_ledger
@@ -31,8 +31,8 @@ def studio_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def studio(studio_home: Path) -> Iterator[RunningStudio]:
-    with embedded_studio(studio_home, pace="instant") as running:
+def studio(studio_home: Path) -> Iterator[EmbeddedStudio]:
+    with EmbeddedStudio(studio_home, pace="instant") as running:
         yield running
 
 
@@ -104,7 +104,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(studio: RunningStudio, studio_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(studio: EmbeddedStudio, studio_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", studio.url)
     monkeypatch.setenv("PATTERNMILL_API_KEY", studio.key.get_secret_value())
