@@ -125,9 +125,11 @@ def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
         yield from [message] if message else _without_an_end(run, command)
         return
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
-    if run.results is not None and any(cause.code == UNDECIDED for cause in run.results.causes):
+    causes = run.results.causes if run.results is not None else ()
+    if undecided := sum(cause.count for cause in causes if cause.code == UNDECIDED):
         yield f"To decide: patternmill look {shlex.quote(run.record.catalog)}"
-    yield from _next_lines(run.ending, command, limited=run.left_out is None or run.left_out.code != CANARY)
+    limited = run.left_out is None or run.left_out.code != CANARY
+    yield from _next_lines(run.ending, command, limited=limited, undecided=undecided)
 
 
 def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
@@ -137,14 +139,16 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
     yield f"The run ended before it was complete. To go on: {command}"
 
 
-def _next_lines(ending: RunEnding, command: str, *, limited: bool) -> Iterator[str]:
+def _next_lines(ending: RunEnding, command: str, *, limited: bool, undecided: int) -> Iterator[str]:
     """The command that goes on with what did not finish; no run goes on with what waits for a person.
 
-    `limited`: what was left out is for a limit, not for an approval.
+    `limited`: what was left out is for a limit, not for an approval. `undecided`: rows that wait for a choice.
     """
     if ending.to_decide:
         yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle"
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
+    if undecided and undecided == ending.rows.get(RowStatus.WAITING):
+        unfinished -= {RowStatus.WAITING}
     is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:
         if ending.outcome is Outcome.CANCELLED:

@@ -21,7 +21,7 @@ from patternmill.results.summary import Cause
 from patternmill.runs.approval import CANARY
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import progress_line
-from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.states import UNDECIDED, Outcome, RowStatus, Stage
 
 
 class ShownRun(SimpleNamespace):
@@ -122,6 +122,7 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
         reason=None, ended_at=now, started_at=now, run_id="r1", options={}, catalog="spring"
     )
     values: dict[str, Any] = {
+        "record": record,
         "ending": SimpleNamespace(
             outcome=outcome,
             rows={},
@@ -148,6 +149,19 @@ def test_end_of_a_run_says_where_the_other_causes_are() -> None:
     lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", ""))
     assert lines[0].startswith("Completed with failures: ")
     assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_rows_that_wait_for_a_choice_are_gone_on_with_by_looking(others: int) -> None:
+    """No import decides; what waits for anything else goes on with it."""
+    waits = Cause(UNDECIDED, "", 3, (), "", "")
+    results = SimpleNamespace(files=(), causes=[waits], out=Path("results"), catalog=None)
+    run = ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results)
+    assert run.ending is not None
+    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.WAITING] = 3 + others
+    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    assert "To decide: patternmill look spring" in lines
+    assert ("To go on: patternmill import spring.csv" in lines) is bool(others)
 
 
 def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
