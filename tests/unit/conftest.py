@@ -5,24 +5,10 @@ Without a deadline: no test fails because the machine was busy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
-
-import pytest
 from hypothesis import settings
 
-from patternmill.ledger.ledger import LedgerWriter
+from tests.quick_writer import quick_writer as quick_writer
 
 settings.register_profile("whole", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("whole")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_writer() -> Iterator[None]:
-    """Runs of a few rows wait for one commit after another: how long a writer waits for more changes is tested in
-    `tests/integration/ledger/test_writer.py`.
-    """
-    with pytest.MonkeyPatch.context() as context:
-        context.setitem(LedgerWriter.__init__.__kwdefaults__, "linger", timedelta(milliseconds=1))
-        yield

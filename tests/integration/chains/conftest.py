@@ -30,6 +30,7 @@ from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from studio.testing import Studio
+from tests.quick_writer import quick_writer as quick_writer
 
 
 def picture(red: int = 31) -> bytes:

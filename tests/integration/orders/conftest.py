@@ -9,6 +9,7 @@ import pytest
 
 from studio.testing import Studio
 from tests.integration.orders.shop import CATALOG, Shop
+from tests.quick_writer import quick_writer as quick_writer
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import refresh_spec
 from patternmill.settings import load_settings
 from studio.store import read_record
+from tests.quick_writer import quick_writer as quick_writer
 
 HEADER = "sku,prompt,category,option:size,option:fabric,note"
 
