@@ -28,11 +28,11 @@ from patternmill.text import counted, duration, goods, moment, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Approval, HeldLease, RunRecord
+    from patternmill.ledger.records import Approval, Lease, RunRecord
     from patternmill.ledger.reports.items import RecordedItem
     from patternmill.settings import Settings
 
-    _InCatalog = RunRecord | HeldLease | Approval | RecordedItem
+    _InCatalog = RunRecord | Lease | Approval | RecordedItem
 
 _MOST_RUNS = 10
 _MOST_CHECKOUTS = 5
@@ -158,7 +158,7 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
             )
 
 
-def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
+def _holder_state(ledger: Ledger, lease: Lease) -> str:
     """Whether the lease's process lives."""
     holder = LeaseHolder.of(lease)
     if holder.is_surely_dead():
@@ -173,7 +173,7 @@ def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     return f"alive (process {holder.pid})"
 
 
-def _has_heartbeat(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
+def _has_heartbeat(ledger: Ledger, lease: Lease, patience: float) -> bool:
     """For a holder on another machine, whose process cannot be checked."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

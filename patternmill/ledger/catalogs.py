@@ -15,7 +15,7 @@ from patternmill.catalog.rows import sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
-from patternmill.ledger.records import HeldLease, Lease, RunRecord
+from patternmill.ledger.records import Lease, RunRecord
 from patternmill.ledger.runs import Runs
 from patternmill.text import moment
 
@@ -108,19 +108,19 @@ _OFFER = TypeAdapter(Offer)
 class Catalogs(Runs):
     """One lease for each catalog and environment, and a record of each sku that it has or that its source named."""
 
-    def lease(self, environment: str, catalog: str) -> HeldLease | None:
+    def lease(self, environment: str, catalog: str) -> Lease | None:
         """The lease of a catalog, also one that was released; None when it never had any."""
         found = self._row(
             f"{_LEASE}WHERE environment = :environment AND catalog = :catalog",
             environment=environment,
             catalog=catalog,
         )
-        return HeldLease(*found) if found else None
+        return Lease(*found) if found else None
 
-    def held_leases(self) -> list[HeldLease]:
+    def held_leases(self) -> list[Lease]:
         """The leases that were not released, whether their holders live or not."""
         rows = self.database.rows(f"{_LEASE}WHERE holder <> '' ORDER BY environment, catalog")
-        return [HeldLease(*row) for row in rows]
+        return [Lease(*row) for row in rows]
 
     def claim_lease(
         self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: int | None

@@ -22,7 +22,7 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.catalogs import Catalogs
 from patternmill.ledger.database import LEDGER_FILE, Database
-from patternmill.ledger.records import GroupLease, Lease
+from patternmill.ledger.records import Lease
 from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
@@ -42,10 +42,8 @@ class Ledger(Catalogs):
         """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over."""
         self._room = None
         with self.database.transaction():
-            if isinstance(lease, GroupLease):
-                self.check_group(lease)
-            elif lease is not None:
-                self.check_fence(lease)
+            if lease is not None:
+                (self.check_fence if lease.group is None else self.check_group)(lease)
             yield
 
     def close(self) -> None:

@@ -217,29 +217,21 @@ class Approval:
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to drive a catalog, and to write for it, until there is one with a newer fence."""
+    """The right to drive a catalog, and to write for it, until there is one with a newer fence.
+
+    With a `group`, that of one execution to drive a group of a run's rows; its fence is the group's own.
+    """
 
     environment: str
     catalog: str
     fence: int
     run_id: RunId
-
-
-@dataclass(frozen=True)
-class HeldLease(Lease):
-    """A lease as others see it: its holder (JSON of a process; empty once it is released) and its heartbeats."""
-
-    holder: str
-    beats: int
+    #: As others see it: its holder (JSON of a process; empty once it is released) and its heartbeats.
+    holder: str = ""
+    beats: int = 0
     #: Why its run was asked to stop.
     stop: str | None = None
-
-
-@dataclass(frozen=True)
-class GroupLease(Lease):
-    """The right of one execution to drive a group of a run's rows; its fence is the group's own."""
-
-    number: int
+    group: int | None = None
 
 
 @dataclass(frozen=True)

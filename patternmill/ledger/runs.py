@@ -19,7 +19,7 @@ from patternmill.catalog.rows import sku_key
 from patternmill.errors import LeaseLost, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.purchases import ATTEMPT_COLUMNS, Purchases, attempt_from
-from patternmill.ledger.records import Attempt, GroupLease, RunGroup, RunRecord, RunRow
+from patternmill.ledger.records import Attempt, Lease, RunGroup, RunRecord, RunRow
 from patternmill.ledger.row_outcomes import WITHOUT_END, RowOutcome, outcome_of_row
 from patternmill.states import UNDECIDED, RowStatus, Stage
 
@@ -259,7 +259,7 @@ class Runs(Purchases):
         )
         return [RunGroup(*values) for values in rows]
 
-    def begin_group(self, run: RunRecord, number: int) -> tuple[GroupLease, str] | None:
+    def begin_group(self, run: RunRecord, number: int) -> tuple[Lease, str] | None:
         """The fence of a new execution, which ends all earlier ones, and the group's work.
 
         None where it has ended, or its run has.
@@ -270,27 +270,27 @@ class Runs(Purchases):
             {"run_id": run.run_id, "number": number, "now": self.now()},
         )
         scope = run.environment, run.catalog
-        return next(((GroupLease(*scope, fence, run.run_id, number), work) for fence, work in rows), None)
+        return next(((Lease(*scope, fence, run.run_id, group=number), work) for fence, work in rows), None)
 
-    def check_group(self, lease: GroupLease) -> None:
+    def check_group(self, lease: Lease) -> None:
         """Raise LeaseLost where another execution has begun; none begins until the transaction ends."""
         found = self._row(
-            "SELECT 1 FROM run_groups WHERE run_id = :run_id AND number = :number "  # noqa: S608
+            "SELECT 1 FROM run_groups WHERE run_id = :run_id AND number = :group "  # noqa: S608
             f"AND fence = :fence{self.database.lock_suffix}",
             **vars(lease),
         )
         if found is None:
             raise LeaseLost(
-                f"Group {lease.number} of run {lease.run_id} is driven elsewhere by now, or its run has ended.",
+                f"Group {lease.group} of run {lease.run_id} is driven elsewhere by now, or its run has ended.",
                 remedy="Nothing that this execution of it does from now on counts.",
             )
 
-    def beat_group(self, lease: GroupLease, report: str) -> tuple[str | None, int, bool]:
+    def beat_group(self, lease: Lease, report: str) -> tuple[str | None, int, bool]:
         """A heartbeat; called under the group's fence.
 
         Returns the run's orders, how many groups live, and whether a begun one has no execution.
         """
-        key = {"run_id": lease.run_id, "number": lease.number}
+        key = {"run_id": lease.run_id, "number": lease.group}
         self._update("run_groups", key, beat_at=self.now(), report=report)
         ((orders, living, lost),) = self.database.rows(
             "SELECT max(CASE WHEN number = :number THEN orders END), "
@@ -301,9 +301,9 @@ class Runs(Purchases):
         )
         return orders, int(living), bool(lost)
 
-    def end_group(self, lease: GroupLease) -> None:
+    def end_group(self, lease: Lease) -> None:
         """Called under the group's fence, once nothing more can be done for it in its run."""
-        key = {"run_id": lease.run_id, "number": lease.number}
+        key = {"run_id": lease.run_id, "number": lease.group}
         self._update("run_groups", key, ended_at=self.now())
 
     def order_groups(self, run_id: RunId, orders: str | None) -> None:

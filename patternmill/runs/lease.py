@@ -15,7 +15,7 @@ from patternmill.errors import LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
-from patternmill.ledger.records import HeldLease, Lease
+from patternmill.ledger.records import Lease
 from patternmill.ledger.spending import Spent
 from patternmill.processes import birth, is_stopped, machine
 from patternmill.settings import Settings
@@ -45,7 +45,7 @@ class LeaseHolder:
         return cls(machine(), os.getpid(), birth(os.getpid()), flow_run_id)
 
     @classmethod
-    def of(cls, lease: HeldLease) -> LeaseHolder:
+    def of(cls, lease: Lease) -> LeaseHolder:
         """Of a lease that was not released."""
         return cls(**json.loads(lease.holder))
 
@@ -73,7 +73,7 @@ async def acquire_lease(
     from a clock: clocks jump. Raises LedgerUnavailable while one that is stopped inside a transaction keeps everybody
     from writing: a person ends it.
     """
-    seen: HeldLease | None = None
+    seen: Lease | None = None
     watched = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
@@ -98,7 +98,7 @@ def _claim(
     environment: str,
     catalog: str,
     run_id: RunId,
-    over: HeldLease | None,
+    over: Lease | None,
     flow_run_id: str | None,
 ) -> Lease | None:
     """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
@@ -107,7 +107,7 @@ def _claim(
         return ledger.claim_lease(environment, catalog, run_id, me, over=over.fence if over else None)
 
 
-def is_free(lease: HeldLease) -> bool:
+def is_free(lease: Lease) -> bool:
     """Whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
     return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
 

@@ -25,7 +25,7 @@ from patternmill.engine.slots import Slots
 from patternmill.errors import ConfigurationError, LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import GroupLease, RunGroup, RunRecord
+from patternmill.ledger.records import Lease, RunGroup, RunRecord
 from patternmill.ledger.runs import LOST_AFTER
 from patternmill.planning.items import Item, PatternItem, ProductItem, ReferenceItem, RefinementItem, Scope
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
@@ -160,8 +160,8 @@ class Execution:
         return True
 
     @property
-    def _lease(self) -> GroupLease:
-        assert isinstance(self._writer.lease, GroupLease)
+    def _lease(self) -> Lease:
+        assert self._writer.lease is not None, "it has one from its beginning"
         return self._writer.lease
 
     async def _beat(self) -> None:
@@ -203,7 +203,7 @@ class Execution:
         return json.dumps(report | {"is_total": halt.is_total})
 
 
-_Begun = tuple[RunRecord, GroupLease, Group, Plan, Memory]
+_Begun = tuple[RunRecord, Lease, Group, Plan, Memory]
 
 
 def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _Begun | None:

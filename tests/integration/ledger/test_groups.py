@@ -7,7 +7,7 @@ import pytest
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import GroupLease
+from patternmill.ledger.records import Lease
 from patternmill.states import AttemptState
 
 from .conftest import Clock, OpenLedger
@@ -28,7 +28,7 @@ def two_groups(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def execution(ledger: Ledger, number: int = 1) -> GroupLease:
+def execution(ledger: Ledger, number: int = 1) -> Lease:
     with ledger.transaction():
         begun = ledger.begin_group(RECORD, number)
     assert begun is not None
@@ -107,7 +107,7 @@ def test_window_counts_what_has_no_end(two_groups: Ledger) -> None:
 def test_beats_show_who_lives_and_why_to_stop(two_groups: Ledger, clock: Clock) -> None:
     """A group that was begun and has no execution is lost: also one that an earlier run began."""
 
-    def beat(lease: GroupLease, report: str = "{}") -> tuple[str | None, int, bool]:
+    def beat(lease: Lease, report: str = "{}") -> tuple[str | None, int, bool]:
         with two_groups.transaction(lease):
             return two_groups.beat_group(lease, report)
 

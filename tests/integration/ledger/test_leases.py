@@ -9,7 +9,7 @@ import pytest
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import HeldLease, Lease
+from patternmill.ledger.records import Lease
 
 from .conftest import OpenLedger
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
@@ -32,7 +32,7 @@ def test_free_catalog_is_leased(ledger: Ledger) -> None:
     """The first fence is 1."""
     assert ledger.lease(STAGING, CATALOG) is None
     assert held(ledger) == Lease(STAGING, CATALOG, 1, RUN)
-    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
 
 
 def test_each_catalog_has_its_own_lease(ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ def test_leased_catalog_needs_the_present_fence(ledger: Ledger) -> None:
     second = held(ledger, OTHER, over=1)
     assert second.fence == 2
     assert take(ledger, RunId("run-3"), over=1) is None
-    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_heartbeats_are_counted(ledger: Ledger) -> None:
@@ -56,9 +56,9 @@ def test_heartbeats_are_counted(ledger: Ledger) -> None:
     for beats in (1, 2, 3):
         with ledger.transaction(hold):
             ledger.renew_lease(hold)
-        assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', beats)
+        assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', beats)
     held(ledger, OTHER, over=1)
-    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
@@ -66,7 +66,7 @@ def test_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
     hold = held(ledger)
     with ledger.transaction(hold):
         ledger.release_lease(hold)
-    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, "", 0)
+    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, "", 0)
     assert held(ledger, OTHER, over=1).fence == 2
 
 
