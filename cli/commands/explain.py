@@ -111,8 +111,8 @@ def _sharing_lines(story: Story) -> Iterator[str]:
 
 def _item_lines(item: RecordedItem, story: Story, currency: str | None) -> Iterator[str]:
     """What is bought, and each attempt at it."""
-    current = not story.runs or item.key in story.runs[-1].keys
-    yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")
+    earlier = "  (of an earlier request)" if story.is_of_earlier_request(item.key) else ""
+    yield f"{item.stage} {item.key}{earlier}"
     for name, value in item.content.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield f"  {name}: {shortened(text, 200)}"

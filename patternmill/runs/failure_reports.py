@@ -68,10 +68,8 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
     if name != story.sku:
         attempts = [(item, one) for item, one in attempts if name in (one.request_id, one.job_id)]
     elif story.runs:
-        current = story.runs[-1].keys
-        attempts = [
-            (item, item.attempts[-1]) for item in story.items if item.key in current and item.attempts
-        ]
+        current = [item for item in story.items if not story.is_of_earlier_request(item.key)]
+        attempts = [(item, item.attempt) for item in current if item.attempts]
     for item, attempt in sorted(attempts, key=lambda pair: -_STAGES.index(pair[0].stage)):
         if attempt.state in _WITHOUT_RESULT:
             named = item.content.get("operation") if item.stage is Stage.REFINEMENT else None

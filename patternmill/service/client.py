@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from patternmill import __version__
 from patternmill.errors import ConfigurationError
-from patternmill.key_memory import answered_before, remember
+from patternmill.service.key_memory import answered_before, remember
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
 from patternmill.settings import Settings

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.key_memory import KEY_MEMORY
 from patternmill.profiles import PROFILES_FILE, EmbeddedProfile, announced, announced_studio, profile_of
 from patternmill.service.client import StudioClient
+from patternmill.service.key_memory import KEY_MEMORY
 from patternmill.settings import Settings, load_settings
 
 ONE, OTHER, EVIL = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", "http://127.0.0.1:666/v1"

@@ -16,24 +16,6 @@ from patternmill.states import Stage
 
 
 @dataclass(frozen=True)
-class RunOfRow:
-    """A row as one run had it."""
-
-    record: RunRecord
-    row: RunRow
-
-    @property
-    def keys(self) -> tuple[ItemKey, ...]:
-        """Its items, in the order in which they are made."""
-        return tuple(key for _, key in self.row.chain)
-
-    @property
-    def outcome(self) -> RowOutcome | None:
-        """As the run ended; None while it has not."""
-        return RowOutcome.of_row(self.row) if self.row.outcome else None
-
-
-@dataclass(frozen=True)
 class StoryEvent:
     """One line of the story. `what` is a state of an attempt, or another kind of event."""
 
@@ -52,7 +34,8 @@ class Story:
     environment: str
     catalog: str
     sku: str | None
-    runs: tuple[RunOfRow, ...]
+    #: Each with the row as it had it.
+    runs: tuple[tuple[RunRecord, RunRow], ...]
     items: tuple[RecordedItem, ...]
     events: tuple[StoryEvent, ...]
     #: The skus whose products are built on the (latest) pattern.
@@ -67,9 +50,13 @@ class Story:
         """The outcome of the row as of now, by its latest run; None for a pattern alone."""
         if not self.runs:
             return None
-        last = self.runs[-1]
+        record, row = self.runs[-1]
         attempts = {item.key: item.attempts for item in self.items if item.attempts}
-        return outcome_of_row(last.row, attempts, last.record.outcome)
+        return outcome_of_row(row, attempts, record.outcome)
+
+    def is_of_earlier_request(self, item: ItemKey) -> bool:
+        """Whether the latest run had another item in its place."""
+        return bool(self.runs) and all(key != item for _, key in self.runs[-1][1].chain)
 
 
 def stories(
@@ -122,8 +109,8 @@ def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
 
 def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
     runs = tuple(_runs_of_row(ledger, environment, catalog, sku))
-    items = tuple(_items(ledger, dict.fromkeys(key for row in runs for key in row.keys)))
-    pattern = runs[-1].row.pattern_key if runs else None
+    items = tuple(_items(ledger, dict.fromkeys(key for _, row in runs for _, key in row.chain)))
+    pattern = runs[-1][1].pattern_key if runs else None
     sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
     products = checkouts_of_products(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
     checkouts = {record.key: record for records in products.values() for record in records}
@@ -146,7 +133,9 @@ def _retired(ledger: Ledger, environment: str, catalog: str, sku: str) -> tuple[
     return (found[0][0], found[0][1]) if found else None
 
 
-def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[RunOfRow]:
+def _runs_of_row(
+    ledger: Ledger, environment: str, catalog: str, sku: str
+) -> Iterator[tuple[RunRecord, RunRow]]:
     rows = ledger.database.rows(
         "SELECT w.run_id, w.position FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
         "WHERE w.sku = :sku AND r.environment = :environment AND r.catalog = :catalog "
@@ -156,7 +145,7 @@ def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> It
     for run_id, position in rows:
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
-        yield from (RunOfRow(record, row) for row in ledger.rows_of(run_id, position, position))
+        yield from ((record, row) for row in ledger.rows_of(run_id, position, position))
 
 
 def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:
@@ -173,7 +162,7 @@ def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -
 
 
 def _events(
-    ledger: Ledger, items: Iterable[RecordedItem], runs: Iterable[RunOfRow]
+    ledger: Ledger, items: Iterable[RecordedItem], runs: Iterable[tuple[RunRecord, RunRow]]
 ) -> tuple[StoryEvent, ...]:
     """Events of the attempts, with the beginnings and ends of the runs that had the row, in time order."""
     found: list[tuple[float, int, StoryEvent]] = []
@@ -184,13 +173,13 @@ def _events(
             {"request_id": attempt.request_id},
         ):
             found.append((at, seq, StoryEvent(at, run_id, kind, detail, item.stage, attempt.attempt)))
-    for row in runs:
-        record, line = row.record, f"row {row.row.line} of {row.record.source}"
+    for record, row in runs:
+        line = f"row {row.line} of {record.source}"
         began = record.started_at.timestamp()
         found.append((began, 0, StoryEvent(began, record.run_id, "run_began", line)))
         if record.ended_at is not None:
             ended = record.ended_at.timestamp()
-            status = row.outcome.status if row.outcome else None
+            status = RowOutcome.of_row(row).status if row.outcome else None
             # After everything else of that moment.
             found.append((ended, 1 << 62, StoryEvent(ended, record.run_id, "run_ended", status)))
     return tuple(event for _, _, event in sorted(found, key=lambda event: event[:2]))

@@ -9,6 +9,7 @@ import pytest
 from cli import main
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.ledger.reports.story import stories
+from patternmill.ledger.row_outcomes import RowOutcome
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
 
@@ -52,11 +53,11 @@ def test_story_is_in_time_order(past: Past) -> None:
     assert story.now is not None
     assert story.now.status is RowStatus.SUCCEEDED
     assert story.sharing == ("H-1", "H-2")
-    assert [seen.outcome.status for seen in story.runs if seen.outcome] == [
+    assert [RowOutcome.of_row(row).status for _, row in story.runs] == [
         RowStatus.FAILED,
         RowStatus.SUCCEEDED,
     ]
-    assert story.runs[-1].record.run_id == run.record.run_id
+    assert story.runs[-1][0].run_id == run.record.run_id
 
 
 def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
