@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
-#: For a server's first answer: a busy machine needs some seconds for it. One that refuses connections gets one more try.
+#: For a server's first answer: a busy machine needs some seconds. One that refuses connections gets one more try.
 ANSWER_SECONDS = 20.0
 #: How long an ended run waits for its server; and while that answers, as a busy one does.
 END_SECONDS, MOST_END_SECONDS = 12.0, 60.0
