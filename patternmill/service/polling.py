@@ -35,28 +35,19 @@ GOLDEN = 0.6180339887
 Ask = Callable[[str], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class PollPolicy:
-    """How often jobs are polled."""
-
-    #: Polls a second that all jobs share while nothing is urgent. The limiter's rate is the hard bound.
-    rate: float = 5.0
-    #: Polls over the range of durations: at least, though fewer where the limiter has no room for them, and at most.
-    fewest: float = 10.0
-    most: float = 40.0
-    #: The share of the limiter's rate that they may use: beyond it polls would wait.
-    room: float = 0.8
-    #: Jobs polled eagerly while no durations of their stage are known; the others wait for these.
-    scouts: int = 6
-    #: A scout's gaps grow by this share of its age, up to so many seconds.
-    scout_growth: float = 0.3
-    scout_gap: float = 8.0
-    shortest_gap: float = 0.05
-    longest_gap: float = 60.0
-    #: Once jobs begin to end, no gap is longer than this share of what is typical: it bounds a run's last wait.
-    cap: float = 0.15
-    #: A job of an earlier run is waited for at least this long.
-    grace: timedelta = timedelta(minutes=2)
+#: Polls a second that all jobs share while nothing is urgent. The limiter's rate is the hard bound.
+RATE = 5.0
+#: Polls over the range of durations: at least, though fewer where the limiter has no room for them, and at most.
+FEWEST, MOST = 10.0, 40.0
+#: The share of the limiter's rate that they may use: beyond it polls would wait.
+ROOM = 0.8
+#: Jobs polled eagerly while no durations of their stage are known; the others wait for these.
+SCOUTS = 6
+SHORTEST_GAP, LONGEST_GAP = 0.05, 60.0
+#: Once jobs begin to end, no gap is longer than this share of what is typical: it bounds a run's last wait.
+CAP = 0.15
+#: A job of an earlier run is waited for at least so many seconds.
+GRACE = 120.0
 
 
 @dataclass(slots=True, eq=False)
@@ -93,12 +84,10 @@ class Poller:
         limiter: Pace,
         *,
         resend: ResendPolicy | None = None,
-        policy: PollPolicy | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         self._ask, self._limiter = ask, limiter
         self._resend = resend or ResendPolicy()
-        self._policy = policy or PollPolicy()
         self._clock = clock
         self._heap: list[tuple[float, int, int, Followed]] = []
         self._count = 0
@@ -163,14 +152,14 @@ class Poller:
     def _enter(self, job_id: str, stage: Stage, age: float) -> Followed:
         now, jobs = self._clock(), self._jobs[stage]
         timeout = self._resend.job_timeout.total_seconds()
-        wait = max(timeout - age, min(self._policy.grace.total_seconds(), timeout))
+        wait = max(timeout - age, min(GRACE, timeout))
         job = Followed(
             job_id=job_id,
             stage=stage,
             accepted_at=now - age,
             deadline=now + wait,
             end=asyncio.get_running_loop().create_future(),
-            scout=sum(other.scout for other in jobs) < self._policy.scouts if len(jobs) < 64 else False,
+            scout=sum(other.scout for other in jobs) < SCOUTS if len(jobs) < 64 else False,
             ran_until=age,
             phase=0.5 + self._count * GOLDEN % 1.0,
         )
@@ -190,33 +179,27 @@ class Poller:
 
     def _likely(self, job: Followed, now: float) -> float:
         """Counted from the last poll, so that planning anew does not put the next one off."""
-        policy, known, age = self._policy, self._durations[job.stage], job.ran_until
+        known, age = self._durations[job.stage], job.ran_until
+        phase = 1.0 if age else job.phase
         if known.seen:
-            next_age = known.next_age(age, (1.0 if age else job.phase) / self._polls_a_job(known))
-            longest = self._longest_gap(known) if age >= known.first_likely else policy.longest_gap
-            next_age = min(next_age, age + longest)
+            gap = known.next_age(age, phase / self._polls_a_job(known)) - age
+            gap = min(gap, self._longest_gap(known) if age >= known.first_likely else LONGEST_GAP)
+        elif job.scout:  # at growing gaps from the start
+            gap = phase * min(0.1 + 0.3 * age, 1.5 + 0.15 * self.following, 8.0)
         else:
-            next_age = self._scout_age(job, age) if job.scout else age + policy.longest_gap
-        return max(job.accepted_at + max(next_age, age + policy.shortest_gap), now)
-
-    def _scout_age(self, job: Followed, age: float) -> float:
-        """While no durations are known, scouts are polled at growing gaps from the start."""
-        policy = self._policy
-        gap = min(0.1 + policy.scout_growth * age, 1.5 + 0.15 * self.following, policy.scout_gap)
-        return age + gap * (1.0 if age else job.phase)
+            gap = LONGEST_GAP
+        return max(job.accepted_at + age + max(gap, SHORTEST_GAP), now)
 
     def _polls_a_job(self, known: Durations) -> float:
         """Over the range of durations: more, the fewer jobs share the rate."""
-        policy, each = self._policy, known.typical / max(1, self.following)
-        fewest = max(3.0, min(policy.fewest, policy.room * self._limiter.rate * each))
-        return min(max(policy.rate * each, fewest), policy.most)
+        each = known.typical / max(1, self.following)
+        fewest = max(3.0, min(FEWEST, ROOM * self._limiter.rate * each))
+        return min(max(RATE * each, fewest), MOST)
 
     def _longest_gap(self, known: Durations) -> float:
         """With few jobs left each is polled often, so that a run's end does not wait for a rare poll."""
-        policy = self._policy
-        fair = 2.0 * self.following / policy.rate
-        most = min(policy.cap * known.typical, self._policy.longest_gap)
-        return min(max(fair, 0.02 * known.typical, policy.shortest_gap), most)
+        fair = 2.0 * self.following / RATE
+        return min(max(fair, 0.02 * known.typical, SHORTEST_GAP), CAP * known.typical, LONGEST_GAP)
 
     async def _run(self) -> None:
         while True:

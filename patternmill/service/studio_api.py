@@ -21,7 +21,6 @@ from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.jobs import ON_WIRE, Job, read_job
 from patternmill.service.offer_reader import read_offer
-from patternmill.service.operation_probe import missing_operations
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
     NOT_BEGUN,
@@ -37,7 +36,6 @@ from patternmill.service.pacing import Clock, Interrupt, JobLimit, Pace
 from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import (
-    STOPPING,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -75,26 +73,18 @@ class Client(Protocol):
 class _Sending:
     """One create, until its outcome is known."""
 
-    stage: Stage
     operation: str
     body: bytes
-    known_job_id: str | None
-    repeatable: bool
+    #: As it was at the last send; in doubt from the beginning is what an earlier run may have sent.
+    now: Situation
     stopping: Callable[[], bool]
     permitted: Callable[[], Awaitable[None]] | None
-    #: A request that may have been executed; when that was by an earlier run, it was first sent before `began`.
-    in_doubt: bool
-    #: By the uptime: a machine that is suspended does not make the service remember longer.
+    #: By the uptime, when it was first sent by any run: a machine that is suspended does not make the service remember
+    #: longer.
     began: float
-    tries: int = 0
     first_sent: float = 0.0
-    redirected: bool = False
     #: The last answer, and after how many seconds it came.
     last: tuple[Answer, float] | None = None
-
-    @property
-    def may_have_made(self) -> bool:
-        return self.in_doubt or self.redirected
 
     def with_exchange(self, end: CreateEnd) -> CreateEnd:
         if isinstance(end, No) and end is not NOT_BEGUN and self.last is not None:
@@ -193,10 +183,8 @@ class StudioApi:
         """
         began = self._uptime() - (age or timedelta(0)).total_seconds()
         operation = operation or ON_WIRE[stage].create
-        in_doubt = age is not None
-        sending = _Sending(
-            stage, operation, body, known_job_id, repeatable, stopping, permitted, in_doubt, began
-        )
+        now = Situation(stage, repeatable, tries=0, in_doubt=age is not None, known_job_id=known_job_id)
+        sending = _Sending(operation, body, now, stopping, permitted, began)
         self._creating += 1
         try:
             while True:
@@ -205,8 +193,11 @@ class StudioApi:
                     if isinstance(end, No) and end.stops:
                         self.drain()
                     return sending.with_exchange(end)
-                sending.in_doubt = sending.in_doubt or end.in_doubt
-                sending.redirected = sending.redirected or end.redirected
+                in_doubt, redirected = (
+                    end.in_doubt or sending.now.in_doubt,
+                    end.redirected or sending.now.redirected,
+                )
+                sending.now = replace(sending.now, in_doubt=in_doubt, redirected=redirected)
                 with suppress(TimeoutError):
                     async with self._draining.guard():
                         await asyncio.sleep(end.delay.total_seconds())
@@ -229,15 +220,10 @@ class StudioApi:
 
         Raises ServiceStopped without a readable answer.
         """
-        policy = replace(self._policy, longest_pause=timedelta(seconds=2))
-        for number in range(1, _LOOK_UP_TRIES + 1):
-            answer = await self._ask(job_id)
-            job = read_job(answer.body) if answer.usable else None
-            if job is not None or answer.status in _UNKNOWN_JOB:
-                return job
-            if answer.status in STOPPING or number == _LOOK_UP_TRIES:
-                break
-            await asyncio.sleep(policy.pause(number).total_seconds())
+        answer = await self._questions.ask(POLL, {"jobId": job_id}, _LOOK_UP_TRIES)
+        job = read_job(answer.body) if answer.usable else None
+        if job is not None or answer.status in _UNKNOWN_JOB:
+            return job
         unreadable = " No job can be read from that." if answer.usable else ""
         raise ServiceStopped(f"{sentence(answer)}{unreadable}", code="job_not_shown")
 
@@ -264,7 +250,7 @@ class StudioApi:
 
     async def missing(self, operations: Iterable[str]) -> dict[str, str]:
         """Operations that the service lacks, each with how that is known. Makes nothing. Raises ServiceStopped."""
-        return await missing_operations(self._questions, operations)
+        return await self._questions.missing(operations)
 
     async def models(self) -> Offer | None:
         """The models in the form of an offer; None when no list of them can be read.
@@ -308,7 +294,7 @@ class StudioApi:
     def _too_old(self, sending: _Sending) -> No | None:
         """In doubt for so long that the service may have forgotten the request, and would make it anew."""
         age = timedelta(seconds=self._uptime() - sending.began)
-        if not sending.in_doubt or age <= self._policy.in_doubt_limit:
+        if not sending.now.in_doubt or age <= self._policy.in_doubt_limit:
             return None
         return No(None, "in_doubt_too_long", "The service may have forgotten this request.")
 
@@ -327,7 +313,7 @@ class StudioApi:
     async def _acquire(self, pace: Pace, sending: _Sending) -> None:
         """That other jobs have to end first is not counted as trying."""
         since, full = self._clock(), pace.is_full
-        await pace.acquire(sending.stage, again=sending.in_doubt or sending.tries > 0)
+        await pace.acquire(sending.now.stage, again=sending.now.in_doubt or sending.now.tries > 0)
         sending.first_sent += self._clock() - since if full else 0.0
 
     async def _kept_back(self, sending: _Sending) -> CreateEnd | None:
@@ -342,9 +328,8 @@ class StudioApi:
         return self._too_old(sending)
 
     async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
-        sending.tries += 1
         sent_at = self._clock()
-        if sending.tries == 1:
+        if not sending.now.tries:
             sending.first_sent = sent_at
         self._out += 1
         try:
@@ -358,21 +343,18 @@ class StudioApi:
         self._learn(answer)
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
-        decision = decide_create(answer, self._situation(sending), self._policy)
+        sending.now = self._situation(sending)
+        decision = decide_create(answer, sending.now, self._policy)
         end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
         self._pace(sending.operation, answer, end, pace, sent_at)
         return end
 
     def _situation(self, sending: _Sending) -> Situation:
         away = self._since(self._trouble[0]) if self._trouble else timedelta(0)
-        return Situation(
-            stage=sending.stage,
-            repeatable=sending.repeatable,
-            tries=sending.tries,
+        return replace(
+            sending.now,
+            tries=sending.now.tries + 1,
             trying_for=max(self._since(sending.first_sent), away),
-            in_doubt=sending.in_doubt,
-            redirected=sending.redirected,
-            known_job_id=sending.known_job_id,
             reached=self._reached,
             well=self._good_at >= sending.first_sent and away < self._policy.create_timeout,
             works=sending.operation in self._working,
@@ -402,11 +384,11 @@ class StudioApi:
 
     def _owned(self, accepted: Accepted, sending: _Sending) -> CreateEnd:
         job, request = accepted.job, hash(sending.body)
-        if job.is_immediate and sending.stage is Stage.REFERENCE:
+        if job.is_immediate and sending.now.stage is Stage.REFERENCE:
             return accepted  # the same picture may have the same ID, whoever uploads it
-        owner = (sending.stage if job.is_immediate else None, job.job_id)
+        owner = (sending.now.stage if job.is_immediate else None, job.job_id)
         if self._owners.setdefault(owner, request) != request:
-            what = sending.stage if job.is_immediate else "job"
+            what = sending.now.stage if job.is_immediate else "job"
             message = f"The service named {what} {job.job_id} for two requests."
             return No(AttemptState.HELD, "job_of_another_item", message, stops=True)
         return accepted
@@ -432,6 +414,6 @@ class StudioApi:
 
 
 def _unsent(sending: _Sending) -> CreateEnd:
-    if sending.may_have_made:
+    if sending.now.may_have_made:
         return No(None, "in_doubt", "The run was stopped before the service answered clearly.")
     return NOT_BEGUN

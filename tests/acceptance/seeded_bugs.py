@@ -35,7 +35,7 @@ def new_id_per_try() -> None:
     send = studio_api.StudioApi._send
 
     async def seeded(self: studio_api.StudioApi, sending: Any, pace: Any) -> Any:
-        if sending.tries:
+        if sending.now.tries:
             body = orjson.loads(sending.body)
             sending.body = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(_numbers)}"})
         return await send(self, sending, pace)

@@ -10,11 +10,11 @@ from statistics import mean, median
 
 from patternmill.service.outcomes import Answer, ExchangeResult, Succeeded
 from patternmill.service.pacing import Pace
-from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.polling import Poller
 from patternmill.states import Stage
 from tests.unit.service import virtual
 
-CREATE_RATE = 200.0
+CREATE_RATE, POLL_RATE = 200.0, 300.0
 Draw = Callable[[], float]
 
 
@@ -93,13 +93,10 @@ async def _rows(
     await asyncio.gather(*(row(number) for number in range(count)))
 
 
-async def _simulate(
-    rows: int, window: int, draws: list[list[float]], poll_rate: float, policy: PollPolicy
-) -> Figures:
+async def _simulate(rows: int, window: int, draws: list[list[float]]) -> Figures:
     shortest = await _perfect(rows, window, draws)
     service, started = Service(), virtual.clock()
-    limiter = Pace(poll_rate, clock=virtual.clock)
-    poller = Poller(service.ask, limiter, policy=policy, clock=virtual.clock)
+    poller = Poller(service.ask, Pace(POLL_RATE, clock=virtual.clock), clock=virtual.clock)
 
     async def wait(_: str, stage: Stage, duration: float) -> None:
         end = await poller.follow(service.begin(duration), stage)
@@ -129,12 +126,10 @@ async def _perfect(rows: int, window: int, draws: list[list[float]]) -> float:
     return virtual.clock() - started
 
 
-def simulate(
-    rows: int, window: int, *stages: Draw, poll_rate: float = 300.0, policy: PollPolicy | None = None
-) -> Figures:
+def simulate(rows: int, window: int, *stages: Draw) -> Figures:
     """Run `rows` rows whose stages take what `stages` say."""
     draws = [[draw() for _ in range(rows)] for draw in stages]
-    return virtual.run(_simulate(rows, window, draws, poll_rate, policy or PollPolicy()))
+    return virtual.run(_simulate(rows, window, draws))
 
 
 def main() -> None:

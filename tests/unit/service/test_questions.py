@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from patternmill.errors import ServiceStopped
-from patternmill.service.operation_probe import missing_operations
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.pacing import Pace
 from patternmill.service.questions import Questions
@@ -31,7 +30,7 @@ class Answers:
         return Answer(ExchangeResult.ANSWERED, status=status, body=answer)
 
     def missing(self) -> dict[str, str]:
-        return asyncio.run(missing_operations(Questions(self, Pace(1e6), ResendPolicy()), [RECOLOR]))
+        return asyncio.run(Questions(self, Pace(1e6), ResendPolicy()).missing([RECOLOR]))
 
 
 @pytest.mark.parametrize("status", [404, 501])
@@ -46,18 +45,6 @@ def test_any_other_answer_means_that_it_is_there(status: int) -> None:
     service = Answers({None: (status, {"error": "invalid"})})
     assert not service.missing()
     assert service.asked == [(RECOLOR, {})]
-
-
-def test_service_that_says_not_found_to_every_invalid_body() -> None:
-    """It is distinguished by how it answers for an operation that certainly is not there."""
-    service = Answers(
-        {
-            None: (404, {"error": {"code": "no_such_operation"}}),
-            "jobs/get": (404, {"error": {"code": "unknown_job"}}),
-            RECOLOR: (404, {"error": {"code": "unknown_pattern"}}),
-        }
-    )
-    assert not service.missing()
 
 
 def test_not_found_alike_is_taken_for_missing() -> None:
@@ -81,4 +68,4 @@ def test_no_clear_answer_stops() -> None:
         return Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
 
     with pytest.raises(ServiceStopped):
-        asyncio.run(missing_operations(Questions(unreachable, Pace(1e6), ResendPolicy()), [RECOLOR]))
+        asyncio.run(Questions(unreachable, Pace(1e6), ResendPolicy()).missing([RECOLOR]))
