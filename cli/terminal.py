@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import FileMark, write_whole
+from patternmill.files import write_whole
 from patternmill.text import visible_lines
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def echo_lines(lines: Iterable[object]) -> None:
         echo(line)
 
 
-def write_output(path: Path, chunks: Iterable[bytes]) -> FileMark:
+def write_output(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file that a person asked for. Raises ConfigurationError when it cannot be written."""
     try:
-        return write_whole(path, chunks)
+        write_whole(path, chunks)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(f"{path} cannot be written: {reason}.") from None

@@ -12,7 +12,6 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.errors import ConfigurationError
@@ -21,30 +20,21 @@ LATEST = "latest"
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 
 
-@dataclass(frozen=True, slots=True)
-class FileMark:
-    """What identifies a file's contents."""
-
-    name: str
-    sha256: str
-    bytes: int
-
-
-def write_whole(path: Path, chunks: Iterable[bytes]) -> FileMark:
-    """Write `chunks` as the whole of `path`, durably, and return the mark of what was written.
+def write_whole(path: Path, chunks: Iterable[bytes]) -> str:
+    """Write `chunks` as the whole of `path`, durably, and return its SHA-256.
 
     When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left next to it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        mark = _write_synced(temporary, path.name, chunks)
+        digest = _write_synced(temporary, chunks)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
-    return mark
+    return digest
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
@@ -77,16 +67,15 @@ def link_latest(out: Path, name: str = LATEST) -> Path | None:
         return None
 
 
-def _write_synced(temporary: Path, name: str, chunks: Iterable[bytes]) -> FileMark:
-    digest, size = hashlib.sha256(), 0
+def _write_synced(temporary: Path, chunks: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
     with temporary.open("xb") as file:
         for chunk in chunks:
             file.write(chunk)
             digest.update(chunk)
-            size += len(chunk)
         file.flush()
         os.fsync(file.fileno())
-    return FileMark(name, digest.hexdigest(), size)
+    return digest.hexdigest()
 
 
 def _sync_directory(directory: Path) -> None:

@@ -64,8 +64,8 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")
-    for mark in results.files:
-        echo(f"  {place / mark.name}  {plural(mark.bytes, 'byte')}")
+    for path in map(place.joinpath, results.files):
+        echo(f"  {path}  {plural(path.stat().st_size, 'byte')}")
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.errors import ConfigurationError
-from patternmill.files import FileMark, link_latest, sweep, write_whole
+from patternmill.files import link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RecordedChange, counts_of
 from patternmill.ledger.ledger import Ledger
@@ -47,7 +47,7 @@ class Results:
     """Where the files of a run are, what they come to, and what went wrong by cause."""
 
     out: Path
-    files: tuple[FileMark, ...]
+    files: tuple[str, ...]
     counts: Counts
     causes: tuple[Cause, ...]
     #: The file with all that the catalog has now, for feeds; None where it was not written.
@@ -131,10 +131,10 @@ def write_results(
     if changes is not None:
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])
-    files = [write_whole(out / name, chunks) for name, chunks in contents.items()]
+    files = {name: write_whole(out / name, chunks) for name, chunks in contents.items()}
     manifest = build_manifest(run, rows, files)
-    files.append(write_whole(out / MANIFEST, [manifest_bytes(manifest)]))
-    return Results(out, tuple(files), manifest.counts, tuple(failures_by_cause(rows)))
+    write_whole(out / MANIFEST, [manifest_bytes(manifest)])
+    return Results(out, (*files, MANIFEST), manifest.counts, tuple(failures_by_cause(rows)))
 
 
 def with_orders(rows: Iterable[RowResult], orders: Sequence[CheckoutRecord]) -> Iterator[RowResult]:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
@@ -189,14 +190,9 @@ def json_bytes(value: object, *, indent: int | None = None, sort_keys: bool = Fa
         return json.dumps(value, indent=indent, sort_keys=sort_keys).encode()
 
 
+#: Its stage is where it stands.
+_ITEM_FIELDS = [field.name for field in fields(ItemOutcome)][1:]
+
+
 def _item_object(item: ItemOutcome) -> dict[str, Any]:
-    return {
-        "key": item.key,
-        "state": item.state.value if item.state else None,
-        "attempts": item.attempts,
-        "request_id": item.request_id,
-        "job_id": item.job_id,
-        "result_id": item.result_id,
-        "picture_url": item.picture_url,
-        "since": iso_time(item.since),
-    }
+    return {name: getattr(item, name) for name in _ITEM_FIELDS} | {"since": iso_time(item.since)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, Self
@@ -25,7 +25,6 @@ from pydantic import (
 
 from patternmill.catalog.problems import OF_A_WORD
 from patternmill.errors import PatternmillError
-from patternmill.files import FileMark
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
@@ -144,13 +143,13 @@ class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
     """manifest.json is missing, or is not one."""
 
 
-def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[FileMark]) -> Manifest:
-    """What it has of the run is what the run's record has under the same names."""
+def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Mapping[str, str]) -> Manifest:
+    """What it has of the run is what the run's record has under the same names. `files`: the SHA-256 of each."""
     of_run = {name: getattr(run, name) for name in Manifest.model_fields if hasattr(run, name)}
     made = {
         "source": PureWindowsPath(run.source).name,
         "counts": count_everything(rows),
-        "files": {file.name: file.sha256 for file in files},
+        "files": files,
     }
     return Manifest(**of_run | made)
 

@@ -268,7 +268,7 @@ class Pipeline:
 
 def _deliver(results: Results, place: str) -> None:
     try:
-        write_files({mark.name: results.path(mark.name) for mark in results.files}, place)
+        write_files({name: results.path(name) for name in results.files}, place)
     except PatternmillError as error:
         raise PatternmillError(
             f"{error.message} Nothing is lost: the same files are in {results.out}.",

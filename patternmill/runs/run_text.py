@@ -74,8 +74,7 @@ def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
     out = results.out
     yield f"Results:  {out / RESULTS}"
     if results.causes:
-        named = {mark.name for mark in results.files}
-        yield f"Failures: {out / (FAILURES_BOOK if FAILURES_BOOK in named else FAILURES_FILE)}"
+        yield f"Failures: {out / (FAILURES_BOOK if FAILURES_BOOK in results.files else FAILURES_FILE)}"
     if is_refresh:
         yield f"Changes:  {out / CHANGES_FILE}"
     yield f"Gallery:  {out / GALLERY}"

@@ -58,7 +58,7 @@ def test_manifest_has_the_checksums_of_every_other_file(tmp_path: Path) -> None:
     """It is written last, so that it never names files that do not exist."""
     result = published([row("A"), refused("B")], tmp_path)
     assert list(read_manifest(tmp_path).files) == FILES
-    assert result.files[-1].name == "manifest.json"
+    assert result.files[-1] == "manifest.json"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "manifest.json"])
     for name, sha256 in read_manifest(tmp_path).files.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == sha256
