@@ -32,8 +32,6 @@ HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFEC
 ANSWER_SECONDS = 20.0
 #: How long an ended run waits for its server; and while that answers, as a busy one does.
 END_SECONDS, MOST_END_SECONDS = 12.0, 60.0
-#: The record of more task runs is not waited for: only what is still to be sent is.
-MOST_AWAITED = 500
 _OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
 _POLL_SECONDS = 0.2
 UNRECORDED = "The Prefect server did not get all of this run; `patternmill status` has it."
@@ -110,7 +108,7 @@ class PrefectConnection:
         return True
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
-        """Wait for Prefect's client to send what it has, and for our own server to record so many task runs, if few.
+        """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
 
         A minute at most, and no longer than the server answers; whether it came to that. Call it once the event loop
         has ended: a process that ends without this may wait minutes for a server that is gone.
@@ -120,7 +118,7 @@ class PrefectConnection:
         began = time.monotonic()
         sending = _sending()
         self.delivered = _came_true(lambda: all(sent.done() for sent in sending), began)
-        if not self.delivered or flow_run_id is None or self._own is None or task_runs > MOST_AWAITED:
+        if not self.delivered or flow_run_id is None or self._own is None:
             return self.delivered
         from prefect.client.orchestration import get_client
 
