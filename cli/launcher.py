@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from patternmill.runs.safeguards import refuse_new_ledger
 from patternmill.runs.spec import RunSpec
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
-from prefect_host.connection import END_SECONDS, UNRECORDED, PrefectConnection
+from prefect_host.connection import UNRECORDED, PrefectConnection
 from prefect_host.stop_signals import run_in_thread
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
         if connection.configured or not _had_run(spec):
             connection.start()
         with available_service(spec.settings) as settings:
-            has_ended = _run_watched(watched, replace(spec, settings=settings), connection)
+            running = _run_watched(watched, replace(spec, settings=settings), connection)
             watched.print_ending()
-            # The run is being recorded meanwhile.
+            has_ended = _has_ended(running, watched, connection)
             watched.keep_pictures()
             _complete_record(watched, connection, has_ended=has_ended)
     if not connection.delivered:
@@ -116,18 +116,27 @@ def _had_run(spec: RunSpec) -> bool:
         return ledger is not None and any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
 
 
-def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnection) -> bool:
-    """Run it; whether it came to its end, also in the Prefect UI where one shows it."""
+def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnection) -> Future[None]:
+    """Run it until its results are there; what shows it in the Prefect UI may go on."""
     try:
         with watched.display.showing():
-            returned = run_in_thread(
-                lambda: watched.run(spec, connection), watched.on_signal, watched.is_overdue
+            return run_in_thread(
+                lambda: watched.run(spec, connection), watched.on_signal, watched.is_finished
             )
     except PatternmillError:
         # Else Prefect's client would keep sending at exit, to a server that has ended by then.
         connection.finish(watched.flow_run_id, watched.task_runs)
         raise
-    return returned
+
+
+def _has_ended(running: Future[None], watched: _WatchedRun, connection: PrefectConnection) -> bool:
+    """Whether a run with results came to its end in the Prefect UI too. Ctrl-C waits no longer."""
+    steps.clear()
+    watched.display.step("Completing the run's page in the Prefect UI …")
+    try:
+        return connection.wait_for(running) and running.exception() is None
+    except KeyboardInterrupt:
+        return False
 
 
 def _complete_record(watched: _WatchedRun, connection: PrefectConnection, *, has_ended: bool) -> None:
@@ -207,8 +216,6 @@ class _WatchedRun:
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
-        #: On the monotonic clock, once only the Prefect server is waited for.
-        self._overdue_at: float | None = None
 
     @property
     def flow_run_id(self) -> str | None:
@@ -345,12 +352,9 @@ class _WatchedRun:
         if self.unpublished is not None:
             report_error(self.unpublished.message, self.unpublished.remedy)
 
-    def is_overdue(self) -> bool:
-        """Whether nothing but the Prefect server has been waited for, and too long."""
-        if self._work is None or not self._work.is_finished:
-            return False
-        self._overdue_at = self._overdue_at or time.monotonic() + END_SECONDS
-        return time.monotonic() > self._overdue_at
+    def is_finished(self) -> bool:
+        """Whether it has its results, or cannot have them: nothing but the Prefect server is waited for."""
+        return self._work is not None and self._work.is_finished
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once.

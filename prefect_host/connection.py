@@ -107,6 +107,10 @@ class PrefectConnection:
         self.is_available = True
         return True
 
+    def wait_for(self, running: Future[None]) -> bool:
+        """Wait for the thread in which the flow still ends, as long as for the record; whether it came to that."""
+        return _came_true(running.done, time.monotonic())
+
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
         """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
 
@@ -191,7 +195,9 @@ def _came_true(condition: Callable[[], bool], began: float) -> bool:
         waited = time.monotonic() - began
         if waited > MOST_END_SECONDS:
             return False
-        if waited > END_SECONDS and not client_settings.server_answers(os.environ[client_settings.API_URL]):
+        if waited > END_SECONDS and not client_settings.server_answers(
+            os.environ.get(client_settings.API_URL, "")
+        ):
             return False
         time.sleep(_POLL_SECONDS)
     return True

@@ -46,12 +46,13 @@ def until_interrupted() -> Interruption:
 def run_in_thread(
     work: Callable[[], Coroutine[None, None, None]],
     on_signal: Callable[[str], None],
-    is_overdue: Callable[[], bool] = lambda: False,
-) -> bool:
+    until: Callable[[], bool] = lambda: False,
+) -> Future[None]:
     """Run `work` on an event loop in a thread; SIGINT, SIGTERM and SIGHUP call `on_signal` with their name.
 
-    Returns whether it has returned: once `is_overdue` it is left alone. Prefect replaces the handler of SIGTERM for
-    each flow in the main thread, and kills the run on it; in another thread it leaves signals alone.
+    Returns once it has ended, and raises what it raises; or while it goes on, as soon as `until` holds. Prefect
+    replaces the handler of SIGTERM for each flow in the main thread, and kills the run on it; in another thread it
+    leaves signals alone.
     """
     running: Future[None] = Future()
 
@@ -70,13 +71,12 @@ def run_in_thread(
     under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     with _handled_by(handle, _SIGNALS if under_nohup else (*_SIGNALS, signal.SIGHUP)):
         threading.Thread(target=run, name="run", daemon=True).start()
-        while not running.done():
-            if is_overdue():
-                return False
+        while not running.done() and not until():
             # With a timeout, because signals are handled only between two waits.
             wait([running], timeout=_WAIT_SECONDS)
-    running.result()
-    return True
+    if running.done():
+        running.result()
+    return running
 
 
 class Stopping:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
@@ -149,7 +150,7 @@ def _draw(url: str, cache: Path, studio_url: str) -> bool:
 
 def _put(target: Path, write: Callable[[Path], object]) -> None:
     """Let a file appear once it is complete. Not synced: a picture can be drawn again."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         write(part)
         part.replace(target)

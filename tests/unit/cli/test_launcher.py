@@ -68,8 +68,8 @@ def test_second_signal_ends_the_worker_of_up_at_once(signals: int) -> None:
     assert worker.returncode == (-signal.SIGTERM if signals == 2 else 0)
 
 
-def test_server_that_keeps_an_ended_run_waiting_is_left() -> None:
-    """The thread of the flow is left alone as soon as it is overdue; else its end, or its error, is waited for."""
+def test_results_are_shown_while_the_flow_still_ends() -> None:
+    """Its thread goes on; before there are results its end, or its error, is waited for."""
     done = asyncio.Event()
 
     async def frozen() -> None:
@@ -79,19 +79,10 @@ def test_server_that_keeps_an_ended_run_waiting_is_left() -> None:
         raise PatternmillError("refused")
 
     began = time.monotonic()
-    assert not run_in_thread(frozen, print, lambda: time.monotonic() > began + 0.3)
+    assert not run_in_thread(frozen, print, lambda: time.monotonic() > began + 0.3).done()
     assert time.monotonic() < began + 5
     with pytest.raises(PatternmillError, match="refused"):
         run_in_thread(ends, print)
-
-
-@pytest.mark.parametrize("is_finished", [False, True])
-def test_only_the_server_is_not_waited_for(is_finished: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is not finished is never overdue, however long it takes."""
-    watched = _WatchedRun(cast(Any, None))
-    watched._work = cast(Any, SimpleNamespace(is_finished=is_finished))
-    monkeypatch.setattr(launcher, "END_SECONDS", -1.0)
-    assert watched.is_overdue() is is_finished
 
 
 def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
