@@ -33,7 +33,6 @@ class FileCode(StrEnum):
     RESERVED_COLUMN = "reserved_column"
     BAD_HEADER = "bad_header"
     UNKNOWN_REFINEMENT = "unknown_refinement"
-    MALFORMED_JSON = "malformed_json"
     OPEN_QUOTE = "open_quote"
     STRAY_QUOTE = "stray_quote"
     CELL_TOO_LONG = "cell_too_long"

@@ -41,7 +41,7 @@ NO_CHOICES = SheetChoices()
 class SheetLayout:
     """How a file was read: enough for a person to see whether that is what is meant."""
 
-    #: What the file is, as people call it: `CSV`, `Excel workbook`, `JSON lines`.
+    #: What the file is, as people call it: `CSV`, `Excel workbook`.
     format: str
     #: Of the file as it was, in hexadecimal: the catalog's own bytes may be a conversion of it.
     sha256: str

@@ -1,4 +1,4 @@
-"""Text files: JSON lines, or by which sign the columns are separated, and in which row the header stands."""
+"""Text files: by which sign the columns are separated, and in which row the header stands."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
 from patternmill.sheets.csv_reader import CsvText, has_content
-from patternmill.sheets.json_rows import json_sheet
 from patternmill.sheets.tables import Score, Sheet, Table, best_row, table_of
-from patternmill.sheets.text_encodings import check_text, choose_encoding, not_read
+from patternmill.sheets.text_encodings import check_text, choose_encoding
 
 #: Excel reads this first line, and does not show it as a row.
 _NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
-#: Past a mark; a title line may begin with `[Draft]`.
-_JSON = re.compile(r"\ufeff?\s*(?:(\{)\s*[\"}]|\[\s*[\[{\]])")
 _SAMPLE_ROWS = 40
 _SAMPLE = 200_000
 
@@ -30,10 +27,6 @@ def text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, read
     encoding = choose_encoding(raw, name, choices.encoding)
     sha256 = hashlib.sha256(raw).hexdigest()
     text = check_text(raw, name, encoding)
-    if begin := _JSON.match(text):
-        if begin[1] is None:
-            raise not_read(name, "a JSON array")
-        return [table_of(json_sheet(text, name, reading), name, SheetLayout("JSON lines", sha256), 1, score)]
     named = _NAMED_DELIMITER.match(text)
     read_as = encoding
     if named is not None:

@@ -25,7 +25,6 @@ from patternmill.text import plain
 
 _LONGEST_NAME = 1000
 _ZIP = b"PK\x03\x04"
-_BEGINNING = 100
 
 
 def read_catalog(
@@ -121,7 +120,4 @@ _READ_OTHERWISE = frozenset(
 
 
 def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
-    """Neither a workbook nor JSON."""
-    begins = raw[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n")
-    is_csv = choices.delimiter in (None, ",") and choices.header in (None, 1)
-    return is_csv and not begins.startswith((_ZIP, b"{", b"["))
+    return choices.delimiter in (None, ",") and choices.header in (None, 1) and not raw.startswith(_ZIP)

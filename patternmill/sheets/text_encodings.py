@@ -26,6 +26,8 @@ _OTHER_FORMATS = (
     (b"<!DOCTYPE", "a web page"),
     (b"<table", "a web page"),
     (b"<?xml", "an XML document"),
+    (b'{"', "JSON"),
+    (b"[{", "JSON"),
 )
 #: Of host names, so slow that a small file would take hours; and of what may decode to half a character.
 _NOT_OF_FILES = frozenset({"punycode", "idna", "utf-7", "unicode-escape", "raw-unicode-escape"})
@@ -37,7 +39,7 @@ def not_read(name: str, what: str) -> InputRefused:
     return refusal(
         FileCode.NOT_CSV,
         f"{name} is {what}, which is not read here.",
-        "CSV, JSON lines, .xlsx and .ods are read, without a password: export it as CSV.",
+        "CSV, .xlsx and .ods are read, without a password: export it as CSV.",
     )
 
 

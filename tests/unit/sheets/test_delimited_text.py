@@ -6,6 +6,8 @@ import codecs
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode
@@ -141,6 +143,7 @@ def test_plain_csv_is_read_as_it_is() -> None:
         (b'sep="\nsku\n', FileCode.WRONG_DELIMITER),
         (b"", FileCode.EMPTY_FILE),
         (b"<html><table><tr><td>sku</td></tr></table></html>", FileCode.NOT_CSV),
+        (b'{"sku": "A", "prompt": "a"}\n', FileCode.NOT_CSV),
     ],
 )
 def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
@@ -149,3 +152,14 @@ def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
 
 def test_title_in_brackets_is_no_json() -> None:
     assert len(read(delimited([["[Draft] spring"], *TABLE])).records) == 2
+
+
+CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(CELL.filter(str.strip), CELL, CELL), min_size=1, max_size=4))
+def test_texts_survive_every_format(rows: list[tuple[str, ...]]) -> None:
+    table = [("sku", "prompt", "category"), *rows]
+    for raw in (delimited(table, ";"), delimited(table, "\t", "utf-16")):
+        assert [record.cells for record in read(raw).records] == rows

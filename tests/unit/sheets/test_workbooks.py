@@ -191,7 +191,7 @@ def test_several_worksheets_are_shown() -> None:
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook"),
         (b"PAR1" + b"\0" * 40 + b"PAR1", "a Parquet file"),
         (b"\x1f\x8b\x08\x00", "a gzip archive"),
-        (b'[{"sku": "A"}]', "a JSON array"),
+        (b'[{"sku": "A"}]', "JSON"),
         (archive({"xl/workbook.bin": b""}), "no workbook of Excel"),
         (archive({"Index/Document.iwa": b""}), "no workbook of Excel"),
         (archive({"spring.csv": delimited(TABLE)}), "no workbook of Excel"),
@@ -200,7 +200,7 @@ def test_several_worksheets_are_shown() -> None:
 def test_other_formats_are_refused_with_those_that_are_read(raw: bytes, shown: str) -> None:
     fault = refused(raw)
     assert shown in fault.message and fault.code == FileCode.NOT_CSV
-    assert fault.remedy == "CSV, JSON lines, .xlsx and .ods are read, without a password: export it as CSV."
+    assert fault.remedy == "CSV, .xlsx and .ods are read, without a password: export it as CSV."
 
 
 DAMAGED: dict[str, bytes] = {
