@@ -192,11 +192,10 @@ def _flow_of(request: RunRequest) -> Flow[..., Any]:
 
 
 def _parameters(request: RunRequest) -> dict[str, Any]:
-    """A request as a flow's parameters, which are stored in clear: addresses without their secrets."""
+    """A request as a flow's parameters, which are stored in clear: the address without its secrets."""
     values = dict(request)
     if isinstance(request, RefreshRequest):
         values["source"] = shown_address(request.source)
-        values["out"] = request.out and shown_address(request.out)
     return values
 
 

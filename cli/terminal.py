@@ -120,17 +120,13 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> None:
         raise ConfigurationError(f"{path} cannot be written: {reason}.") from None
 
 
-def write_table(chunks: Iterable[bytes], out: str | Path | None) -> None:
-    """Write a table to the standard output, or to a file or an address."""
-    from patternmill.catalog.remote import is_remote, write_bytes
-
+def write_table(chunks: Iterable[bytes], out: Path | None) -> None:
+    """Write a table to the standard output, or to a file."""
     if out is None:
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
-    elif is_remote(str(out)):
-        write_bytes(str(out), b"".join(chunks))
     else:
-        write_output(Path(out), chunks)
+        write_output(out, chunks)
 
 
 def echo_json(value: object) -> None:

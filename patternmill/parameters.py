@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -41,6 +42,17 @@ def _checked_edition(name: str) -> str:
 
 
 EditionName = Annotated[str, AfterValidator(_checked_edition)]
+
+
+def _checked_folder(folder: Path) -> Path:
+    # As a path has it.
+    if re.match(r"\w{2,}:/", str(folder)):
+        raise ValueError("must be a folder, not an address: copy the results from there")
+    return folder
+
+
+#: What is written is whole and synchronised on disk.
+Folder = Annotated[Path, AfterValidator(_checked_folder)]
 SourceName = Annotated[str, Field(min_length=1)]
 #: Of one pattern.
 Takes = Annotated[int, Field(ge=1, le=9)]

@@ -32,8 +32,7 @@ def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
     by_deployment = in_worker_folder()
     if isinstance(request, ImportRequest):
         return import_spec(request, by_deployment=by_deployment)
-    for address in (request.source, request.out or ""):
-        refuse_password(address)
+    refuse_password(request.source)
     return refresh_spec(request, by_deployment=by_deployment)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 @click.command("catalog")
 @click.argument("name")
-@click.option("--out", help="A file or an address to write to (default: the terminal).")
+@click.option("--out", type=click.Path(path_type=Path), help="A file to write to (default: the terminal).")
 @click.option(
     "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
 @filter_options
-def command(name: str, out: str | None, environment: str | None, current: bool, **chosen: Any) -> int:
+def command(name: str, out: Path | None, environment: str | None, current: bool, **chosen: Any) -> int:
     """Write what the catalog NAME has now: each sku with its latest product, and what that was made from.
 
     A changed row that failed keeps its old product. Rows that the source no longer has are `retired`.

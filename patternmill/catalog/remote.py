@@ -1,4 +1,4 @@
-"""Sources and result folders, local and remote: read whole and within limits, written whole, named without secrets."""
+"""Sources, local and remote: read whole and within limits, named without secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import posixpath
 import re
 import stat
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from ssl import SSLError
 from typing import Any
@@ -25,7 +25,7 @@ from patternmill.text import plain
 _CHAIN = re.compile(r"::(?=[\w+.-]+:/)")
 _WEB = frozenset({"http", "https"})
 _LONGEST_PATH = 1000
-#: What is read and written through fsspec. `memory` is this process alone.
+#: What is read through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 
 
@@ -91,12 +91,12 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
         message = f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file."
-        raise refusal(FileCode.NOT_A_FILE, message, "Name a CSV file.")
+        raise refusal(FileCode.NOT_A_FILE, message, "Name the sheet.")
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
 def require_known_kind(address: str) -> None:
-    """Raises ConfigurationError when it is an address of a kind that is neither read nor written."""
+    """Raises ConfigurationError when it is an address of a kind that is not read."""
     if not is_remote(address):
         return
     scheme = _scheme(address)
@@ -109,43 +109,6 @@ def require_known_kind(address: str) -> None:
             f"{plain(shown_address(address), 300)} is of a kind that is not read here ({plain(scheme)}://).",
             remedy="Name a path, or an address that begins with https://, http://, s3://, gs://, az:// or abfs://.",
         )
-
-
-def require_writable(place: str) -> None:
-    """Raises ConfigurationError when nothing can be written to an address of this kind."""
-    if _scheme(place) in _WEB:
-        raise ConfigurationError(
-            f"Nothing can be written to {shown_address(place)}.",
-            remedy="Name a folder, or a place like s3://bucket/folder.",
-        )
-    _file_system(place)
-
-
-def write_files(files: Mapping[str, Path], place: str) -> None:
-    """Copy files to a place, by name and in this order. Raises PatternmillError, without the address's secrets."""
-    file_system, folder = _file_system(place)
-    for name, path in files.items():
-        _write(file_system, f"{folder.rstrip('/')}/{name}", path.read_bytes(), shown_address(place))
-
-
-def write_bytes(address: str, content: bytes) -> None:
-    """Write one file to an address. Raises PatternmillError."""
-    require_writable(address)
-    file_system, path = _file_system(address)
-    _write(file_system, path, content, shown_address(address))
-
-
-def _write(file_system: Any, path: str, content: bytes, shown: str) -> None:
-    try:
-        file_system.makedirs(posixpath.dirname(path), exist_ok=True)
-        file_system.pipe_file(path, content)
-    except Exception as error:
-        # Its text may quote the address, and with it a password.
-        raise PatternmillError(
-            f"{posixpath.basename(path)} could not be written to {shown}: {_reason(error)}.",
-            code="results_unwritable",
-            remedy="Check that the place exists, and who may write to it.",
-        ) from None
 
 
 def _fetched(address: str, reading: Reading) -> bytes:
@@ -208,7 +171,7 @@ def _unreadable(shown: str, error: Exception) -> InputRefused:
     if isinstance(error, FileNotFoundError) or status_of(error) == 404:
         return refusal(FileCode.FILE_MISSING, f"Nothing was found at {shown}.", "Check the address.")
     if isinstance(error, IsADirectoryError):
-        return refusal(FileCode.NOT_A_FILE, f"{shown} is a folder, not a file.", "Name a CSV file.")
+        return refusal(FileCode.NOT_A_FILE, f"{shown} is a folder, not a file.", "Name the sheet.")
     if 300 <= (status_of(error) or 0) < 400:
         message = f"{shown} redirects to another address, which is not followed."
         return refusal(FileCode.FILE_UNREADABLE, message, "Name the address where the file is.")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeKind, Changes
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import LATEST, latest_in
@@ -187,8 +186,6 @@ class Pipeline:
         await run.end()
         try:
             run.results = await asyncio.to_thread(self._publish)
-            if self._place is not None:
-                await asyncio.to_thread(_deliver, run.results, self._place)
         except PatternmillError as error:
             run.unpublished = error
             raise
@@ -215,10 +212,6 @@ class Pipeline:
                 code="results_unwritable",
                 remedy=f"Make room or choose another folder, then `patternmill results {run_id} --out FOLDER`.",
             ) from error
-
-    @property
-    def _place(self) -> str | None:
-        return self.spec.refresh.place if self.spec.refresh is not None else None
 
     @property
     def ended(self) -> RunEnding:
@@ -262,19 +255,6 @@ class Pipeline:
                 f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
                 remedy="Name another folder with --out.",
             ) from error
-        if self._place is not None:
-            require_writable(self._place)
-
-
-def _deliver(results: Results, place: str) -> None:
-    try:
-        write_files({name: results.path(name) for name in results.files}, place)
-    except PatternmillError as error:
-        raise PatternmillError(
-            f"{error.message} Nothing is lost: the same files are in {results.out}.",
-            code=error.code,
-            remedy="See that the place exists and is writable, then copy them, the manifest last.",
-        ) from None
 
 
 #: The pipeline of a run that this process launches as a flow of its own; None in a flow that a worker runs.

@@ -27,15 +27,13 @@ _NOT_MADE = frozenset({Reason.FAILED_BEFORE, Reason.BLOCKED, Reason.HELD})
 
 @dataclass(frozen=True)
 class RefreshTerms:
-    """Where the rows come from, how many may be retired, and where the results are copied to."""
+    """Where the rows come from, and how many may be retired."""
 
     #: A path or an address; with its secrets, so it is never shown.
     address: str = field(repr=False)
     limit: RetireLimit = field(default_factory=RetireLimit)
     #: A person's decision on how many rows may be retired, in place of the limit.
     retire: int | None = None
-    #: An address that the results are copied to.
-    place: str | None = field(default=None, repr=False)
 
     @property
     def shown(self) -> str:

@@ -18,6 +18,7 @@ from patternmill.parameters import (
     Count,
     EditionName,
     EnvironmentName,
+    Folder,
     Lines,
     MaxFailures,
     OrderName,
@@ -81,7 +82,7 @@ class ImportRequest(SheetRequest):
         False,
         description="The file is the whole catalog: rows that it has no longer are retired, as by a refresh.",
     )
-    out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
     takes: Takes = Field(
         1, description="How many takes of each pattern to make; products are made of the one that is picked."
     )
@@ -108,11 +109,7 @@ class RefreshRequest(SheetRequest):
     retire: Count | None = Field(
         None, description="This once, retire up to this many rows despite the limit above."
     )
-    out: str | None = Field(
-        None,
-        repr=False,
-        description="Where the results go: a folder or an address. Default: results/CATALOG/RUN.",
-    )
+    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
 class RetryRequest(RunRequest, RowFilter):
@@ -122,7 +119,7 @@ class RetryRequest(RunRequest, RowFilter):
     catalog: str | None = Field(
         None, description="The catalog whose run to retry; needed if there are several."
     )
-    out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
 class RemakeRequest(RunRequest):

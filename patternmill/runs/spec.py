@@ -152,16 +152,13 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
 
     `by_deployment`: no path may leave the allowed folders, except that of a source that the settings name.
     """
-    for address in (request.source, request.out or ""):
-        require_known_kind(address)
+    require_known_kind(request.source)
     settings = read_settings()
     named = settings.sources.get(request.source)
     address = named.get_secret_value() if named else request.source
-    place = request.out if request.out and is_remote(request.out) else None
-    out = file_path(request.out) if request.out and place is None else None
     if by_deployment:
         source = None if named or is_remote(address) else file_path(address)
-        require_allowed_paths(settings, request.mapping, source, out)
+        require_allowed_paths(settings, request.mapping, source, request.out)
     if request.catalog is None:
         request = request.model_copy(update={"catalog": _catalog_of(request, address, settings)})
     found = _mapping_of(request, Path(address), settings, address=address)
@@ -169,8 +166,8 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
     return replace(
         _spec_of_file(request, Path(address), settings, found, by_deployment=by_deployment),
         source=Path(source_name(address)),
-        out=out,
-        refresh=RefreshTerms(address, limit, request.retire, place),
+        out=request.out,
+        refresh=RefreshTerms(address, limit, request.retire),
         by_deployment=by_deployment,
     )
 

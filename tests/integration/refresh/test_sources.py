@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import fsspec  # type: ignore[import-untyped]
 import pytest
 
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.runs.request import RefreshRequest
 from patternmill.states import Outcome
 from tasks.run_steps import requested
@@ -94,31 +92,3 @@ def test_unavailable_source_retires_nothing(
         desk.refresh(f"{url}/spring.csv")
     assert refused.value.code == code
     assert desk.products().keys() == {"A-1"}
-
-
-def test_results_are_copied_to_an_address(desk: Desk) -> None:
-    """What the run wrote here is at the place too, byte for byte."""
-    place = f"memory://{uuid.uuid4().hex}"
-    desk.write("A-1,Blue herons,Cushion,50x50,linen,x")
-    night = desk.refresh(out=place)
-    memory = fsspec.filesystem("memory")
-    there = {path.rpartition("/")[2] for path in memory.ls(place, detail=False)}
-    assert there == {
-        "results.csv",
-        "failures.csv",
-        "results.jsonl",
-        "gallery.html",
-        "changes.csv",
-        "manifest.json",
-    }
-    for name in there:
-        assert memory.cat_file(f"{place}/{name}") == (night.out / name).read_bytes()
-
-
-def test_unwritable_destination_is_refused_before_anything_is_spent(desk: Desk) -> None:
-    """An http address takes no results."""
-    desk.write("A-1,Blue herons,Cushion,50x50,linen,x")
-    before = desk.creates()
-    with pytest.raises(PatternmillError):
-        desk.refresh(out="https://example.com/results")
-    assert desk.creates() == before

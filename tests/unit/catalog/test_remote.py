@@ -106,9 +106,3 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
     """User, password, query and fragment stay out of what is shown; a path is shown as it is."""
     assert remote.shown_address(address) == shown
     assert remote.source_name(address) == name
-
-
-def test_unwritable_destination_is_refused() -> None:
-    """Nothing is written to an http address, which is known before anything is spent."""
-    with pytest.raises(ConfigurationError):
-        remote.require_writable("https://example.com/results")
