@@ -13,7 +13,7 @@ from patternmill.settings import with_service
 from patternmill.states import Outcome
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
-from tasks.cancellation import explain_stop, final_state, leave_if_suspended
+from tasks.cancellation import final_state, heed_stop
 from tasks.flow_parameters import asks_for
 from tasks.prefect_states import ending_message, state_of
 from tasks.rows import make_rows
@@ -52,9 +52,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
                 raise
             stopping.attach(work.begun)
             await make_rows(work)
-            if stopping.is_requested:
-                await explain_stop(work.begun)
-            await leave_if_suspended(work)
+            await heed_stop(work)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
             if spec.settings.embedded and spec.by_deployment and not stopping.is_requested:

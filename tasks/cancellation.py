@@ -46,18 +46,17 @@ async def heed_state(run: Run) -> None:
     run.progress.notice = "paused in the Prefect UI" if run.engine.is_paused else ""
 
 
-async def explain_stop(run: Run) -> None:
-    """Record a cancellation as the reason of a stopped run, instead of the signal. Asked after the drain."""
-    if await is_cancelled():
-        run.halt.explain_stop(CANCELLED)
+async def heed_stop(work: Pipeline) -> None:
+    """Of a stopped run that has drained: record a cancellation as its reason, instead of the signal.
 
-
-async def leave_if_suspended(work: Pipeline) -> None:
-    """End the process of a run that a person suspended, with its results: resumed, its flow run begins from the top."""
-    if not work.begun.is_stopped:
+    A suspended one ends its process, with its results: resumed, its flow run begins from the top.
+    """
+    state = await _current_state() if work.begun.is_stopped else None
+    if state is None:
         return
-    state = await _current_state()
-    if state is not None and _is_suspended(state):
+    if state.type is StateType.CANCELLING:
+        work.begun.halt.explain_stop(CANCELLED)
+    elif _is_suspended(state):
         await work.finish()
         raise Pause(state=state)
 
@@ -72,15 +71,10 @@ async def final_state(state: State[Any]) -> State[Any]:
 
     It would be called Cancelled there, without its numbers, also where all was made before the cancellation came.
     """
-    if state.type is StateType.CANCELLED or not await is_cancelled():
+    now = await _current_state() if state.type is not StateType.CANCELLED else None
+    if now is None or now.type is not StateType.CANCELLING:
         return state
     return State(type=StateType.CANCELLED, name=state.name, message=f"{state.message}. {_TOO_LATE}")
-
-
-async def is_cancelled() -> bool:
-    """Whether a person cancels this flow run, as far as the server answers; a stopped worker leaves its state alone."""
-    state = await _current_state()
-    return state is not None and state.type is StateType.CANCELLING
 
 
 async def _current_state() -> State[Any] | None:

@@ -73,8 +73,7 @@ _MOST_LEFT_OUT = 10
 @task(name="choose", task_run_name="choose the rows", persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is unknown."""
-    launch, by_deployment = launched.get(), in_worker_folder()
-    spec = launch.spec if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
+    spec = await _chosen(request)
     selection = spec.selection
     assert selection is not None, "a retry has a selection"
     if selection.left_out:
@@ -82,32 +81,29 @@ async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     return spec, selection
 
 
-def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
-    settings = read_settings()
-    if by_deployment:
-        require_allowed_paths(settings, request.picks)
-    wanted = in_environment(settings, request.environment)
-    with open_ledger(wanted, must_exist=True) as ledger:
-        selection = select_rows(ledger, request)
-    return retry_spec(request, selection, settings, by_deployment=by_deployment)
-
-
 @task(name="choose takes", task_run_name="choose the takes", persist_result=False)
 async def choose_takes(request: RemakeRequest) -> RunSpec:
     """Raises ConfigurationError when a row is unknown, or rows share a pattern and it is not said how they go."""
-    launch, by_deployment = launched.get(), in_worker_folder()
-    spec = launch.spec if launch else await asyncio.to_thread(_remake_spec, request, by_deployment)
+    spec = await _chosen(request)
     assert spec.remake is not None, "a remake has its rows"
     logged("\n".join(spec.remake.lines()))
     return spec
 
 
-def _remake_spec(request: RemakeRequest, by_deployment: bool) -> RunSpec:
+async def _chosen(request: RetryRequest | RemakeRequest) -> RunSpec:
+    """The launching process's spec, else one of the rows that the ledger has for the request."""
+    launch, by_deployment = launched.get(), in_worker_folder()
+    return launch.spec if launch else await asyncio.to_thread(_choose, request, by_deployment)
+
+
+def _choose(request: RetryRequest | RemakeRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
     if by_deployment:
         require_allowed_paths(settings, request.picks)
-    wanted = in_environment(settings, request.environment)
-    with open_ledger(wanted, must_exist=True) as ledger:
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        if isinstance(request, RetryRequest):
+            selection = select_rows(ledger, request)
+            return retry_spec(request, selection, settings, by_deployment=by_deployment)
         remake = requested_remake(ledger, request, settings.home)
     refuse_sharing(remake, request)
     return remake_spec(request, remake, settings, by_deployment=by_deployment)

@@ -129,7 +129,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     origin = run_of_file(request.file, found.choices, settings)
     if origin is not None:
         _refuse_other_scope(request.file.name, origin, request)
-    spec = _spec_of_file(request, request.file, settings, found, origin, by_deployment=by_deployment)
+    spec = _spec_of_file(request, request.file, settings, found, origin)
     if origin is not None:
         with ledger_if_any(spec.settings) as ledger:
             # The embedded studio has a ledger of its own.
@@ -164,7 +164,7 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
     found = _mapping_of(request, Path(address), settings, address=address)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
     return replace(
-        _spec_of_file(request, Path(address), settings, found, by_deployment=by_deployment),
+        _spec_of_file(request, Path(address), settings, found),
         source=Path(source_name(address)),
         out=request.out,
         refresh=RefreshTerms(address, limit, request.retire),
@@ -195,7 +195,7 @@ def retry_spec(
     if by_deployment:
         require_allowed_paths(settings, request.out)
     record = selection.record
-    settings = _settings_for(request, settings, record.environment, by_deployment)
+    settings = in_environment(settings, record.environment, confirm=request.confirm)
     return RunSpec(
         source=Path(record.source),
         file=selection.file,
@@ -217,7 +217,7 @@ def remake_spec(
 
     Raises ConfigurationError.
     """
-    settings = _settings_for(request, settings, remake.environment, by_deployment)
+    settings = in_environment(settings, remake.environment, confirm=request.confirm)
     return RunSpec(
         source=Path(remake.file.name),
         file=remake.file,
@@ -236,11 +236,9 @@ def _spec_of_file(
     settings: Settings,
     found: MappingFile,
     origin: RunRecord | None = None,
-    *,
-    by_deployment: bool,
 ) -> RunSpec:
     environment = origin.environment if origin else request.environment
-    settings = _settings_for(request, settings, environment, by_deployment)
+    settings = in_environment(settings, environment, confirm=request.confirm)
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
     edition = origin.options.get("edition") if origin is not None else request.edition
@@ -268,12 +266,6 @@ def _mapping_of(
     return find_mapping(
         request.mapping, address or str(source), settings.home, catalog, own_name=catalog == own_name
     )
-
-
-def _settings_for(
-    request: RunRequest, settings: Settings, environment: str | None, by_deployment: bool
-) -> Settings:
-    return in_environment(settings, environment, confirm=request.confirm)
 
 
 def _options(request: RunRequest, settings: Settings) -> RunOptions:

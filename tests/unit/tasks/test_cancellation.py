@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
+from prefect import State
 from prefect.client.schemas.objects import StateType
 
 from patternmill.states import Outcome
@@ -18,10 +20,10 @@ def test_cancelled_run_keeps_its_outcome_and_numbers(
 ) -> None:
     """The server lets it end as cancelled only, and would say no more than that."""
 
-    async def is_cancelled() -> bool:
-        return True
+    async def current() -> State[Any]:
+        return State(type=StateType.CANCELLING)
 
-    monkeypatch.setattr(cancellation, "is_cancelled", is_cancelled)
+    monkeypatch.setattr(cancellation, "_current_state", current)
     state = asyncio.run(cancellation.final_state(state_of(outcome, "4 rows: 4 succeeded")))
     assert (state.type, state.name) == (StateType.CANCELLED, outcome.value)
     assert str(state.message).startswith("4 rows: 4 succeeded. Cancelled in the Prefect UI when")
@@ -31,11 +33,11 @@ def test_other_run_ends_as_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is asked where it is cancelled anyway."""
     asked = []
 
-    async def is_cancelled() -> bool:
+    async def current() -> State[Any]:
         asked.append(True)
-        return False
+        return State(type=StateType.RUNNING)
 
-    monkeypatch.setattr(cancellation, "is_cancelled", is_cancelled)
+    monkeypatch.setattr(cancellation, "_current_state", current)
     for outcome in (Outcome.COMPLETED, Outcome.CANCELLED, Outcome.BUDGET_REACHED):
         state = state_of(outcome, "4 rows")
         assert asyncio.run(cancellation.final_state(state)) is state
