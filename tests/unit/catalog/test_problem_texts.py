@@ -12,9 +12,7 @@ from patternmill.text import contrasted, shown, visible
     [
         ("blue\u00a0herons", r"blue\u00a0herons"),
         ("5\u202fcm", r"5\u202fcm"),
-        ("a\u3000b", r"a\u3000b"),
         ("a\u200b\u200c\u200db", r"a\u200b\u200c\u200db"),
-        ("so\u00adft", r"so\u00adft"),
         ("one\r\ntwo\tthree", r"one\r\ntwo\tthree"),
         ("\u202eevil", r"\u202eevil"),
         ("Lüneburg, 東京 🪿", "Lüneburg, 東京 🪿"),
@@ -32,7 +30,6 @@ def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
         ("a\nb", "a\r\nb", (r"`a\nb`", r"`a\r\nb`")),
         ("caf\u00e9", "cafe\u0301", (r"`caf\u00e9`", r"`cafe\u0301`")),
         ("\u0430bc", "abc", (r"`\u0430bc`", "`abc`")),
-        ("it\u2019s", "it's", (r"`it\u2019s`", "`it's`")),
         ("a  b", "a b", (r"`a \u0020b`", "`a b`")),
         ("\u2764\ufe0f", "\u2764", (r"`\u2764\ufe0f`", r"`\u2764`")),
         ("Lüneburg", "Luneburg", ("`Lüneburg`", "`Luneburg`")),

@@ -21,7 +21,6 @@ READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 #: What both UIs make links of, in whatever is not code.
 ADDRESS = re.compile(r"(?:https?|ftp)://|www\.|[\w.+-]@[\w-]", re.IGNORECASE)
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff]")
-TEXTS = pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS.keys())
 pieces = st.one_of(
     st.sampled_from(sorted({*"\\`*_[]<>()!#~|&;:@./-+=1 \n", "http://", "www.", "a", "&lt;"})), st.text()
 )
@@ -56,12 +55,6 @@ def _runs(found: list[Token]) -> Iterator[str]:
     yield run
 
 
-@TEXTS
-def test_markdown_shows_the_text_itself(text: str) -> None:
-    """Readable, and nothing else."""
-    assert inner(text) == line(text)
-
-
 @given(texts)
 @example("a_ _b `www.x` |")
 def test_any_text_shows_itself(text: str) -> None:
@@ -87,34 +80,29 @@ def test_table_cell_shows_the_text(text: str) -> None:
     assert shown == f"ab{line(text)}end"
 
 
-@TEXTS
-def test_cell_of_a_table_artifact(text: str) -> None:
-    """As markdown it is the text, with apostrophes for backticks, of which plain text would be full."""
-    assert inner(text.replace("`", "'")) == line(text.replace("`", "'"))
-    assert cell("the value `red` is unknown") == "the value 'red' is unknown"
-
-
-@pytest.mark.parametrize(
-    "text", ["spring_catalog.csv", "CU-001", "/srv/data/rows.csv", "5 of 7 (minor units)", "-5", "#"]
-)
-def test_ordinary_text_stays_unchanged(text: str) -> None:
-    """Read as source too."""
-    assert markdown(text).lstrip("\\") == text
-
-
-@TEXTS
-def test_line_has_no_breaks_or_controls(text: str) -> None:
-    """And is not longer than a page shows."""
+@pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
+def test_hostile_text_is_shown_as_it_is(text: str) -> None:
+    """In a paragraph, on a line without breaks or controls, and in a log without links."""
+    assert inner(text) == line(text)
     assert not CONTROLS.search(line(text))
-    assert len(line("x" * 10_000)) == LONGEST
-
-
-@TEXTS
-def test_log_entry_has_no_links(text: str) -> None:
     shown = log_lines(text)
     assert "://" not in shown
     assert not CONTROLS.search(shown.replace("\n", ""))
     assert shown.count("\n") == text.count("\n")
+
+
+def test_cell_of_a_table_artifact_has_apostrophes_for_backticks() -> None:
+    """Of which plain text would be full. No line is longer than a page shows."""
+    assert cell("the value `red` is unknown") == "the value 'red' is unknown"
+    assert len(line("x" * 10_000)) == LONGEST
+
+
+@pytest.mark.parametrize(
+    "text", ["spring_catalog.csv", "/srv/data/rows.csv", "5 of 7 (minor units)", "-5", "#"]
+)
+def test_ordinary_text_stays_unchanged(text: str) -> None:
+    """Read as source too."""
+    assert markdown(text).lstrip("\\") == text
 
 
 def calls(path: Path) -> Iterator[ast.Call]:
