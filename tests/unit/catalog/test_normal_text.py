@@ -17,6 +17,7 @@ SAME = {
     "typed": 'a "blue" heron\'s reed - dawn...',
     "smart quotes": "a \u201cblue\u201d heron\u2019s reed - dawn...",
     "German quotes": "a \u201eblue\u201c heron's reed - dawn...",
+    "dashes": 'a "blue" heron\'s reed \u2013 dawn...',
     "a minus sign and an ellipsis": 'a "blue" heron\'s reed \u2212 dawn\u2026',
     "no-break spaces": 'a\u00a0"blue" heron\'s\u202freed\u2009- dawn...',
     "runs of spaces and tabs": ' a  "blue"\theron\'s   reed - dawn... ',

@@ -98,11 +98,13 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("13 401", answered(401), None, (STOPPED, "unauthorized")),
     ("13 403", answered(403), None, (STOPPED, "forbidden")),
     ("14 402", answered(402), None, (STOPPED, "payment_required")),
-    *((f"15 {status} on the first create", answered(status), None, R) for status in (404, 405, 410, 421)),
+    *(
+        (f"15 {status} on the first create", answered(status), None, R)
+        for status in (404, 405, 406, 410, 415, 421, 426)
+    ),
     ("15 404 of three requests", answered(404), STRAY, (STOPPED, "wrong_address")),
     ("15 404 of the only one", answered(404), ALONE, (STOPPED, "wrong_address")),
     ("46 404 of one item", answered(404), WORKS, (REFUSED, "not_found")),
-    ("46 415 of one item", answered(415), WORKS, (REFUSED, "not_found")),
     ("46 404 in doubt", answered(404), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
     ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (REFUSED, "wrong_address")),
     ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
