@@ -92,6 +92,7 @@ OPTIONS: dict[str, object] = {
     "list with values": {"options": [{"name": "size", "values": ["S", "M"]}]},
     "list with choices": {"options": [{"key": "size", "choices": [{"value": "S"}, {"value": "M"}]}]},
     "list with options": {"options": [{"id": "size", "options": [{"id": "S"}, {"id": "M"}]}]},
+    "list with allowed": {"options": [{"option": "size", "allowed": [{"name": "S"}, {"name": "M"}]}]},
     "enum": {"options": [{"name": "size", "enum": ["S", "M"]}]},
     "map of records": {"options": {"size": {"values": ["S", "M"]}}},
     "JSON schema": {"options": {"type": "object", "properties": {"size": {"enum": ["S", "M"]}}}},
