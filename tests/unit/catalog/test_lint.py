@@ -43,6 +43,7 @@ def test_spellings_of_one_prompt_are_named_with_what_unifying_them_saves() -> No
         ("pink \U0001f9a9", "pink \U0001f9a2"),
         ("2.5 cm dots", "25 cm dots"),
         ("glass", "glas"),
+        ("pattern", "design"),
         ("polish", "polished"),
         ("caf\u00e9", "cafe"),
     ],

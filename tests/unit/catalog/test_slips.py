@@ -28,7 +28,7 @@ def test_errors_are_found_in_models_references_and_refinements() -> None:
     assert codes(found) == {2: ["spreadsheet_error"] * 3}
 
 
-@pytest.mark.parametrize("sku", ["4,00638E+12", "1E+12"])
+@pytest.mark.parametrize("sku", ["1.23E+05", "4,00638E+12", "1E+12"])
 def test_numbers_in_short_are_no_skus(sku: str) -> None:
     found = checked_row(f'"{sku}",b,Mug,,,')
     assert codes(found) == {2: ["number_as_shown"]}

@@ -60,7 +60,7 @@ def test_row_is_built_on(own: int | None, takes: str, take: int | None) -> None:
         (2, "1 2p", 1, False, [2]),
         (2, "1 2a", 1, False, [3]),
         (2, "1x 2x 3", 1, False, [3]),
-        (2, "1 2", 1, True, [3]),
+        (1, "1 2 3", 1, True, [4]),
         (1, "1 2", 3, False, [2, 3, 4]),
         (1, "1 2x 3 4", 3, False, [3, 4, 5]),
         (1, "1 2x 3x 4x", 3, False, [5, 6, 7]),
