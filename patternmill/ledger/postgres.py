@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -141,5 +142,6 @@ class PostgresDatabase:
         )
 
 
+@lru_cache
 def _percent(sql: str) -> Any:
     return re.sub(r"(?<!:):([a-z_][a-z0-9_]*)", r"%(\1)s", sql)

@@ -92,15 +92,9 @@ class Purchases(Approvals):
 
     def pattern_contents(self, key: ItemKey) -> tuple[Mapping[str, Any], ...]:
         """Of the pattern, then of its refinements up to this one."""
-        return self._patterns_before(Stage.REFINEMENT, key)
-
-    def _patterns_before(self, stage: str, key: str | None) -> tuple[Mapping[str, Any], ...]:
-        """The contents of the patterns that a refinement is built on, the first one first."""
-        if stage != Stage.REFINEMENT or key is None:
-            return ()
-        found = self._row("SELECT stage, pattern_key, content FROM items WHERE key = :key", key=key)
-        assert found is not None, "items are recorded after what they are built on"
-        return (*self._patterns_before(found[0], found[1]), json.loads(found[2]))
+        stage, content = self.item(key)
+        before = self.pattern_contents(content["pattern"]) if stage is Stage.REFINEMENT else ()
+        return (*before, content)
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
@@ -215,7 +209,15 @@ class Purchases(Approvals):
                 terms |= {"body": intent.body, "job_id": None, "accepted_at": None}
             self._update("attempts", {"request_id": intent.request_id}, **terms)
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
-        self._insert("attempts", **_identity(intended), **terms)
+        self._insert(
+            "attempts",
+            request_id=intent.request_id,
+            item_key=intent.item_key,
+            attempt=intent.attempt,
+            state=AttemptState.INTENDED.value,
+            body=intent.body,
+            **terms,
+        )
         self.record_event(run_id, "intended", intent.request_id, at=intended.intended_at)
         return intended
 
@@ -469,17 +471,6 @@ class Purchases(Approvals):
 
 def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
     return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
-
-
-def _identity(attempt: Attempt) -> dict[str, Any]:
-    """The columns that never change, but for the state, and the body of what certainly made nothing."""
-    return {
-        "request_id": attempt.request_id,
-        "item_key": attempt.item_key,
-        "attempt": attempt.attempt,
-        "state": attempt.state.value,
-        "body": attempt.body,
-    }
 
 
 def _uptime() -> str | None:
