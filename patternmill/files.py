@@ -154,11 +154,11 @@ def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
         )
 
 
-def replace_private(path: Path, text: str) -> None:
+def replace_private(path: Path, content: str | bytes) -> None:
     """Write a file for its owner alone; no reader sees a part."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        write_private(fresh, text)
+        write_private(fresh, content)
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)

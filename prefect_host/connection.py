@@ -109,7 +109,7 @@ class PrefectConnection:
 
     def wait_for(self, running: Future[None]) -> bool:
         """Wait for the thread in which the flow still ends, as long as for the record; whether it came to that."""
-        return _came_true(running.done, time.monotonic())
+        return _waited_for(running.done, time.monotonic())
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
         """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
@@ -121,13 +121,13 @@ class PrefectConnection:
             return False
         began = time.monotonic()
         sending = _sending()
-        self.delivered = _came_true(lambda: all(sent.done() for sent in sending), began)
+        self.delivered = _waited_for(lambda: all(sent.done() for sent in sending), began)
         if not self.delivered or flow_run_id is None or self._own is None:
             return self.delivered
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
-            return _came_true(lambda: _is_recorded(client, flow_run_id, task_runs), began)
+            return _waited_for(lambda: _is_recorded(client, flow_run_id, task_runs), began)
 
     def run_line(self, flow_run_id: str) -> str:
         """Where a recorded run is shown."""
@@ -189,7 +189,7 @@ def _is_recorded(client: SyncPrefectClient, flow_run_id: str, task_runs: int) ->
         return False
 
 
-def _came_true(condition: Callable[[], bool], began: float) -> bool:
+def _waited_for(condition: Callable[[], bool], began: float) -> bool:
     """Whether it comes true: 12 seconds after `began`, and as long as the server answers up to a minute."""
     while not condition():
         waited = time.monotonic() - began

@@ -191,16 +191,16 @@ class OrderEvent(TypedDict):
 
 
 class OrderAnswer(TypedDict):
-    """`history` has every state that it has reached, oldest first."""
+    """`history` has every state that it has reached, oldest first. Of a cancelled checkout only the status."""
 
-    orderId: str
+    orderId: NotRequired[str]
     checkoutId: str
     status: OrderStatus
-    lines: list[PricedLine]
-    total: Money
-    history: list[OrderEvent]
-    createdAt: Instant
-    paidAt: Instant
+    lines: NotRequired[list[PricedLine]]
+    total: NotRequired[Money]
+    history: NotRequired[list[OrderEvent]]
+    createdAt: NotRequired[Instant]
+    paidAt: NotRequired[Instant]
 
 
 class OrderList(Listing):

@@ -122,7 +122,7 @@ class OrderRecord:
     status: str | None
     #: Whether the service has ever said so.
     paid: bool
-    #: Whether the service last said that it is cancelled, or gone.
+    #: Whether the service last said that it is cancelled.
     cancelled: bool
     #: JSON of the whole answer, scrubbed.
     answer: str

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.extras import Picture
 from patternmill.catalog.reference_files import ReferencePlace, read_references
-from patternmill.files import private_folder, write_whole
+from patternmill.files import private_folder, replace_private
 from patternmill.identifiers import ItemKey
 from patternmill.looking.kept_pictures import picture_cache, picture_name
 from patternmill.results.row_results import RowResult
@@ -89,7 +89,7 @@ class Looks:
         if missing:
             known = {name: [look.digest, look.bits, look.is_blank] for name, look in self._known.items()}
             with suppress(OSError):  # on a full disk they are taken anew the next time
-                write_whole(private_folder(self._folder) / _LOOKS, [json.dumps(known).encode()])
+                replace_private(private_folder(self._folder) / _LOOKS, json.dumps(known))
 
     def _take(self, url: str) -> Look | None:
         try:
@@ -104,7 +104,7 @@ class Looks:
         found = read_references([url], ReferencePlace(None, public_only=True, host=self._host))[url]
         if not isinstance(found, Picture):
             raise FileNotFoundError(found.message)
-        write_whole(private_folder(self._folder) / path.name, [found.raw])
+        replace_private(private_folder(self._folder) / path.name, found.raw)
         return found.raw
 
 

@@ -52,12 +52,12 @@ Approve = Callable[[Approval], None]
 
 @dataclass(frozen=True)
 class LookServer:
-    """One page on one port, which only its secret opens. `approve`: None where the page may not approve."""
+    """One page on one port, which only its secret opens."""
 
     run: ViewedRun
     bound: socket
     by: str
-    approve: Approve | None = None
+    approve: Approve
 
     @property
     def origin(self) -> str:
@@ -77,7 +77,8 @@ class LookServer:
                 if request.method == "POST" and request.headers.get("origin") != self.origin:
                     return Response(status_code=403)
                 if not secrets.compare_digest(request.cookies.get(_COOKIE, ""), secret):
-                    return _sign_in() if request.url.path == "/" else Response(status_code=401)
+                    content = _SIGN_IN if request.url.path == "/" else None
+                    return HTMLResponse(content, status_code=401)
                 return await answer(request)
 
             return guarded
@@ -102,16 +103,14 @@ class LookServer:
         return TrustedHostMiddleware(Starlette(routes=routes), allowed_hosts=[HOST])
 
     async def _page(self, request: Request) -> Response:
-        waiting = self.run.waiting_approval() if self.approve is not None else None
-        return StreamingResponse(self.run.page(self.by, waiting), media_type="text/html; charset=utf-8")
+        page = self.run.page(self.by, self.run.waiting_approval())
+        return StreamingResponse(page, media_type="text/html; charset=utf-8")
 
     async def _picture(self, request: Request) -> Response:
         path = self.run.looks.path(request.path_params["name"])
-        return (
-            Response(status_code=404)
-            if path is None
-            else FileResponse(path, headers={"Cache-Control": "max-age=3600"})
-        )
+        if path is None:
+            return Response(status_code=404)
+        return FileResponse(path, headers={"Cache-Control": "max-age=3600"})
 
     async def _decisions(self, request: Request) -> Response:
         return JSONResponse([as_posted(one) for one in self.run.decisions().values()])
@@ -157,17 +156,13 @@ class LookServer:
         except (ValueError, KeyError, TypeError):
             return JSONResponse({"error": "The digest of a plan is expected."}, status_code=400)
         waiting = self.run.waiting_approval()
-        if self.approve is None or waiting is None or waiting.digest != digest:
+        if waiting is None or waiting.digest != digest:
             return JSONResponse({"error": "No such plan waits for an approval."}, status_code=409)
         try:
             self.approve(waiting)
         except PatternmillError as error:
             return JSONResponse({"error": str(error)}, status_code=409)
         return JSONResponse({"text": f"Plan {waiting.short} is approved."})
-
-
-def _sign_in() -> Response:
-    return HTMLResponse(_SIGN_IN, status_code=401)
 
 
 def _decision(event: Mapping[str, Any], by: str) -> Decision | None:

@@ -206,7 +206,7 @@ class Ordering:
         """Ask for the order of an open checkout once, and record what is shown. Raises ServiceStopped."""
         assert record.checkout_id is not None, "it is open"
         found = await self._api.order(record.checkout_id)
-        if found is None or (found.cancelled and found.order_id is None and record.is_paid):
+        if found is None:
             return record
         order = OrderRecord(found.order_id, found.status, found.paid, found.cancelled, found.answer)
 

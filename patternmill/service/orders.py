@@ -27,11 +27,8 @@ _PRIVATE = re.compile(
     r"payer|contact",
     re.IGNORECASE,
 )
-#: What is shown of a checkout that nobody can pay any more, and as which it is kept.
-CANCELLED = "cancelled"
-_CANCELLED_WORDS = (CANCELLED, "canceled")
-#: HTTP's own word for what was there, and will not be again.
-_GONE = 410
+#: Statuses of what nobody can pay any more.
+_CANCELLED = ("cancelled", "canceled")
 _MOST_KEPT = 100_000
 _LONGEST = 200
 _DEEPEST = 20
@@ -45,7 +42,7 @@ class ShownOrder:
     status: str | None
     #: Whether the service says so.
     paid: bool
-    #: Whether the service says that it is cancelled, or gone: nobody can pay it any more.
+    #: Whether the service says that it is cancelled: nobody can pay it any more.
     cancelled: bool
     #: JSON of the whole answer, scrubbed.
     answer: str
@@ -64,8 +61,6 @@ def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
     status = answer.status
     if answer.usable:
         return _order(answer.body, checkout_id)
-    if status == _GONE:
-        return ShownOrder(None, CANCELLED, paid=False, cancelled=True, answer="{}")
     if status in KEY_REFUSED:
         raise ServiceStopped(without_addresses(sentence(answer)), code=KEY_REFUSED[status])
     if status is not None and 400 <= status < 500 and status not in _PASSING:
@@ -85,7 +80,7 @@ def _order(body: Any, checkout_id: str) -> ShownOrder | None:
         )
     order_id, status = _identifier(fields.get("orderId")), _text(fields.get("status"))
     paid = _is_paid({**body, **fields})
-    cancelled = status is not None and status.casefold() in _CANCELLED_WORDS
+    cancelled = status is not None and status.casefold() in _CANCELLED
     return ShownOrder(order_id, status, paid, cancelled, _kept(body)) if order_id or status or paid else None
 
 

@@ -47,15 +47,14 @@ class Checkouts:
         return checkout_body(self.find(body.checkoutId, caller), caller)
 
     def get_order(self, body: GetOrder, caller: Caller) -> Answer:
-        """Raises Refusal (404, with another code while the checkout is not paid; 410 once it is cancelled)."""
+        """Raises Refusal (404), with another code while the checkout is not paid."""
         checkout = self.find(body.checkoutId, caller)
         order = self._table.order(caller.account, checkout.checkout_id)
-        if order is None:
-            message = f"The checkout {checkout.checkout_id!r} is {status_of(checkout)}: it has no order."
-            if checkout.cancelled_at is not None:
-                raise Refusal(410, "checkout_cancelled", message)
-            raise Refusal(404, "unknown_order", message)
-        return order_body(order, checkout, self._context.clock())
+        if order is not None:
+            return order_body(order, checkout, self._context.clock())
+        if checkout.cancelled_at is None:
+            raise Refusal(404, "unknown_order", "The checkout is not paid: it has no order.")
+        return {"checkoutId": checkout.checkout_id, "status": status_of(checkout)}
 
     def list_orders(self, body: Page, caller: Caller) -> Answer:
         read = partial(self._table.orders, caller.account)
@@ -67,10 +66,6 @@ class Checkouts:
         if checkout is None:
             raise unknown("checkout", checkout_id)
         return checkout
-
-    def of_page(self, page_id: str) -> Checkout | None:
-        """The checkout whose hosted page has this address."""
-        return self._table.of_page(page_id)
 
     def pay(self, checkout: Checkout) -> Order:
         """The checkout's order: the one that it becomes now, or became before. Raises Refusal (409) if cancelled."""

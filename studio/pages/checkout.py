@@ -69,7 +69,7 @@ class CheckoutPages:
     def _find(self, request: Request) -> Checkout:
         """Raises Refusal (404)."""
         page_id = str(request.path_params["page_id"])
-        checkout = self._checkouts.of_page(page_id)
+        checkout = self._service.store.checkouts.of_page(page_id)
         if checkout is None:
             raise unknown("checkout", page_id)
         return checkout

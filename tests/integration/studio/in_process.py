@@ -84,7 +84,7 @@ class InProcess:
         )["productId"]
 
     def pay(self, checkout: dict[str, Any]) -> None:
-        found = self.service.checkouts.of_page(str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
+        found = self.service.store.checkouts.of_page(str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
         assert found is not None
         self.service.checkouts.pay(found)
 

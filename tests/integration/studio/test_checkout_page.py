@@ -97,6 +97,8 @@ def test_cancelled_checkout_cannot_be_paid(studio: InProcess, checkout: dict[str
     assert "cannot be paid any more" in late.text and "Nothing was ordered" in late.text
     assert visitor.submit(page.form("/cancel")).status == 200
     assert orders(studio) == []
+    asked = {"checkoutId": checkout["checkoutId"]}
+    assert studio.ask("orders/get", **asked) == asked | {"status": "cancelled"}
     assert visitor.get(late.path).status == 200
 
 

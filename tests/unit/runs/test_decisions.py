@@ -27,7 +27,7 @@ from patternmill.looking.decision_files import (
 )
 from patternmill.looking.kept_pictures import picture_cache, picture_name
 from patternmill.looking.looks import Looks, look_at
-from patternmill.looking.server import LookServer
+from patternmill.looking.server import Approve, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from patternmill.service.outcomes import Succeeded
 from patternmill.states import Decided
@@ -35,6 +35,7 @@ from prefect_host.shared_process import bound_socket
 
 from .workshop import Ended, Workshop, rows
 
+NO_APPROVALS: Approve = pytest.fail
 HERONS, FERNS = "http://127.0.0.1:9/herons", "http://127.0.0.1:9/ferns"
 
 
@@ -48,6 +49,11 @@ def ended(shop: Workshop) -> Ended:
     ended = shop.run(rows(("A", "herons"), ("B", "herons"), ("C", "ferns")))
     Looks(shop.home).take([HERONS, FERNS])
     return ended
+
+
+def test_what_was_seen_in_pictures_is_private(shop: Workshop, ended: Ended) -> None:
+    looks = [path for path in picture_cache(shop.home).iterdir() if path.suffix == ".json"]
+    assert [f"{path.stat().st_mode & 0o777:o}" for path in looks] == ["600"]
 
 
 def put_picture(shop: Workshop, url: str, colour: str) -> None:
@@ -166,7 +172,7 @@ def test_page_is_its_own_persons_and_saves_each_decision_once(shop: Workshop, en
     """Without the cookie nothing is shown; with another origin nothing is written; a changed picture asks again."""
     viewed = ViewedRun(shop.settings, ended.run.record)
     with bound_socket() as bound:
-        server = LookServer(viewed, bound, "anna")
+        server = LookServer(viewed, bound, "anna", NO_APPROVALS)
         found = asyncio.run(_visit(server, item(ended, "A"), viewed.digests()[item(ended, "A")]))
     assert found["strange"] == [401, 401, 403, 403]
     assert found["page"] == {item(ended, "A"), item(ended, "C")}
@@ -191,7 +197,7 @@ def test_no_decision_breaks_the_reading_of_all(
 ) -> None:
     """A time at the end of the calendar, or half an emoji, would fail in the ledger, and every run after it."""
     with bound_socket() as bound:
-        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna")
+        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna", NO_APPROVALS)
         answer = asyncio.run(_decided(server, [_event(item(ended, "A"), **given)]))
     assert answer["saved"] == ["1"] * saved
     assert verdicts(shop) == {"pick brighter ?"} if saved else not verdicts(shop)

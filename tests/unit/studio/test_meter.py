@@ -38,7 +38,7 @@ class Shop:
         lines = [CheckoutLine(productId=product_id, quantity=2)]
         body = CreateCheckout(requestId=request_id, lines=lines)
         page = str(self.service.checkouts.create(body, CALLER)["checkoutUrl"]).rsplit("/", 1)[-1]
-        checkout = self.service.checkouts.of_page(page)
+        checkout = self.service.store.checkouts.of_page(page)
         assert checkout is not None
         self.service.checkouts.pay(checkout)
 
