@@ -8,16 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.zygote import CHECKOUT, PLAIN, Zygote
 from tests.hostile import ExpectedRow, Hostile
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+__all__ = ["CHECKOUT", "Zygote"]
+
 COMMAND = Path(sys.executable).with_name("patternmill")
 #: Times that let a fault be over soon; a test names others where it is about them.
 QUICK = {
@@ -93,88 +95,62 @@ class Ended:
 
 @dataclass
 class Started:
-    """An import that runs."""
+    """A command that runs."""
 
-    pid: int
-    folder: Path
-    end_file: Path
-    began: float = field(default_factory=time.monotonic)
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
 
-    def send(self, number: signal.Signals) -> None:
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        return self.err.read_text("utf-8", "replace")
 
     @property
     def runs(self) -> bool:
-        return not self.end_file.exists()
+        return self.process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def outlives(self, seconds: float) -> bool:
+        """Whether it still runs after this time."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.runs
 
     def wait(self, timeout: float = 180.0) -> Ended:
         """Wait for its end; one that takes too long is killed, and the test fails."""
-        until = time.monotonic() + timeout
-        while self.runs:
-            if time.monotonic() > until:
-                self.send(signal.SIGKILL)
-                raise AssertionError(f"it did not end in {timeout} s:\n{self._text('err')}")
-            time.sleep(0.003)
-        return Ended(int(self.end_file.read_text()), self._text("out"), self._text("err"))
+        if self.outlives(timeout):
+            self.kill()
+            raise AssertionError(f"it did not end in {timeout} s:\n{self.output}")
+        return Ended(self.process.returncode, self.out.read_text("utf-8", "replace"), self.output)
 
     def kill(self) -> Ended:
         self.send(signal.SIGKILL)
         return self.wait(10)
 
-    def _text(self, name: str) -> str:
-        path = self.folder / f"{self.end_file.stem}.{name}"
-        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+Start = Callable[..., "subprocess.Popen[Any]"]
 
 
-class Zygote:
-    """Starts plain imports from a warm process."""
+def started(start: Start, folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Started:
+    """A command in a folder, with files for what it prints."""
+    out, err = (folder / f"{time.monotonic_ns()}.{name}" for name in ("out", "err"))
+    with out.open("wb") as output, err.open("wb") as errors:
+        how = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
+        process = start(arguments, cwd=folder, env=clean_environment() | environment, **how)
+    return Started(process, out, err)
 
-    def __init__(self) -> None:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CHECKOUT)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.zygote"],
-            cwd=CHECKOUT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n", "the warm process did not start"
-        self._lock = threading.Lock()
-        self._count = 0
 
-    def start(self, folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Started:
-        with self._lock:
-            self._count += 1
-            name = f"import-{self._count:05}"
-            pid_file, end_file = folder / f"{name}.pid", folder / f"{name}.end"
-            order = {
-                "cwd": str(folder),
-                "env": dict(environment),
-                "arguments": list(arguments),
-                "out": str(folder / f"{name}.out"),
-                "err": str(folder / f"{name}.err"),
-                "pid_file": str(pid_file),
-                "end_file": str(end_file),
-            }
-            assert self._process.stdin is not None
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-        until = time.monotonic() + 60
-        while not pid_file.exists():
-            assert time.monotonic() < until, "the warm process does not answer"
-            time.sleep(0.002)
-        return Started(int(pid_file.read_text()), folder, end_file)
-
-    def close(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
+def clean_environment() -> dict[str, str]:
+    """Nothing of the caller's own settings."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
+    }
 
 
 @dataclass
@@ -218,8 +194,8 @@ class Room:
         """Start an import of the catalog, or another verb; `inject` is what the test does to the program."""
         environment = {**self.environment, **{f"PATTERNMILL_{n.upper()}": v for n, v in settings.items()}}
         named = (str(self.file), "--out", str(self.out)) if verb == "import" else ()
-        arguments = [*inject, "--verb", verb, "--", *named, *options]
-        return self.zygote.start(self.folder, arguments, environment)
+        arguments = [sys.executable, "-m", PLAIN, *inject, "--verb", verb, "--", *named, *options]
+        return started(self.zygote.start, self.folder, arguments, environment)
 
     def run(self, *options: str, timeout: float = 180.0, **settings: Any) -> Ended:
         return self.start(*options, **settings).wait(timeout)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, Zygote, chained_rows, some_rows
+from tests.acceptance.harness import HURRY, Ended, Room, Started, Zygote, chained_rows, some_rows
 from tests.hostile import Hostile, Plan, Rule, Times
 
 CREATES = ("patterns/create", "products/create")
@@ -134,8 +134,8 @@ def kill_at_random(
         started = room.start(inject=(*HURRY, *inject))
         tally.starts += 1
         if dice.random() < AMID:
-            _await_work(record, size, started.end_file)
-        killed = _outlives(started.end_file, dice.uniform(0.02, longest))
+            _await_work(record, size, started)
+        killed = started.outlives(dice.uniform(0.02, longest))
         ended = started.kill() if killed else started.wait()
         tally.kills += ended.code == -9
         tally.codes[ended.code] = tally.codes.get(ended.code, 0) + 1
@@ -148,24 +148,15 @@ def kill_at_random(
     return tally
 
 
-def _await_work(record: Path, size: int, end_file: Path) -> None:
+def _await_work(record: Path, size: int, started: Started) -> None:
     """Until the service was asked to make something, or for a job, since its record had this size."""
     until = time.monotonic() + 60
-    while time.monotonic() < until and not end_file.exists():
+    while time.monotonic() < until and started.runs:
         with record.open("rb") as file:
             file.seek(size)
             if any(word in file.read() for word in (b'/create"', b'jobs/get"')):
                 return
         time.sleep(0.01)
-
-
-def _outlives(end_file: Path, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if end_file.exists():
-            return False
-        time.sleep(0.002)
-    return True
 
 
 def run_until_done(room: Room, tally: Tally, inject: tuple[str, ...], *, tries: int = 20) -> Ended:
@@ -209,7 +200,7 @@ def _killed_in_mid_run(evidence: Evidence) -> int:
 
 def main() -> int:
     options = _arguments()
-    total, zygote, number, restarts = Tally(), Zygote(), 0, 0
+    total, zygote, number, restarts = Tally(), Zygote(Path(tempfile.mkdtemp())), 0, 0
     while total.kills < options.kills:
         number += 1
         seed = options.seed or random.randrange(10**9)

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     for bug in inject.bug:
         seeded_bugs.SEEDED[bug]()
     if inject.points is not None:
-        points.watch(inject.points, at=inject.at, do=inject.do, since=inject.since)
+        points.watch(inject.points, at=inject.at, do=inject.do)
     return run([inject.verb, *theirs])
 
 
@@ -73,9 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bug", action="append", default=[], choices=sorted(seeded_bugs.SEEDED))
     parser.add_argument("--points", type=Path, help="write the crash points passed into this file")
     parser.add_argument("--at", help="the point, as the file names it, at which something is done")
-    parser.add_argument(
-        "--since", help="the point from which they are counted anew, and something may be done"
-    )
     parser.add_argument("--do", choices=sorted(points.DEEDS))
     parser.add_argument("--first-pause", type=float, help="seconds before a first second try (0.5)")
     parser.add_argument("--young", type=float, help="seconds for which an unknown job may be new (60)")

@@ -31,14 +31,11 @@ _QUIET = ("SELECT", "PRAGMA", "BEGIN", "ROLLBACK")
 
 
 class Points:
-    """Writes down each point as it is passed: `before commit #3`; at one of them something is done.
+    """Writes down each point as it is passed: `before commit #3`; at one of them something is done."""
 
-    They are counted anew from the point `since`: how many commits there are until then depends on the time.
-    """
-
-    def __init__(self, log: Path, at: str | None, do: str | None, since: str | None) -> None:
+    def __init__(self, log: Path, at: str | None, do: str | None) -> None:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        self._at, self._do, self._since = at, do, since
+        self._at, self._do = at, do
         self._passed: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -48,11 +45,6 @@ class Points:
             self._passed[name] += 1
             point = f"{name} #{self._passed[name]}"
             os.write(self._log, f"{point}\n".encode())
-            if self._since is not None:
-                if point == self._since:
-                    self._passed.clear()
-                    self._since = None
-                return False
         if point != self._at:
             return False
         os.write(self._log, b"HERE\n")
@@ -73,9 +65,9 @@ class Points:
             raise OSError(errno.EIO, "Input/output error")
 
 
-def watch(log: Path, *, at: str | None = None, do: str | None = None, since: str | None = None) -> None:
+def watch(log: Path, *, at: str | None = None, do: str | None = None) -> None:
     """Count the points of this process from now on, and do something at one of them."""
-    points = Points(log, at, do, since)
+    points = Points(log, at, do)
     _watch_sqlite(points)
     _watch_postgres(points)
     for name in ("fsync", "replace", "rename", "symlink"):

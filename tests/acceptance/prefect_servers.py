@@ -24,8 +24,8 @@ from prefect_host import shared_process
 from prefect_host.client_settings import server_answers
 from prefect_host.own_server import OwnServer, server_environment
 from prefect_host.shared_process import bound_socket
-from tests.acceptance.harness import COMMAND, Ended, Room
-from tests.acceptance.warm import Warm
+from tests.acceptance.harness import COMMAND, Room, Started, clean_environment, started
+from tests.acceptance.zygote import Zygote
 from tests.prefect_api import PrefectApi
 
 
@@ -63,10 +63,18 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if os.environ.get("SOAK") or request.config.option.markexpr == "soak":
         yield
         return
-    user = Warm(shared_folder(tmp_path_factory.getbasetemp()))
+    user = Zygote(shared_folder(tmp_path_factory.getbasetemp()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_process, "start_process", user.start)
         yield
+    user.close()
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """The warm process that imports without Prefect are forked from, in the soak too."""
+    user = Zygote(shared_folder(tmp_path_factory.getbasetemp()))
+    yield user
     user.close()
 
 
@@ -218,34 +226,6 @@ def _hang_up(line: socket.socket) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
-@dataclass
-class Running:
-    """The command, running."""
-
-    process: subprocess.Popen[bytes]
-    folder: Path
-
-    @property
-    def output(self) -> str:
-        return self._text("err")
-
-    def wait(self, timeout: float) -> Ended:
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise AssertionError(f"it did not end in {timeout:.0f} s:\n{self._text('err')}") from None
-        return Ended(code, self._text("out"), self._text("err"))
-
-    def kill(self) -> None:
-        """End it, if it still runs."""
-        self.process.kill()
-        self.process.wait()
-
-    def _text(self, name: str) -> str:
-        return (self.folder / f"command.{name}").read_text("utf-8", "replace")
-
-
 def run_process(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
@@ -260,24 +240,11 @@ def run_process(
     return subprocess.CompletedProcess(arguments, process.returncode, str(out), str(err))
 
 
-def start_import(room: Room, *options: str, before: str = "", **environment: str) -> Running:
-    """`patternmill import` of a room's catalog, as a person starts it; or with Python to run before."""
+def start_import(room: Room, *options: str, **environment: str) -> Started:
+    """`patternmill import` of a room's catalog, as a person starts it."""
     settings = {**room.environment, "PREFECT_HOME": str(room.folder / "prefect-client"), **environment}
-    with (room.folder / "command.out").open("wb") as out, (room.folder / "command.err").open("wb") as err:
-        script = f"{before}\nfrom cli.main import main\nmain()"
-        command = [sys.executable, "-c", script] if before else [str(COMMAND)]
-        arguments = [*command, "import", str(room.file), "--out", str(room.out), *options]
-        process = shared_process.start_process(
-            arguments, cwd=room.folder, env=clean_environment() | settings, stdout=out, stderr=err
-        )
-    return Running(process, room.folder)
-
-
-def clean_environment() -> dict[str, str]:
-    """Nothing of the caller's own settings."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
-    }
+    arguments = [str(COMMAND), "import", str(room.file), "--out", str(room.out), *options]
+    return started(shared_process.start_process, room.folder, arguments, settings)
 
 
 def eventually(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Room, Started, Zygote, some_rows, wait_for
 from tests.acceptance.prefect_servers import (
     NamedServer,
-    Running,
     eventually,
     everything,
     lay_database,
@@ -44,7 +43,7 @@ class Begun:
         stack.callback(self.running.kill)
         wait_for(service.record, '"created"', count=12, timeout=60)
 
-    def start(self) -> Running:
+    def start(self) -> Started:
         return start_import(self.room, PREFECT_API_URL=self.server.api.url, PATTERNMILL_MAX_IN_FLIGHT="6")
 
     def flow_runs(self) -> list[dict[str, Any]]:

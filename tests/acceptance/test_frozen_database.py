@@ -38,7 +38,7 @@ def test_frozen_database_ends_the_run_in_order(
         if stopped:
             time.sleep(8)
             started.send(signal.SIGINT)
-            wait_for(started.end_file.with_suffix(".err"), "Stopping:", timeout=2)
+            wait_for(started.err, "Stopping:", timeout=2)
         ended = started.wait(most)
         assert ended.code == 1, ended.output
         assert time.monotonic() - frozen < most

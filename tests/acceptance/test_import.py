@@ -25,6 +25,7 @@ import pytest
 from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
+from tests.acceptance.harness import clean_environment
 from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process, settle_at
 from tests.prefect_api import OPEN_STATES, api_of
 
@@ -68,13 +69,6 @@ class Shop:
 
     def creates(self) -> int:
         return len(read_record(self.home / "studio" / "studio.db"))
-
-
-def clean_environment() -> dict[str, str]:
-    """Nothing of the caller's own settings."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
-    }
 
 
 @pytest.fixture(scope="module")

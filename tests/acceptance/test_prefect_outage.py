@@ -19,11 +19,10 @@ from typing import Any
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Ended, Room, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Ended, Room, Started, Zygote, some_rows, wait_for
 from tests.acceptance.prefect_servers import (
     Gate,
     NamedServer,
-    Running,
     eventually,
     everything,
     lay_database,
@@ -62,7 +61,7 @@ class Stage:
     room: Room
     template: Path
     closing: ExitStack
-    running: Running | None = None
+    running: Started | None = None
 
     def begin(self, *, behind_a_gate: bool = False) -> tuple[NamedServer, Gate]:
         """Start the import on a server that a user runs."""

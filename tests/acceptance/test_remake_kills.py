@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, Started, Zygote, some_rows
+from tests.acceptance.harness import Room, Zygote, some_rows
 from tests.acceptance.kill_loop import SHORT, mixed_faults
 from tests.hostile import Hostile, Plan
 
@@ -32,8 +31,10 @@ def test_killed_remake_buys_each_take_once(tmp_path: Path, zygote: Zygote) -> No
         kills = 0
         while kills < KILLS:
             started = room.start(*skus, verb="remake")
-            kills += killed_after(started, dice.uniform(0.2, 1.0))
-            if not started.runs and started.wait().code == 0:
+            killed = started.outlives(dice.uniform(0.2, 1.0))
+            ended = started.kill() if killed else started.wait()
+            kills += killed
+            if ended.code == 0:
                 break
         assert until_done(room, *skus, verb="remake") == 0
         made = patterns(room)
@@ -58,13 +59,6 @@ def until_done(room: Room, *options: str, verb: str = "import") -> int:
         if ended.code == 0:
             break
     return ended.code
-
-
-def killed_after(started: Started, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while started.runs and time.monotonic() < until:
-        time.sleep(0.01)
-    return started.runs and started.kill().code == -9
 
 
 def patterns(room: Room) -> Counter[str]:

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from prefect_host.own_server import own_password
-from tests.acceptance.harness import CHECKOUT
+from tests.acceptance.harness import CHECKOUT, clean_environment
 from tests.acceptance.prefect_servers import eventually
-from tests.acceptance.test_import import ONE_ROW, clean_environment
+from tests.acceptance.test_import import ONE_ROW
 from tests.acceptance.test_worker import WINDOW, Prefect, begin_import
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times

@@ -1,89 +1,345 @@
-"""A warm process that plain imports are forked from, so that hundreds of real processes can be started and killed.
+"""A warm process that imports, commands and Prefect's servers are forked from: a start is mostly imports.
 
-It reads orders as JSON lines. Each import gets a minder, which waits for its end and writes down how it ended.
+It only imports; what it forks is a process like any other, with its own session, directory, environment and files.
+One serves all testers of a run, on a socket of the file system, and ends with the last of them.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import fcntl
 import gc
+import importlib
 import json
 import os
+import runpy
+import select
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
+import threading
 import traceback
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-# What a run loads as it goes along, or when something goes wrong, is loaded here once.
-import psycopg  # noqa: F401
-import rich._emoji_codes  # noqa: F401
-
-import patternmill.ledger.postgres
-import patternmill.ledger.sqlite  # noqa: F401
+import cli.main
 from patternmill.service import client
-from tests.acceptance import plain_import
+from prefect_host import shared_process
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
+_STAYS = b"stays"
+LOCK = "warm.lock"
+PLAIN = "tests.acceptance.plain_import"
+_LONGEST_ORDER = 200_000
+#: What a server, a studio, a command and a flow load as they go along.
+LOADED = (
+    "prefect.server.api.server",
+    "sqlalchemy.dialects.sqlite.aiosqlite",
+    "anyio._backends._asyncio",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "prefect.cli.deploy",
+    "prefect.deployments",
+    "prefect.engine",
+    "prefect_host.own_server",
+    "prefect_host.internals",
+    "prefect_host.connection",
+    "cli.launcher",
+    "cli.commands.import_",
+    "numpy.random",
+    "psycopg",
+    "rich._emoji_codes",
+    "patternmill.ledger.postgres",
+    "patternmill.ledger.sqlite",
+    "patternmill.results.results_files",
+    "studio.server",
+    PLAIN,
+)
+
+
+class Forked(subprocess.Popen[Any]):
+    """A process that is forked from the warm one, and is otherwise used as any other."""
+
+    def __init__(self, address: str, arguments: Sequence[str], **how: Any) -> None:
+        self._address = address
+        super().__init__(arguments, **how)
+
+    def _execute_child(
+        self, args: Sequence[str], _1: Any, _2: Any, _3: Any, pass_fds: Sequence[int], cwd: Any, env: Any,
+        _4: Any, _5: Any, _6: Any, stdin: int, from_us: int, to_us: int, stdout: int, errors: int, stderr: int,
+        *_: Any,
+    ) -> None:  # fmt: skip
+        order = {
+            "arguments": [str(argument) for argument in args],
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+        }
+        streams = [
+            number if number != -1 else inherited for inherited, number in enumerate((stdin, stdout, stderr))
+        ]
+        self._line = _connected(self._address)
+        weakref.finalize(self, self._line.close)
+        socket.send_fds(self._line, [json.dumps(order).encode()], [*streams, *pass_fds])
+        self.pid = int(self._line.recv(64))
+        self._child_created = True
+        self._close_pipe_fds(stdin, from_us, to_us, stdout, errors, stderr)  # type: ignore[attr-defined]
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None and select.select([self._line], [], [], 0)[0]:
+            # Left unread, for other threads that wait too; nothing comes if the warm process itself was killed.
+            self.returncode = int(self._line.recv(64, socket.MSG_PEEK) or -signal.SIGKILL)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None and not select.select([self._line], [], [], timeout)[0]:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        ended = self._internal_poll()
+        assert ended is not None
+        return ended
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Held by who starts the warm process or joins it, and by the process itself while it decides to end."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _connected(address: str) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        line.connect(address)
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+class Zygote:
+    """A user of the warm process of a folder, which the first one that needs it starts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._address = ""
+        self._line: socket.socket | None = None
+        self._joining = threading.Lock()
+
+    def start(self, arguments: Sequence[str], **how: Any) -> Forked:
+        """As `subprocess.Popen` does, for this interpreter and the command; each has a session of its own."""
+        with self._joining:
+            self._line = self._line or self._joined()
+        return Forked(self._address, arguments, **how)
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+
+    def _joined(self) -> socket.socket:
+        known = self._folder / "warm.address"
+        with _locked(self._folder / LOCK):
+            try:
+                self._address = known.read_text()
+                line = _connected(self._address)
+            except OSError:
+                # In a folder of its own, as the name of a socket has a hundred letters at most.
+                self._address = str(Path(tempfile.mkdtemp(prefix="warm-")) / "socket")
+                self._begin()
+                line = _connected(self._address)
+                known.write_text(self._address)
+            line.send(_STAYS)
+        return line
+
+    def _begin(self) -> None:
+        lock = self._folder / LOCK
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self._address)
+            listener.listen(100)
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.acceptance.zygote",
+                    str(listener.fileno()),
+                    self._address,
+                    str(lock),
+                ],
+                cwd=CHECKOUT,
+                env=_foreign_left_out(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            ).returncode = 0  # it ends after its users; nobody waits for it
+
+
+def _foreign_left_out() -> dict[str, str]:
+    ours = {n: text for n, text in os.environ.items() if not n.startswith(("PATTERNMILL_", "PREFECT_"))}
+    return {**ours, "DO_NOT_TRACK": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+# The warm process
 
 
 def main() -> None:
+    """Serve orders until there are no users left; what it forks goes on from here to its own end."""
+    number, address, lock = sys.argv[1:]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # minders need no burial
-    _prepare()
+    read_settings = _load()
+    gc.collect()
     gc.freeze()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        if os.fork() == 0:
-            mind(json.loads(line))
+    with socket.socket(fileno=int(number)) as listener:
+        order = _serve(listener)
+        while order is None:
+            with _locked(Path(lock)):
+                if not select.select([listener], [], [], 0)[0]:
+                    Path(address).unlink()
+                    Path(address).parent.rmdir()
+                    return
+            order = _serve(listener)  # another user came at the last moment
+    os.environ.clear()
+    os.environ.update(order["env"])
+    os.chdir(order["cwd"])
+    if not is_plain(order["arguments"]):
+        read_settings()
+        shared_process.start_process = partial(Forked, address)  # type: ignore[assignment]
+    _end(_run(order["arguments"]))
 
 
-def _prepare() -> None:
-    """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
+def is_plain(arguments: Sequence[str]) -> bool:
+    """Whether it is an import without Prefect."""
+    return list(arguments[1:3]) == ["-m", PLAIN]
+
+
+def _load() -> Callable[[], None]:
+    """Import what servers and commands import; returns what has Prefect read its settings again."""
+    gc.disable()
+    for name in LOADED:
+        importlib.import_module(name)
+    import prefect.context
+    import prefect.logging.configuration
+
+    from prefect_host import client_settings
+
+    def read_settings() -> None:
+        prefect.context.refresh_global_settings_context()
+        prefect.logging.configuration.setup_logging(incremental=False)
+
+    use = client_settings.use_server
+
+    def use_server(*server: Any) -> None:
+        use(*server)
+        read_settings()
+
+    client_settings.use_server = use_server
+    gc.enable()
+    # Made once, as each run would make it anew and alike: half of the CPU time of a run of three rows.
     client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    return read_settings
 
 
-def mind(order: dict[str, Any]) -> NoReturn:
-    """Start one import and wait for it; its pid and its end are files."""
+def _serve(listener: socket.socket) -> dict[str, Any] | None:
+    """Fork for each order. Returns it in the process that is to carry it out; None when there are no users left."""
+    users: set[socket.socket] = set()
+    while True:
+        ready, _, _ = select.select([listener, *users], [], [])
+        for line in ready:
+            if line is listener:
+                asker, _ = listener.accept()
+                text, descriptors, _, _ = socket.recv_fds(asker, _LONGEST_ORDER, 16)
+                if text == _STAYS:
+                    users.add(asker)
+                    continue
+                if text and os.fork() == 0:
+                    for user in users:
+                        user.close()
+                    _mind(asker, descriptors)
+                    return dict(json.loads(text))
+                asker.close()
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            else:
+                users.remove(line)
+                line.close()
+        if not users:
+            return None
+
+
+def _mind(asker: socket.socket, descriptors: list[int]) -> None:
+    """Fork the process that is asked for, in which this returns; tell who asks for it its pid, then its end."""
     _die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
-        _import(order)
-    _write(Path(order["pid_file"]), str(pid))
-    _, status = os.waitpid(pid, 0)
-    _write(Path(order["end_file"]), str(os.waitstatus_to_exitcode(status)))
+        _die_with_parent()
+        os.setsid()
+        asker.close()
+        for number, descriptor in enumerate(descriptors[:3]):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        return
+    for descriptor in descriptors:
+        os.close(descriptor)
+    with suppress(BrokenPipeError):
+        asker.send(str(pid).encode())
+        asker.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
     os._exit(0)
 
 
-def _import(order: dict[str, Any]) -> NoReturn:
-    _die_with_parent()
-    os.chdir(order["cwd"])
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for name in [name for name in os.environ if name.startswith(("PATTERNMILL_", "PREFECT_"))]:
-        del os.environ[name]
-    os.environ.update(order["env"])
-    code = 70
+def _run(arguments: Sequence[str]) -> object:
+    """What `python ARGUMENT...` or the console script does; returns its exit code."""
+    program, *rest = arguments
+    own_path = rest[0] != "-P"
+    rest = rest if own_path else rest[1:]
+    sys.argv = ["-c", *rest[2:]] if rest[0] == "-c" else rest[1:] if rest[0] == "-m" else rest
+    first = {"-m": str(Path.cwd()), "-c": ""}.get(rest[0], str(Path(rest[0]).parent))
+    sys.path[:1] = [
+        *([first] if own_path else []),
+        *filter(None, os.environ.get("PYTHONPATH", "").split(":")),
+    ]
     try:
-        code = plain_import.main(order["arguments"])
+        if program != sys.executable:
+            sys.argv = list(arguments)
+            cli.main.main()
+        elif is_plain(arguments):
+            return sys.modules[PLAIN].main(rest[2:])
+        elif rest[0] == "-m":
+            runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
+        elif rest[0] == "-c":
+            exec(rest[1], {"__name__": "__main__"})
+        else:
+            runpy.run_path(rest[0], run_name="__main__")
     except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
+        return ended.code
     except BaseException:
         traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end(code: object) -> NoReturn:
+    """As an interpreter ends, but for the tearing down of its modules."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _write(path: Path, text: str) -> None:
-    half = path.with_suffix(".half")
-    half.write_text(text)
-    half.replace(path)
 
 
 if __name__ == "__main__":

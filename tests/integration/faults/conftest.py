@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.acceptance.conftest import zygote
+from tests.acceptance.prefect_servers import zygote
 
 __all__ = ["zygote"]
