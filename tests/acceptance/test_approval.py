@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,16 +15,15 @@ from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tasks.approval_form import WHO
-from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
-from tests.acceptance.test_worker import OUR_WORKER, Prefect, prefect
+from tests.acceptance.workers import Prefect, deployed, statuses, workers
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 
-__all__ = ["prefect"]
-
 pytestmark = pytest.mark.soak
 
+Worker = Callable[..., subprocess.Popen[bytes]]
 ROWS = 8
 ABOVE = 5
 
@@ -40,60 +35,28 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
         yield hostile
 
 
-Start = Callable[..., "subprocess.Popen[bytes]"]
+@pytest.fixture(scope="module")
+def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Iterator[Prefect]:
+    """Whose runs ask a person about more than a few items."""
+    home, above = tmp_path_factory.mktemp("home"), str(ABOVE)
+    with deployed(home, service.environment, PATTERNMILL_APPROVE_ABOVE_ITEMS=above) as deployments:
+        yield deployments
 
 
 @pytest.fixture
-def worker(prefect: Prefect, tmp_path: Path) -> Iterator[Start]:
-    """Whose runs ask a person about more than a few items."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(**settings: str) -> subprocess.Popen[bytes]:
-        environment = prefect.environment | {"PATTERNMILL_APPROVE_ABOVE_ITEMS": str(ABOVE)} | settings
-        with (tmp_path / "worker.log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=environment, stdout=log, stderr=log
-            )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(timeout=60)
+def worker(prefect: Prefect, tmp_path: Path) -> Iterator[Worker]:
+    with workers(prefect, tmp_path) as start:
+        yield start
 
 
-def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> str:
+def suspended(prefect: Prefect, folder: Path, about: str) -> str:
     """A flow run that has asked about its plan."""
     file = write_csv(folder / f"{about}.csv", some_rows(ROWS, about=about))
-    flow_run = prefect.begin(
-        "bulk-import", file=str(file), out=str(folder / "out"), environment="staging", catalog=about
+    return prefect.suspended(
+        prefect.begin(
+            "bulk-import", file=str(file), out=str(folder / "out"), environment="staging", catalog=about
+        )
     )
-    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
-    return flow_run
-
-
-def answer(prefect: Prefect, flow_run: str, **fields: Any) -> dict[str, Any]:
-    """As the form in the Prefect UI does. Just after a run is suspended Prefect has no form, and refuses the answer."""
-    order = {"run_input": fields}
-    answers: list[dict[str, Any]] = []
-
-    def is_accepted() -> bool:
-        answers.append(prefect.api.post(f"flow_runs/{flow_run}/resume", order))
-        return bool(answers[-1]["status"] == "ACCEPT")
-
-    eventually(is_accepted, 30, lambda: answers[-1])
-    return answers[-1]
-
-
-def log_of(prefect: Prefect, flow_run: str) -> list[str]:
-    found = prefect.api.post("logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "limit": 200})
-    return [str(entry["message"]) for entry in found]
-
-
-def statuses(folder: Path) -> Counter[str]:
-    with (folder / "out" / "results.csv").open(encoding="utf-8-sig", newline="") as file:
-        return Counter(row["status"] for row in csv.DictReader(file))
 
 
 def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
@@ -104,20 +67,20 @@ def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]
 
 
-def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
     """While it waits no process runs, no lease is kept and nothing is bought; approved, it runs to its end."""
     process = worker()
-    flow_run = suspended(prefect, service, tmp_path, "approved")
+    flow_run = suspended(prefect, tmp_path, "approved")
     eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
     assert not service.record.exists() or "approved-" not in service.record.read_text()
     (waiting,) = approvals(prefect, "approved")
     assert waiting.verdict == "waiting"
     artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
     assert [waiting.digest in found["data"] for found in artifacts] == [True]
-    answer(prefect, flow_run, decision="approve", note="for the spring")
+    prefect.answer(flow_run, decision="approve", note="for the spring")
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
-    assert statuses(tmp_path) == {"succeeded": ROWS}
+    assert statuses(tmp_path / "out") == {"succeeded": ROWS}
     (approved,) = approvals(prefect, "approved")
     assert (approved.verdict, approved.who, approved.note) == ("approved", WHO, "for the spring")
     assert approved.purchases == approved.items
@@ -126,61 +89,60 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start
 
 
 def test_rejected_plan_is_cancelled(
-    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """The run is on record, with its results; nothing was bought."""
     worker()
-    flow_run = suspended(prefect, service, tmp_path, "rejected")
-    answer(prefect, flow_run, decision="reject", note="too dear")
+    flow_run = suspended(prefect, tmp_path, "rejected")
+    prefect.answer(flow_run, decision="reject", note="too dear")
     state = prefect.ended(flow_run, within=120)
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert f"{WHO}: too dear" in state["message"]
-    assert statuses(tmp_path) == {"not_started": ROWS}
+    assert statuses(tmp_path / "out") == {"not_started": ROWS}
     (rejected,) = approvals(prefect, "rejected")
     assert (rejected.verdict, rejected.purchases) == ("rejected", 0)
     assert "rejected-" not in json.dumps(service.record.read_text())
 
 
 def test_retry_button_on_a_worker_without_limits_does_not_buy_a_rejected_plan(
-    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """The rejection is in the ledger: the run asks once more."""
     strict = worker()
-    flow_run = suspended(prefect, service, tmp_path, "insisted")
-    answer(prefect, flow_run, decision="reject", note="not this year")
+    flow_run = suspended(prefect, tmp_path, "insisted")
+    prefect.answer(flow_run, decision="reject", note="not this year")
     state = prefect.ended(flow_run, within=120)
     assert "not this year" in state["message"], state
     strict.terminate()
     strict.wait(timeout=60)
     worker(PATTERNMILL_APPROVE_ABOVE_ITEMS="", PATTERNMILL_APPROVE_ABOVE_COST="")
-    retry = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retry from the UI"}
-    prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": retry})
-    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
+    prefect.set_state(flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
+    eventually(lambda: prefect.state(flow_run)["name"] != "Cancelled", 30)
+    prefect.suspended(flow_run)
     assert "insisted-" not in json.dumps(service.record.read_text())
-    answer(prefect, flow_run, decision="approve")
+    prefect.answer(flow_run, decision="approve")
     assert prefect.ended(flow_run, within=120)["name"] == "Completed"
-    assert statuses(tmp_path) == {"succeeded": ROWS}
+    assert statuses(tmp_path / "out") == {"succeeded": ROWS}
 
 
 def test_waiting_run_begun_again_without_limits_waits_again(
-    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """It was wrongly taken for crashed, and a worker without limits has it: it buys nothing, and can be answered."""
     strict = worker()
-    flow_run = suspended(prefect, service, tmp_path, "alarmed")
+    flow_run = suspended(prefect, tmp_path, "alarmed")
     (before,) = approvals(prefect, "alarmed")
     strict.kill()
     strict.wait(timeout=60)
     worker(PATTERNMILL_APPROVE_ABOVE_ITEMS="", PATTERNMILL_APPROVE_ABOVE_COST="")
     for kind, name in (("CRASHED", "Crashed"), ("SCHEDULED", "AwaitingRetry")):
-        state = {"type": kind, "name": name, "message": "No heartbeat."}
-        prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": state, "force": True})
+        prefect.set_state(flow_run, kind, name, message="No heartbeat.")
     eventually(lambda: approvals(prefect, "alarmed")[0].id != before.id, 120)
-    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
+    prefect.suspended(flow_run)
     assert "alarmed-" not in service.record.read_text()
     (again,) = approvals(prefect, "alarmed")
     assert (again.digest, again.verdict) == (before.digest, "waiting")
-    answer(prefect, flow_run, decision="approve")
+    prefect.answer(flow_run, decision="approve")
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
-    assert statuses(tmp_path) == {"succeeded": ROWS}
+    assert statuses(tmp_path / "out") == {"succeeded": ROWS}

@@ -13,7 +13,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,14 +21,11 @@ from typing import Any
 import pytest
 
 from cli.worker import children
-from prefect_host.own_server import OwnServer
-from prefect_host.work_pool import POOL
 from studio.testing import Studio
 from tests.acceptance.browser import Browser
 from tests.acceptance.harness import CHECKOUT
-from tests.acceptance.prefect_servers import clean_environment, eventually
-from tests.acceptance.test_worker import OUR_WORKER, TEMPLATE, Prefect, run
-from tests.prefect_api import api_of
+from tests.acceptance.prefect_servers import eventually
+from tests.acceptance.workers import Prefect, deployed, workers
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -51,37 +47,21 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
 
 @pytest.fixture
 def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
-    home = tmp_path / "home"
-    with OwnServer(home, settings={}) as server:
-        operations = tmp_path / "operations.json"
-        operations.write_text(json.dumps({"staging": {"repeatable": True}}))
-        environment = {
-            "PATTERNMILL_OPERATIONS_FILE": str(operations),
-            **clean_environment(),
-            **server.client_environment,
-            "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_STUDIO_URL": studio.base_url,
-            "PATTERNMILL_API_KEY": studio.key,
-            "PATTERNMILL_APPROVE_ABOVE_ITEMS": ABOVE,
-            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
-        }
-        for arguments in (
-            ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),
-            ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
-        ):
-            run("prefect", *arguments, environment=environment)
-        yield Prefect(api_of(server), environment)
+    operations = tmp_path / "operations.json"
+    operations.write_text(json.dumps({"staging": {"repeatable": True}}))
+    service = {"PATTERNMILL_STUDIO_URL": studio.base_url, "PATTERNMILL_API_KEY": studio.key}
+    settings = {
+        "PATTERNMILL_OPERATIONS_FILE": str(operations),
+        "PATTERNMILL_APPROVE_ABOVE_ITEMS": ABOVE,
+    }
+    with deployed(tmp_path / "home", service, **settings) as deployments:
+        yield deployments
 
 
 @pytest.fixture
 def worker(prefect: Prefect, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with (tmp_path / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=prefect.environment, stdout=log, stderr=log
-        )
-    yield process
-    process.terminate()
-    process.wait(timeout=60)
+    with workers(prefect, tmp_path) as start:
+        yield start()
 
 
 def opened(studio: Studio) -> list[tuple[str, str]]:

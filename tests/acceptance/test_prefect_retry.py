@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,21 +11,13 @@ from typing import Any
 
 import pytest
 
-from prefect_host.own_server import OwnServer
-from prefect_host.work_pool import POOL
 from tests.acceptance.evidence import broken_files
-from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
-from tests.acceptance.prefect_servers import (
-    clean_environment,
-    eventually,
-    lay_database,
-    migrated_database,
-)
-from tests.acceptance.test_worker import FINAL, Prefect
+from tests.acceptance.harness import some_rows, write_csv
+from tests.acceptance.prefect_servers import eventually, lay_database, migrated_database
+from tests.acceptance.workers import FINAL, Prefect, deployed, workers
 from tests.hostile import ExpectedRow, Hostile, Plan, Rule, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
-from tests.prefect_api import api_of
 
 pytestmark = pytest.mark.soak
 
@@ -55,8 +44,7 @@ class Pressed:
 
     def press_retry(self) -> dict[str, Any]:
         """What the UI sends; returns the state in which the run ends this time."""
-        order = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retry from the UI"}
-        self.prefect.api.post(f"flow_runs/{self.flow_run}/set_state", {"state": order, "force": True})
+        self.prefect.set_state(self.flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
         eventually(lambda: self.prefect.state(self.flow_run)["type"] not in FINAL, 10)
         ended = self.end()
         assert self.prefect.ask(f"flow_runs/{self.flow_run}")["run_count"] == 2, "it did not run again"
@@ -80,36 +68,12 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
     """A server with the deployments, and a worker on it."""
     home = tmp_path_factory.mktemp("home")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
-    with OwnServer(home) as server:
-        environment = {
-            **clean_environment(),
-            **server.client_environment,
-            "PATTERNMILL_STUDIO_URL": service.url,
-            "PATTERNMILL_MAX_IN_FLIGHT": "6",
-            "PATTERNMILL_API_KEY": service.key,
-            "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
-        }
-        in_checkout(environment, "prefect", "work-pool", "create", POOL, "--type", "process")
-        deployment = ("--prefect-file", "deployments/prefect.yaml", "--name", "bulk-import")
-        in_checkout(environment, "prefect", "--no-prompt", "deploy", *deployment)
-        with (home / "worker.log").open("wb") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", "up", "--worker"],
-                cwd=CHECKOUT,
-                env=environment,
-                stdout=log,
-                stderr=log,
-            )
-        yield Prefect(api_of(server), environment)
-        worker.terminate()
-        worker.wait(timeout=60)
-
-
-def in_checkout(environment: dict[str, str], *module: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", *module], cwd=CHECKOUT, env=environment, check=True, capture_output=True
-    )
+    with (
+        deployed(home, service.environment, PATTERNMILL_MAX_IN_FLIGHT="6") as deployments,
+        workers(deployments, home) as start,
+    ):
+        start()
+        yield deployments
 
 
 @pytest.fixture(scope="module")

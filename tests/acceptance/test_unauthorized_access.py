@@ -6,9 +6,6 @@ One catalog waits for its approval while the attacks are made; then the person c
 from __future__ import annotations
 
 import json
-import re
-import signal
-import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -25,11 +22,12 @@ from prefect.workers.process import ProcessWorker
 from prefect_host.own_server import LOGIN_PATH, USER, own_password
 from prefect_host.work_pool import POOL, TEMPLATE
 from tests.acceptance.browser import Browser, installed
-from tests.acceptance.harness import COMMAND, some_rows, write_csv
-from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
-from tests.prefect_api import PrefectApi, api_with_password
+from tests.acceptance.harness import some_rows, write_csv
+from tests.acceptance.prefect_servers import eventually, lay_database, migrated_database
+from tests.acceptance.workers import Up
+from tests.acceptance.workers import up as serve
+from tests.prefect_api import PrefectApi
 
-FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 #: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
 ATTACKS = """
 const seen = {};
@@ -119,78 +117,32 @@ class Thief:
 
 
 @dataclass
-class Up:
-    """The command, and what its own person knows of it."""
+class Attacked(Up):
+    """With a run that waits for its approval."""
 
-    folder: Path
-    process: subprocess.Popen[bytes]
-    #: A run that waits for its approval.
     waiting: str = ""
 
     @property
-    def output(self) -> str:
-        return (self.folder / "output.txt").read_text("utf-8", "replace")
-
-    @property
-    def ui(self) -> str:
-        address = re.search(r"Prefect UI: +(\S+)", self.output)
-        assert address, self.output
-        return address[1]
-
-    @property
     def api(self) -> PrefectApi:
-        return api_with_password(f"{self.ui}/api", own_password(self.folder / "home"))
+        return self.prefect.api
 
     @property
-    def login(self) -> str:
-        secret = own_password(self.folder / "home").removeprefix(f"{USER}:")
-        return f"{self.ui}{LOGIN_PATH}#{secret}"
-
-    def deployment(self, name: str) -> str:
-        return str(self.api.get(f"deployments/name/{name}/{name}")["id"])
-
-    def begin(self, **order: Any) -> str:
-        path = f"deployments/{self.deployment('bulk-import')}/create_flow_run"
-        return str(self.api.post(path, {"state": {"type": "SCHEDULED"}, **order})["id"])
-
-    def state(self, run: str) -> dict[str, Any]:
-        state: dict[str, Any] = self.api.get(f"flow_runs/{run}")["state"]
-        return state
-
-    def runs(self) -> set[str]:
-        return {run["id"] for run in self.api.post("flow_runs/filter", {})}
-
-    def ended(self, run: str) -> dict[str, Any]:
-        eventually(lambda: self.state(run)["type"] in FINAL, 120, lambda: self.state(run))
-        return self.state(run)
+    def state(self) -> dict[str, Any]:
+        """Of the run that waits."""
+        return self.prefect.state(self.waiting)
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     """Serving, with a plan that waits for a person."""
     installed()
     folder = tmp_path_factory.mktemp("up")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
-    settings = {
-        "PATTERNMILL_HOME": str(folder / "home"),
-        "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
-    }
-    with (folder / "output.txt").open("wb") as output:
-        process = subprocess.Popen(
-            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=output, stderr=output
-        )
-    up = Up(folder, process)
-    try:
-        eventually(lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output)
-        file = write_csv(folder / "garden.csv", some_rows(4, about="garden", goods=1))
-        up.waiting = up.begin(
-            parameters={"file": str(file), "environment": "staging", "out": str(folder / "out")}
-        )
-        eventually(lambda: up.state(up.waiting)["name"] == "Suspended", 120, lambda: up.state(up.waiting))
-        yield up
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(90)
+    with serve(folder, PATTERNMILL_APPROVE_ABOVE_ITEMS="3") as serving:
+        file = str(write_csv(folder / "garden.csv", some_rows(4, about="garden", goods=1)))
+        prefect, out = serving.prefect, str(folder / "out")
+        waiting = prefect.begin("bulk-import", file=file, environment="staging", out=out)
+        yield Attacked(folder, serving.process, prefect.suspended(waiting))
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +153,7 @@ def thief() -> Iterator[Thief]:
 
 
 @pytest.fixture(scope="module")
-def browser(up: Up, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The person's, logged in; a name of the thief's leads to this machine, as after a rebinding."""
     rebound = "--host-resolver-rules=MAP rebound.example 127.0.0.1"
     with Browser(tmp_path_factory.mktemp("profile"), rebound) as one:
@@ -210,12 +162,14 @@ def browser(up: Up, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> I
         yield one
 
 
-def test_foreign_page_in_the_logged_in_browser_gets_nothing(up: Up, thief: Thief, browser: Browser) -> None:
+def test_foreign_page_in_the_logged_in_browser_gets_nothing(
+    up: Attacked, thief: Thief, browser: Browser
+) -> None:
     """It knows every address and ID; it reads nothing, starts nothing, approves nothing, receives nothing."""
-    before, mark = up.runs(), up.folder / "mark"
+    before, mark = up.prefect.runs(), up.folder / "mark"
     known = {
         "API": up.api.url,
-        "REFRESH": up.deployment("catalog-refresh"),
+        "REFRESH": up.prefect.deployment("catalog-refresh"),
         "WAITING": up.waiting,
         "SOURCE": str(up.folder / "garden.csv"),
         "MARK": str(mark),
@@ -228,20 +182,20 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(up: Up, thief: Thief
     assert len(seen) == 22
     # A blind request is sent and its answer is invisible: its effects are checked below.
     assert [name for name, end in seen.items() if "refused" not in end and "blind" not in name] == [], seen
-    assert up.runs() == before
-    assert up.state(up.waiting)["name"] == "Suspended"
+    assert up.prefect.runs() == before
+    assert up.state["name"] == "Suspended"
     assert not mark.exists()
     assert thief.brought == []
 
 
-def test_ui_cannot_be_framed(up: Up, thief: Thief, browser: Browser) -> None:
+def test_ui_cannot_be_framed(up: Attacked, thief: Thief, browser: Browser) -> None:
     """Clickjacking."""
     thief.script = f"document.body.innerHTML = '<iframe src=\"{up.ui}/runs\"></iframe>'"
     browser.open(thief.origin)
     eventually(lambda: browser.frames() == ["chrome-error://chromewebdata/"], 20, browser.frames)
 
 
-def test_rebound_host_name_is_refused(up: Up, browser: Browser) -> None:
+def test_rebound_host_name_is_refused(up: Attacked, browser: Browser) -> None:
     """DNS rebinding: the page has the attacker's name, so that the browser takes the server for the attacker's."""
     port = up.ui.rpartition(":")[2]
     for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
@@ -249,7 +203,7 @@ def test_rebound_host_name_is_refused(up: Up, browser: Browser) -> None:
         browser.shows("Invalid host header")
 
 
-def test_user_without_the_credential_gets_health_and_files_only(up: Up) -> None:
+def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) -> None:
     """Without the credential there is the health of the server, the UI's files, and nothing else."""
     for path in ("version", "admin/settings", "deployments/filter"):
         with pytest.raises(urllib.error.HTTPError) as refused:
@@ -260,7 +214,7 @@ def test_user_without_the_credential_gets_health_and_files_only(up: Up) -> None:
         assert answer.status == 200
 
 
-def test_credential_is_kept_nowhere_else(up: Up) -> None:
+def test_credential_is_kept_nowhere_else(up: Attacked) -> None:
     """Not in the processes' arguments, in printed output, in any log or database."""
     secret = own_password(up.folder / "home").removeprefix(f"{USER}:").encode()
     for place in Path("/proc").glob("[0-9]*/cmdline"):
@@ -270,19 +224,21 @@ def test_credential_is_kept_nowhere_else(up: Up) -> None:
     assert holding == [up.folder / "home" / "prefect" / "credential"]
 
 
-def test_run_may_choose_only_its_parameters(up: Up) -> None:
+def test_run_may_choose_only_its_parameters(up: Attacked) -> None:
     """Not its command or environment: the server refuses, and so does the worker, where a pool would let them."""
     mark = up.folder / "mark"
     wishes: list[dict[str, Any]] = [{"command": f"touch {mark}"}, {"env": {"PATTERNMILL_STUDIO_URL": "x"}}]
     for wish in [*wishes, {"env.PATTERNMILL_STUDIO_URL": "x"}, {"working_dir": "/"}]:
         with pytest.raises(urllib.error.HTTPError) as refused:
-            up.begin(job_variables=wish)
+            up.prefect.order("bulk-import", job_variables=wish)
         with refused.value as answer:
             assert answer.code in {409, 422}, wish
     up.api.patch(f"work_pools/{POOL}", {"base_job_template": ProcessWorker.get_default_base_job_template()})
     try:
         for wish in wishes:
-            ended = up.ended(up.begin(job_variables=wish, parameters={"file": "none.csv"}))
+            ended = up.prefect.ended(
+                up.prefect.order("bulk-import", job_variables=wish, parameters={"file": "none.csv"})
+            )
             assert ended["type"] == "CRASHED"
             assert (
                 f"sets {'command' if 'command' in wish else 'env PATTERNMILL_STUDIO_URL'}" in ended["message"]
@@ -292,7 +248,7 @@ def test_run_may_choose_only_its_parameters(up: Up) -> None:
     assert not mark.exists()
 
 
-def test_ui_fetches_nothing_from_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
+def test_ui_fetches_nothing_from_elsewhere(up: Attacked, thief: Thief, browser: Browser) -> None:
     """Whatever a displayed text holds."""
     browser.open(f"{up.ui}/runs")
     browser.shows("Flow runs")
@@ -306,7 +262,7 @@ def test_ui_fetches_nothing_from_elsewhere(up: Up, thief: Thief, browser: Browse
 
 
 @pytest.mark.soak
-def test_plan_is_approved_in_the_ui(up: Up, browser: Browser) -> None:
+def test_plan_is_approved_in_the_ui(up: Attacked, browser: Browser) -> None:
     """With a note that is kept; the run completes."""
     browser.open(f"{up.ui}/runs")
     browser.shows("garden.csv")
@@ -316,26 +272,26 @@ def test_plan_is_approved_in_the_ui(up: Up, browser: Browser) -> None:
     for label, text in {"Decision": "approve", "Note": "A. Weaver, for the garden"}.items():
         browser.fill(label, text)
     browser.click("Submit")
-    assert up.ended(up.waiting)["name"] == "Completed"
+    assert up.prefect.ended(up.waiting)["name"] == "Completed"
     assert len((up.folder / "out" / "results.csv").read_text("utf-8").splitlines()) == 5
 
 
-def test_run_is_started_in_the_ui(up: Up, browser: Browser) -> None:
+def test_run_is_started_in_the_ui(up: Attacked, browser: Browser) -> None:
     """By the deployment's form; it is planned, and waits, as its catalog is the same."""
-    before = up.runs()
-    browser.open(f"{up.ui}/deployments/deployment/{up.deployment('bulk-import')}/run")
+    before = up.prefect.runs()
+    browser.open(f"{up.ui}/deployments/deployment/{up.prefect.deployment('bulk-import')}/run")
     browser.shows("Validate parameters")
     browser.click("Submit")
-    eventually(lambda: up.runs() - before, 60, lambda: browser.text())
+    eventually(lambda: up.prefect.runs() - before, 60, lambda: browser.text())
 
 
-def test_home_is_private(up: Up) -> None:
+def test_home_is_private(up: Attacked) -> None:
     """Databases, logs and credentials."""
     assert open_to_others(up.folder / "home") == []
 
 
 @pytest.mark.soak
-def test_files_of_a_run_under_the_home_are_private(up: Up) -> None:
+def test_files_of_a_run_under_the_home_are_private(up: Attacked) -> None:
     """Ledger and pictures; the results are as the person's umask has it."""
     home = up.folder / "home"
     assert open_to_others(home) == []

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,67 +14,20 @@ from typing import Any
 import pytest
 
 from cli.worker import children
-from prefect_host.own_server import OwnServer
-from prefect_host.work_pool import POOL
-from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
+from tests.acceptance.workers import OUR_WORKER, PREFECT_WORKER, Prefect, deployed, statuses, workers
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
-from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 
 pytestmark = pytest.mark.soak
 
-FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+Worker = Callable[..., subprocess.Popen[bytes]]
 ROWS = 40
 WINDOW = 8
 #: Long enough that a stop finds a full window, and short enough that a drain follows it to its end.
 JOB_SECONDS = 5.0
-TEMPLATE = "deployments/process-pool.json"
-PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
-OUR_WORKER = ("cli.main", "up", "--worker")
-
-
-@dataclass(frozen=True)
-class Prefect:
-    """A server with the deployments, and what a process needs to be a client of it."""
-
-    api: PrefectApi
-    environment: dict[str, str]
-
-    def ask(self, path: str) -> Any:
-        return self.api.get(path)
-
-    def begin(self, deployment: str, **parameters: Any) -> str:
-        found = self.ask(f"deployments/name/{deployment}/{deployment}")
-        order = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        return str(self.api.post(f"deployments/{found['id']}/create_flow_run", order)["id"])
-
-    def state(self, flow_run: str) -> dict[str, Any]:
-        state: dict[str, Any] = self.ask(f"flow_runs/{flow_run}")["state"]
-        return state
-
-    def cancel(self, flow_run: str) -> None:
-        self.api.post(f"flow_runs/{flow_run}/set_state", {"state": {"type": "CANCELLING"}})
-
-    def ended(self, flow_run: str, *, within: float) -> dict[str, Any]:
-        eventually(lambda: self.state(flow_run)["type"] in FINAL, within, lambda: self.state(flow_run))
-        return self.state(flow_run)
-
-    def open_runs(self, flow_run: str) -> int:
-        unfinished = {"state": {"type": {"any_": list(OPEN_STATES)}}}
-        inside = {"flow_runs": {"id": {"any_": [flow_run]}}, "task_runs": unfinished}
-        return int(self.api.post("task_runs/count", inside))
-
-
-def run(module: str, *arguments: str, environment: dict[str, str]) -> None:
-    subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=CHECKOUT,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -93,46 +41,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 @pytest.fixture(scope="module")
 def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Iterator[Prefect]:
     home = tmp_path_factory.mktemp("home")
-    with OwnServer(home, settings={}) as server:
-        environment = {
-            **os.environ,
-            **server.client_environment,
-            **service.environment,
-            "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
-            "PATTERNMILL_MAX_IN_FLIGHT": str(WINDOW),
-        }
-        for arguments in (
-            ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),
-            ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
-        ):
-            run("prefect", *arguments, environment=environment)
-        yield Prefect(api_of(server), environment)
+    with deployed(home, service.environment, PATTERNMILL_MAX_IN_FLIGHT=str(WINDOW)) as deployments:
+        yield deployments
 
 
 @pytest.fixture
-def worker(
-    prefect: Prefect, tmp_path: Path
-) -> Iterator[Callable[[tuple[str, ...]], subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(module: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        with (tmp_path / "worker.log").open("wb") as log:
-            started.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", *module],
-                    cwd=CHECKOUT,
-                    env=prefect.environment,
-                    stdout=log,
-                    stderr=log,
-                )
-            )
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(timeout=60)
+def worker(prefect: Prefect, tmp_path: Path) -> Iterator[Worker]:
+    with workers(prefect, tmp_path) as start:
+        yield start
 
 
 @dataclass(frozen=True)
@@ -173,16 +89,13 @@ def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any],
     """The state and the numbers of a cancelled run: nothing bought after the drain began, everything on record."""
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert begun.creates() == drained_at, "a create was sent after the drain had begun"
-    with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = Counter(row["status"] for row in csv.DictReader(file))
-    assert sum(rows.values()) == ROWS
+    rows = statuses(begun.out)
+    assert rows.total() == ROWS
     assert rows["not_started"] > 0
     eventually(lambda: prefect.open_runs(begun.flow_run) == 0, 20, lambda: "runs are left open")
 
 
-def test_cancelled_in_the_ui(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
+def test_cancelled_in_the_ui(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
     """Under Prefect's own worker: jobs in flight are followed, none is added, results are written, all within 30 s."""
     worker(PREFECT_WORKER)
     begun = begin_import(prefect, service, tmp_path, "cancelled")
@@ -196,7 +109,7 @@ def test_cancelled_in_the_ui(
 
 
 def test_cancelled_when_all_was_sent(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """Everything was made: the server calls it cancelled, and its name and numbers say what became of it."""
     worker(PREFECT_WORKER)
@@ -212,9 +125,7 @@ def test_cancelled_when_all_was_sent(
     )
 
 
-def test_stopped_worker_drains(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
+def test_stopped_worker_drains(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
     """Ours lets its runs end in order before it ends itself."""
     process = worker(OUR_WORKER)
     begun = begin_import(prefect, service, tmp_path, "stopped")
@@ -227,15 +138,14 @@ def test_stopped_worker_drains(
 
 
 def test_suspended_in_the_ui_and_resumed(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """The button drains the run and ends its process; resumed, the same flow run makes what is left, once."""
     process = worker(OUR_WORKER)
     begun = begin_import(prefect, service, tmp_path, "suspended")
     until = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     details = {"pause_timeout": until, "pause_reschedule": True}
-    state = {"type": "PAUSED", "name": "Suspended", "state_details": details}
-    prefect.api.post(f"flow_runs/{begun.flow_run}/set_state", {"state": state})
+    prefect.set_state(begun.flow_run, "PAUSED", "Suspended", state_details=details)
     eventually(lambda: not children(process.pid), 60, lambda: "a process is held")
     drained_at = begun.creates()
     assert prefect.state(begun.flow_run)["name"] == "Suspended"
@@ -257,8 +167,7 @@ def look(prefect: Prefect) -> str:
 
 
 def imports(prefect: Prefect) -> set[str]:
-    of_imports = {"deployments": {"name": {"any_": ["bulk-import"]}}}
-    return {str(found["id"]) for found in prefect.api.post("flow_runs/filter", of_imports)}
+    return prefect.runs({"deployments": {"name": {"any_": ["bulk-import"]}}})
 
 
 def kill_runs_of(worker: subprocess.Popen[bytes]) -> None:
@@ -267,7 +176,7 @@ def kill_runs_of(worker: subprocess.Popen[bytes]) -> None:
 
 
 def test_run_of_a_killed_machine_is_begun_again_once(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """SIGKILL of worker and run: the next worker begins it again within what is left to it, and nobody a second time.
 
@@ -302,7 +211,7 @@ def test_run_of_a_killed_machine_is_begun_again_once(
 
 
 def test_stop_is_an_end_also_where_the_process_is_killed(
-    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """Cancelled, and killed while it drains: what a person stopped is not begun again."""
     process = worker(OUR_WORKER)
@@ -311,9 +220,6 @@ def test_stop_is_an_end_also_where_the_process_is_killed(
     prefect.cancel(begun.flow_run)
     time.sleep(3)
     kill_runs_of(process)
-    prefect.api.post(
-        f"flow_runs/{begun.flow_run}/set_state",
-        {"state": {"type": "CRASHED", "name": "Crashed"}, "force": True},
-    )
+    prefect.set_state(begun.flow_run, "CRASHED", "Crashed")
     assert look(prefect) == "No run has crashed."
     assert imports(prefect) == runs

@@ -13,8 +13,8 @@ To see a status run backward, the first end must be unreadable, for a client tha
 """
 
 from tests.hostile.audit import Audit, ExpectedRow, audit
-from tests.hostile.plan import Limit, Plan, Rule, Times
+from tests.hostile.plan import Plan, Rule, Times
 from tests.hostile.service import HostileService
 from tests.hostile.thread import Hostile
 
-__all__ = ["Audit", "ExpectedRow", "Hostile", "HostileService", "Limit", "Plan", "Rule", "Times", "audit"]
+__all__ = ["Audit", "ExpectedRow", "Hostile", "HostileService", "Plan", "Rule", "Times", "audit"]

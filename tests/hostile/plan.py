@@ -15,7 +15,7 @@ STARTS_JOB = (*CREATES, *REFINE, UPLOAD)
 OPERATIONS = (*STARTS_JOB, "jobs/get", "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
-FATES = frozenset({"job_fails", "job_never_ends", "job_time"})
+FATES = frozenset({"job_fails", "job_never_ends"})
 #: Faults of a connection, before any request is read: rules with `operation="connect"`.
 CONNECTION_FAULTS = frozenset({"reset", "slow"})
 #: Faults of one exchange.
@@ -107,17 +107,6 @@ class Times:
         return random.Random(seed).uniform(self.low, self.high) if self.kind == "uniform" else self.median
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A token bucket that the client does not know; above it 429."""
-
-    operation: str
-    rate: float
-    burst: float = 10
-    #: As in the `status` fault: "2", "date:2", None.
-    retry_after: str | None = "1"
-
-
 CATALOG: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Cushion": {"fabric": ("cotton", "linen", "velvet"), "size": ("40x40", "50x50")},
     "Mug": {"size": ("11oz", "15oz")},
@@ -134,7 +123,6 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     patterns: Times = Times()
     products: Times = Times()
-    limits: tuple[Limit, ...] = ()
     #: Answer shape of categories/list and categories/get: see shapes.py.
     shape: str = "plain"
     #: Category name -> option -> offered values.

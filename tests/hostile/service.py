@@ -11,31 +11,13 @@ from types import TracebackType
 from typing import Any
 
 from tests.hostile.chooser import Chooser
-from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene, retry_after_headers
-from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Limit, Plan, Rule
+from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene
+from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
 from tests.hostile.record import Record, lines_of
 from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
 from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
 
 BASE = "/v1/"
-
-
-class Bucket:
-    """A rate limit that the client does not know."""
-
-    def __init__(self, limit: Limit) -> None:
-        self.limit = limit
-        self._tokens = limit.burst
-        self._at: float | None = None
-
-    def refuses(self, now: float) -> bool:
-        passed = 0.0 if self._at is None else max(0.0, now - self._at)
-        self._tokens = min(self.limit.burst, self._tokens + passed * self.limit.rate)
-        self._at = now
-        if self._tokens < 1:
-            return True
-        self._tokens -= 1
-        return False
 
 
 class HostileService:
@@ -72,7 +54,6 @@ class HostileService:
     def _adopt(self, plan: Plan) -> None:
         self.plan = plan
         self._chooser = Chooser(plan)
-        self._limits = [Bucket(limit) for limit in plan.limits]
 
     @property
     def url(self) -> str:
@@ -170,11 +151,6 @@ class HostileService:
     async def _exchange(self, line: Connection, request: Request) -> None:
         call, refused = self._receive(request)
         self._chooser.count(call)
-        if not refused and any(
-            b.limit.operation == call.operation and b.refuses(self._clock()) for b in self._limits
-        ):
-            await self._refuse_by_limit(line, call)
-            return
         chosen = self._chooser.choose(call, WIRE_FAULTS)
         if chosen is None:
             answer, fate_rule = (refused, None) if refused else self._execute(call)
@@ -216,16 +192,6 @@ class HostileService:
             (j for j, job in self._shop.jobs.items() if job.content != call.content), "job_of_nobody"
         )
         return spoil(correct, Scene(rule.params, self.elsewhere, path, other, own))
-
-    async def _refuse_by_limit(self, line: Connection, call: Call) -> None:
-        limit = next(b.limit for b in self._limits if b.limit.operation == call.operation)
-        answer = json_answer(
-            {"error": {"code": "rate_limited", "message": "Too many requests."}},
-            429,
-            retry_after_headers(limit.retry_after),
-        )
-        self._note(call, 429, "rate_limit", [], executed=False)
-        await line.answer(answer)
 
     def _receive(self, request: Request) -> tuple[Call, Answer | None]:
         """The request as the shop understands it, and the refusal if it cannot be let in."""

@@ -75,17 +75,10 @@ class Fate:
 
     @classmethod
     def of(cls, rule: Rule, index: int) -> Fate:
-        match rule.fault:
-            case "job_fails":
-                return cls(
-                    rule.fault,
-                    index,
-                    str(rule.params.get("message", "generation failed")),
-                    rule.params.get("seconds"),
-                )
-            case "job_never_ends":
-                return cls(rule.fault, index, None, NEVER)
-        return cls(rule.fault, index, None, float(rule.params["seconds"]))
+        if rule.fault == "job_never_ends":
+            return cls(rule.fault, index, None, NEVER)
+        reason = str(rule.params.get("message", "generation failed"))
+        return cls(rule.fault, index, reason, rule.params.get("seconds"))
 
 
 @dataclass

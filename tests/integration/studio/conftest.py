@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from studio.testing import Studio
+
 KEY = "key-for-tests"
 
 
@@ -124,3 +126,16 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioProcess]:
     made.start()
     yield made
     made.end(signal.SIGTERM)
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Studio]:
+    with Studio(clock="2026-01-31T12:00:00Z", pace="realistic") as studio:
+        yield studio
+
+
+@pytest.fixture
+def instruments(running: Studio) -> Studio:
+    """A studio in a thread whose clock, faults and meter the test has; empty."""
+    running.reset()
+    return running

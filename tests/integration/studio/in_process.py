@@ -17,9 +17,10 @@ from fastapi import FastAPI
 from PIL import Image
 
 from studio.app import build_app
+from studio.operations.context import Clock
 from studio.pace import Pace
 from studio.pictures import Pictures
-from studio.service import Service
+from studio.service import Service, utc_now
 from studio.store import Store
 
 KEY = "key-for-tests"
@@ -36,9 +37,9 @@ class InProcess:
 
     @classmethod
     @contextmanager
-    def open(cls, home: Path, pace: Pace = Pace.INSTANT) -> Iterator[InProcess]:
+    def open(cls, home: Path, pace: Pace = Pace.INSTANT, clock: Clock = utc_now) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
-        service = Service(store, home=home, pace=pace)
+        service = Service(store, home=home, pace=pace, clock=clock)
         yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
         store.close()
 

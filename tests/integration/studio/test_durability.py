@@ -49,6 +49,9 @@ def test_everything_survives_a_kill(new_studio: StudioProcess) -> None:
 
     restart()
     pattern = result(new_studio, "patterns/create", {"requestId": "1", "prompt": "ferns"})["patternId"]
+    restart()
+    repeated = result(new_studio, "patterns/create", {"requestId": "1", "prompt": "ferns"})
+    assert repeated["patternId"] == pattern
     recolor = {"requestId": "2", "patternId": pattern, "palette": ["#203040", "#f0e0d0"]}
     recolored = result(new_studio, "refine/recolor", recolor)["patternId"]
     restart()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,16 +12,9 @@ import pytest
 from studio.testing import Studio
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Studio]:
-    with Studio(clock="2026-01-31T12:00:00Z", pace="realistic") as studio:
-        yield studio
-
-
 @pytest.fixture
-def studio(running: Studio) -> Studio:
-    running.reset()
-    return running
+def studio(instruments: Studio) -> Studio:
+    return instruments
 
 
 def pattern(studio: Studio, request_id: str = "1", prompt: str = "ferns") -> tuple[int, dict[str, Any]]:

@@ -206,12 +206,14 @@ def test_checkout_of_an_unknown_product_is_refused(studio: InProcess, pattern_id
 
 
 def test_request_id_is_for_one_operation(studio: InProcess, pattern_id: str, product_id: str) -> None:
-    """Over jobs, references and checkouts alike."""
+    """Over jobs, references and checkouts alike; and for one body."""
     lines = [{"productId": product_id, "quantity": 1}]
     for operation, body in (
         ("checkouts/create", {"lines": lines}),
         ("references/create", {"data": encoded_picture("red")}),
         ("refine/edit", {"patternId": pattern_id, "prompt": "more"}),
+        ("patterns/create", {"prompt": "red herons"}),
+        ("patterns/create", {"prompt": "blue herons"}),
     ):
         assert code(studio, operation, {"requestId": "first", **body}) == (409, "request_id_conflict")
 

@@ -56,23 +56,18 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def test_two_studios_do_not_share_a_home(
-    new_studio: StudioProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_studios_do_not_share_a_home(studio: StudioProcess, capsys: pytest.CaptureFixture[str]) -> None:
     """The second exits with a message; the first continues."""
-    new_studio.start()
-
-    assert main(["--home", str(new_studio.home)]) == 2
+    assert main(["--home", str(studio.home)]) == 2
     assert "another studio runs in" in capsys.readouterr().err
-    assert new_studio.ask("categories/list", {}).status == 200
+    assert studio.ask("categories/list", {}).status == 200
 
 
-def test_keys_are_never_in_the_arguments(new_studio: StudioProcess) -> None:
+def test_keys_are_never_in_the_arguments(studio: StudioProcess) -> None:
     """A list of processes shows no key."""
-    new_studio.start()
-    assert new_studio.process is not None
+    assert studio.process is not None
 
-    arguments = Path(f"/proc/{new_studio.process.pid}/cmdline").read_bytes()
+    arguments = Path(f"/proc/{studio.process.pid}/cmdline").read_bytes()
     assert KEY.encode() not in arguments
 
 
@@ -85,13 +80,12 @@ def test_studio_without_keys_makes_a_private_one(tmp_path: Path, monkeypatch: py
     assert os.stat(tmp_path / "api-key").st_mode & 0o077 == 0
 
 
-def test_request_for_another_host_name_is_refused(new_studio: StudioProcess) -> None:
+def test_request_for_another_host_name_is_refused(studio: StudioProcess) -> None:
     """DNS rebinding: to a browser, a page of that name would be the studio's own. It gets no answer and no picture."""
-    new_studio.start()
     body = b"{}"
-    assert new_studio.ask("categories/list", body).status == 200
-    assert new_studio.ask("categories/list", body, Host="rebound.example").status == 400
-    assert new_studio.ask("categories/list", body, Host="localhost:1").status == 200
+    assert studio.ask("categories/list", body).status == 200
+    assert studio.ask("categories/list", body, Host="rebound.example").status == 400
+    assert studio.ask("categories/list", body, Host="localhost:1").status == 200
 
 
 def test_files_are_private(new_studio: StudioProcess) -> None:

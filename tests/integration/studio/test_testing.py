@@ -1,15 +1,18 @@
-"""`with Studio() as studio:` in a thread and in a process, killed and started again."""
+"""`with Studio() as studio:` in a thread and in a process, killed and started again; and its control interface."""
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from studio.instruments.control_client import ControlFailed
+from studio.instruments.control_client import ControlFailed, post_json
 from studio.testing import Studio, StudioFailed
+
+from .in_process import InProcess
 
 README = Path(__file__).resolve().parents[3] / "studio" / "README.md"
 
@@ -64,6 +67,38 @@ def test_instruments_survive_a_kill() -> None:
         assert len(studio.meter.read()["purchases"]) == 3
 
 
+def test_control_has_a_key_of_its_own(instruments: Studio) -> None:
+    """A key of the service does not open it; what cannot be read sets nothing."""
+    url = instruments.base_url.removesuffix("/v1") + "/control"
+    assert post_json(f"{url}/reset", instruments.key, {})[0] == 401
+    own = json.loads((instruments.home / "control.json").read_text())["key"]
+    assert post_json(f"{instruments.base_url}/jobs/list", own, {})[0] == 401
+    assert post_json(f"{url}/resett", own, {})[0] == 404
+    assert post_json(f"{url}/clock/advance", own, {"second": 1})[0] == 400
+    assert (instruments.home / "control.json").stat().st_mode & 0o077 == 0
+
+
+def test_without_the_option_there_is_no_control(tmp_path: Path) -> None:
+    """Whatever the key."""
+    with InProcess.open(tmp_path) as plain:
+        assert plain.request("../control/reset", {}).status_code == 404
+
+
+def test_reset_leaves_nothing_but_keys(instruments: Studio) -> None:
+    """Instruments are as at the start; the same requestId is a new request."""
+    instruments.ask("patterns/create", requestId="1", prompt="ferns")
+    instruments.faults.use({"on": "all", "effect": {"kind": "close"}})
+    instruments.control("feedback/set", on=False)
+
+    instruments.reset()
+    assert instruments.ask("jobs/list")[1]["jobs"] == []
+    assert instruments.meter.total == 0
+    state = instruments.control("state")
+    assert state["faults"] == []
+    assert instruments.ask("feedback/create", requestId="1", text="x")[0] == 200
+    assert instruments.ask("patterns/create", requestId="1", prompt="moons")[0] == 200
+
+
 def test_examples_of_the_readme_work() -> None:
     """Every test function in it, as it stands there."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
@@ -79,10 +114,10 @@ def test_examples_of_the_readme_work() -> None:
             test(studio)
 
 
-def test_commands_are_documented() -> None:
+def test_commands_are_documented(instruments: Studio) -> None:
     """Every command of the control interface, in the README."""
-    with Studio() as studio, pytest.raises(ControlFailed) as refused:
-        studio.control("help")
+    with pytest.raises(ControlFailed) as refused:
+        instruments.control("help")
     commands = str(refused.value).partition("there are: ")[2].removesuffix(".").split(", ")
 
     assert len(commands) == 10
