@@ -25,7 +25,6 @@ GUESSES = 3
 #: Questions for pages after the first, and written categories that are asked for as IDs.
 MOST_PAGES = 500
 MOST_ASKED_FOR = 100
-AT_ONCE = 8
 
 
 async def read_offer(questions: Questions, written: Collection[str] = ()) -> Offer:
@@ -50,7 +49,6 @@ def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
 class _Reader:
     def __init__(self, questions: Questions) -> None:
         self._ask = questions.ask
-        self._free = asyncio.Semaphore(AT_ONCE)
         #: The requests for a next page that were sent, and the kind of request that led to one.
         self._tried: set[bytes] = set()
         self._proven: str | None = None
@@ -69,8 +67,7 @@ class _Reader:
 
     async def detail(self, category_id: str) -> Any:
         """The answer of `categories/get`, or None. Only a refused key stops more than this one category."""
-        async with self._free:
-            answer = await self._ask("categories/get", {"categoryId": category_id})
+        answer = await self._ask("categories/get", {"categoryId": category_id})
         if answer.status in STOPPING:
             raise stopped(STOPPING[answer.status], answer)
         return answer.body if answer.usable else None
@@ -80,8 +77,7 @@ class _Reader:
         return [category for category in found if category is not None]
 
     async def _asked(self, text: str) -> Category | None:
-        async with self._free:
-            answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
+        answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
         return read_unlisted_category(answer.body, text) if answer.usable else None
 
     async def _listing(self) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.durations import Durations
 from patternmill.service.jobs import read_job
 from patternmill.service.outcomes import (
     GAVE_UP,
@@ -22,7 +21,7 @@ from patternmill.service.outcomes import (
     Trouble,
 )
 from patternmill.service.pacing import Pace
-from patternmill.service.polling import Poller
+from patternmill.service.polling import Durations, Poller
 from patternmill.service.resend import ResendPolicy
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
