@@ -195,7 +195,6 @@ def test_failed_rows_of_results_are_not_tried_again(production: Desk, edit: Edit
     ("name", "edit", "asked", "code", "says"),
     [
         ("failures.csv", twice, {}, "several_runs", "RUN and 20270101-120000-abcdef"),
-        ("results.csv", twice, {}, "several_runs", "RUN and 20270101-120000-abcdef"),
         ("failures.csv", changed(run="20270101-120000-abcdef"), {}, "unknown_run", "20270101-120000-abcdef"),
         ("failures.csv", changed(run=""), {}, "unknown_run", "names no run"),
         (
@@ -207,7 +206,6 @@ def test_failed_rows_of_results_are_not_tried_again(production: Desk, edit: Edit
         ),
         ("failures.csv", as_it_is, {"catalog": "summer"}, "other_catalog", "spring.*'summer' is named"),
         ("failures.csv", as_it_is, {"edition": "third"}, "other_edition", "second.*'third' is named"),
-        ("failures.csv", as_it_is, {"edition": ""}, "other_edition", "second.*'' is named"),
         ("failures.csv", without("run"), {}, "reserved_column", "'status'|`status`"),
     ],
 )

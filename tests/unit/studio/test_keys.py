@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", "Basic x", "Bearer x", "Bearer \udcff", "x"])
+@pytest.mark.parametrize("header", ["", "Bearer  ", "Basic x", "Bearer x", "Bearer \udcff"])
 def test_other_headers_are_refused(store: Store, header: str) -> None:
     with pytest.raises(Refusal) as refused:
         Keys(store, ["configured"]).account(header)

@@ -28,7 +28,6 @@ def test_case_and_spaces_do_not_change_the_recipe() -> None:
         ("white dots against terracotta", words.COLOURS["terracotta"]),
         ("oranges on sky blue", words.COLOURS["sky"]),
         ("stripes in navy and white", words.COLOURS["white"]),
-        ("lemon branches on a cream ground", words.COLOURS["cream"]),
     ],
 )
 def test_ground_has_the_colour_of_the_prompt(prompt: str, ground: str) -> None:
@@ -55,7 +54,6 @@ def test_colour_belongs_to_its_subject() -> None:
         ("lemon stripes", ["stripe"]),
         ("polka dots", ["dot"]),
         ("bees on honeycomb", ["bee", "hexagon"]),
-        ("leaves", ["leaf"]),
         ("lemon branches with white blossom", ["lemon", "sprig", "blossom"]),
         ("lavender sprigs", ["lavender", "sprig"]),
     ],
