@@ -63,27 +63,28 @@ async def is_approved(
     except ApprovalNeeded as error:
         needed = error
     if digest is None:
-        return needed is None or await _ask(requester, proposal, needed, lines)
+        if needed is None or not _said_yes(proposal, needed, lines):
+            return needed is None
     # What is left of a plan that was approved before rests on that approval.
-    if not proposal.to_buy or (earlier is not None and _names(digest, earlier.digest)):
+    elif not proposal.to_buy or (earlier is not None and _names(digest, earlier.digest)):
         return True
-    if not _names(digest, proposal.digest):
+    elif not _names(digest, proposal.digest):
         raise ConfigurationError(
             f"The plan's digest is {proposal.digest[:LEAST_DIGEST]}, and {digest!r} is approved.",
             code="another_plan",
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
-    return await _approve(requester, proposal)
+    decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
+    await asyncio.to_thread(approval.approve, requester, proposal, decision)
+    return True
 
 
 def _names(beginning: str, digest: str) -> bool:
     return len(beginning) >= LEAST_DIGEST and digest.startswith(beginning.lower())
 
 
-async def _ask(
-    requester: Requester, proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
-) -> bool:
+def _said_yes(proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]) -> bool:
     if not sys.stdin.isatty():
         raise needed
     echo_lines(lines())
@@ -92,14 +93,7 @@ async def _ask(
         is_confirmed = said_yes(f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?")
     if not is_confirmed:
         echo("Not begun: the plan was not approved.", err=True)
-        return False
-    return await _approve(requester, proposal)
-
-
-async def _approve(requester: Requester, proposal: Proposal) -> bool:
-    decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
-    await asyncio.to_thread(approval.approve, requester, proposal, decision)
-    return True
+    return is_confirmed
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import click
 from pydantic import BaseModel, ValidationError
 
 from patternmill.errors import ConfigurationError
-from patternmill.parameters import DUPLICATES, NEW_LEDGER, confirmation
+from patternmill.parameters import DUPLICATES, NEW_LEDGER, checked_place, confirmation
 from patternmill.results.row_filter import RowFilter
 from patternmill.runs.request import RunRequest
 from patternmill.states import RowStatus
@@ -24,6 +24,18 @@ approve_option = click.option(
     metavar="DIGEST",
     help="Approve the plan with this digest, or its first 12 characters, as --plan-only shows it.",
 )
+
+
+class PlaceType(click.Path):
+    """A file or folder to write to, which is no address."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        try:
+            return checked_place(Path(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 #: What pydantic says of a name is the pattern that it does not match.
 _NAMES = {
     "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",

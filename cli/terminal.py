@@ -111,22 +111,17 @@ def echo_lines(lines: Iterable[object]) -> None:
         echo(line)
 
 
-def write_output(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file that a person asked for. Raises ConfigurationError when it cannot be written."""
-    try:
-        write_whole(path, chunks)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"{path} cannot be written: {reason}.") from None
-
-
 def write_table(chunks: Iterable[bytes], out: Path | None) -> None:
-    """Write a table to the standard output, or to a file."""
+    """Write a table to the standard output, or to a file. Raises ConfigurationError when it cannot be written."""
     if out is None:
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
-    else:
-        write_output(out, chunks)
+        return
+    try:
+        write_whole(out, chunks)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"{out} cannot be written: {reason}.") from None
 
 
 def echo_json(value: object) -> None:

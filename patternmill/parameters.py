@@ -44,15 +44,15 @@ def _checked_edition(name: str) -> str:
 EditionName = Annotated[str, AfterValidator(_checked_edition)]
 
 
-def _checked_folder(folder: Path) -> Path:
+def checked_place(path: Path) -> Path:
+    """Raises ValueError for an address."""
     # As a path has it.
-    if re.match(r"\w{2,}:/", str(folder)):
-        raise ValueError("must be a folder, not an address: copy the results from there")
-    return folder
+    if re.match(r"\w{2,}:/", str(path)):
+        raise ValueError("must be on this machine, not an address: copy it from there")
+    return path
 
 
-#: What is written is whole and synchronised on disk.
-Folder = Annotated[Path, AfterValidator(_checked_folder)]
+Folder = Annotated[Path, AfterValidator(checked_place)]
 SourceName = Annotated[str, Field(min_length=1)]
 #: Of one pattern.
 Takes = Annotated[int, Field(ge=1, le=9)]

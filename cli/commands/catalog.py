@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import filter_options, row_filter
+from cli.run_options import PlaceType, filter_options, row_filter
 from cli.terminal import echo, write_table
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("catalog")
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), help="A file to write to (default: the terminal).")
+@click.option("--out", type=PlaceType(), help="A file to write to (default: the terminal).")
 @click.option(
     "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import filter_options, row_filter
+from cli.run_options import PlaceType, filter_options, row_filter
 from cli.terminal import echo, write_table
 from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 @click.command("results")
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Where the files go. Default: results/CATALOG/RUN."
-)
+@click.option("--out", type=PlaceType(), help="Where the files go. Default: results/CATALOG/RUN.")
 @click.option("--catalog", help="The run's catalog; needed for `latest` if there are several.")
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
 @filter_options

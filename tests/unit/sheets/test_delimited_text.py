@@ -150,10 +150,6 @@ def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
     assert refused(raw).code == code
 
 
-def test_title_in_brackets_is_no_json() -> None:
-    assert len(read(delimited([["[Draft] spring"], *TABLE])).records) == 2
-
-
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)
 
 
