@@ -48,7 +48,7 @@ def checked_place(path: Path) -> Path:
     """Raises ValueError for an address."""
     # As a path has it.
     if re.match(r"\w{2,}:/", str(path)):
-        raise ValueError("must be on this machine, not an address: copy it from there")
+        raise ValueError("must be a path, not an address: copy it from there")
     return path
 
 

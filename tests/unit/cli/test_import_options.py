@@ -44,9 +44,9 @@ def test_several_confirmations(requests: list[Any], words: list[str], confirmed:
         (("refresh", "x.csv", "--catalog", "../spring"), "--catalog must have letters"),
         # It would buy everything once more.
         (("import", "x.csv", "--edition", "e1 "), "begins or ends with a space: write 'e1'"),
-        (("refresh", "x.csv", "--out", "s3://key:canary@bucket/a"), "--out must be on this machine"),
-        (("catalog", "spring", "--out", "s3://key:canary@bucket/a"), "must be on this machine"),
-        (("results", "latest", "--out", "s3://key:canary@bucket/a"), "must be on this machine"),
+        (("refresh", "x.csv", "--out", "s3://key:canary@bucket/a"), "--out must be a path, not an address"),
+        (("catalog", "spring", "--out", "s3://key:canary@bucket/a"), "must be a path, not an address"),
+        (("results", "latest", "--out", "s3://key:canary@bucket/a"), "must be a path, not an address"),
         (("import", "x.csv", "--budget", "much"), "--budget must be an amount, as in 500.00"),
     ],
 )
