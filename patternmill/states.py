@@ -135,6 +135,8 @@ class Decided(StrEnum):
     REJECT = "reject"
     #: Another take of it is wanted.
     AGAIN = "again"
+    #: The pattern that its rows had before their source changed is kept in its place.
+    OLD = "old"
     #: An earlier decision is taken back.
     UNDECIDED = "undecided"
     #: Looked at, and put off.
@@ -143,8 +145,8 @@ class Decided(StrEnum):
 
 #: The error code of a row whose product waits until a person has decided about takes of its pattern.
 UNDECIDED = "undecided"
-#: Nothing is built on it, and `remake` makes another take.
-UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN})
+#: Nothing is built on it, and `remake` makes another take, or goes back to the old one.
+UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN, Decided.OLD})
 
 #: Of the command line.
 EXIT_CODES: dict[Outcome, int] = {

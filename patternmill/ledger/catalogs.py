@@ -69,10 +69,10 @@ AND sku NOT IN (SELECT sku FROM run_rows WHERE run_id = :run_id)
 """
 _GONE = "UPDATE source_rows SET gone_at = :now WHERE environment = :environment AND catalog = :catalog AND sku = :sku"
 _EARLIER = """
-SELECT DISTINCT r.sku, r.said, r.corrected, r.product_key, r.row, i.content, r.run_id
+SELECT r.sku, r.said, r.corrected, r.product_key, r.row, i.content, r.run_id
 FROM run_rows r JOIN runs n ON n.run_id = r.run_id JOIN items i ON i.key = r.product_key
 WHERE n.environment = :environment AND n.catalog = :catalog AND r.sku = :sku AND r.said IS NOT NULL
-ORDER BY r.run_id DESC
+ORDER BY n.number DESC
 """
 _LEASE = "SELECT environment, catalog, fence, run_id, holder, beats, stop FROM leases "
 

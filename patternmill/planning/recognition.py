@@ -194,6 +194,8 @@ class RemadeItems(AnsweredItems):
         wanted, kept = self._wanted[key], self._memory.source_rows.get(key)
         if kept is None or kept.content is None or kept.is_gone:
             return None
+        if wanted.old is not None:
+            return self._answered(wanted.old, entry)
         row = row_of(kept, entry.record)
         if wanted.prompt is not None and any(problem.column == "prompt" for problem in entry.problems):
             return None
@@ -211,10 +213,11 @@ class RemadeItems(AnsweredItems):
 
 @dataclass(frozen=True, slots=True)
 class WantedTake:
-    """What a remake is to make of a row: a take to build it on, or several to choose from."""
+    """What a remake is to make of a row: a take to build it on, several to choose from, or what it was before."""
 
     take: int | None = None
     candidates: tuple[int, ...] = ()
+    old: SourceRow | None = None
     #: In place of its own.
     prompt: str | None = None
 

@@ -78,6 +78,8 @@ class Remake:
 
 
 def _said(wanted: WantedTake, replaced: int) -> str:
+    if wanted.old is not None:
+        return f"back to its old pattern, {shortened(_content(wanted.old).prompt, 60)}, in place of"
     numbers = [str(number) for number in ((wanted.take,) if wanted.take else wanted.candidates)]
     takes = f"take{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
     if wanted.prompt is not None:
@@ -109,7 +111,7 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Rema
         "environment": record.environment,
         "whole_pattern": not request.row_only,
     }
-    skus = file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
+    skus = file.decided(*UNWANTED, Decided.PICK)
     return select_remake(ledger, request.model_copy(update=scope), skus, decided=True)
 
 
@@ -193,7 +195,7 @@ class _Catalog:
     """The rows that a catalog has, with their takes and what was decided about these."""
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
-        self.scope = scope
+        self.scope, self._ledger = scope, ledger
         kept = ledger.source_rows(scope.environment, scope.catalog)
         self.rows: dict[str, SourceRow] = {
             key: row for key, row in kept.items() if row.content is not None and not row.is_gone
@@ -249,6 +251,9 @@ class _Catalog:
         is_one = request.takes == 1
         if is_one and not request.again and choice is not None and choice != own:
             return WantedTake(choice, prompt=prompt)
+        is_old = any(take.number == (own or 1) and take.verdict is Decided.OLD for take in known)
+        if is_one and not request.again and prompt is None and is_old:
+            return self._old(kept)
         others = [number for number in wanted if number > own]
         if is_one and not request.again and len(others) > 1 and built_on(None, known) is None:
             return f"takes {', '.join(map(str, others))} wait for a decision: pick one, or reject them"
@@ -257,6 +262,21 @@ class _Catalog:
         if is_one or numbers == [own]:
             return WantedTake(numbers[0], prompt=prompt)
         return WantedTake(candidates=tuple(numbers), prompt=prompt)
+
+    def _old(self, row: SourceRow) -> WantedTake | str:
+        """The last answer of a row with a product on another pattern than its own, whatever their takes."""
+        scope = self.scope
+        for earlier in self._ledger.earlier_answers(scope.environment, scope.catalog, row.sku):
+            if self._state(earlier.product_key) in EXISTING and self._first(earlier) != self._first(row):
+                if _content(earlier).reference != _content(row).reference:
+                    # A refresh would not keep it.
+                    return "the picture that guides it has changed too: put the old one into its source"
+                return WantedTake(old=earlier)
+        return "it never had an older pattern: pick it, or decide otherwise"
+
+    def _first(self, row: SourceRow) -> ItemKey:
+        """The first take of what its product is built on."""
+        return self._takes.chain(replace(row_of(row, _NO_RECORD), take=None), row.edition).pattern.key
 
     def _is_made(self, row: Row, edition: str | None, take: int) -> bool:
         return self._state(self._takes.chain(replace(row, take=take), edition).product.key) in EXISTING

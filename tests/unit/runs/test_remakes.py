@@ -110,6 +110,35 @@ CASES = {
         remake                           |          |
         limit                            |          |
         remake                           | herons a | a2""",
+    "the old one is kept": """
+        refresh a=herons b=owls          | herons owls a b | a1 b1
+        refresh a=cranes b=geese         | cranes geese a b | a=cranes b=geese
+        old cranes 1                     |                 | a=cranes b=geese
+        refresh                          |                 | a=cranes b=geese
+        remake                           |                 | a=herons b=geese
+        remake                           |                 | a=herons b=geese
+        refresh                          |                 | a=herons b=geese
+        refresh a=cranes/Mug b=geese     |                 | a=herons b=geese""",
+    "the old one of a row alone": """
+        refresh a=herons b=owls          | herons owls a b | a1 b1
+        refresh a=owls b=owls            | a               | a=owls b=owls
+        old owls 1                       |                 | a=owls b=owls
+        remake a only                    |                 | a=herons b=owls
+        remake                           |                 | a=herons b=owls""",
+    "the old one, after another take": """
+        refresh a=herons                 | herons a | a1
+        remake a                         | herons a | a2
+        refresh a=cranes                 | cranes a | a=cranes
+        remake a                         | cranes a | a2
+        old cranes 2                     |          | a=cranes
+        remake a                         |          | a=herons
+        refresh                          |          | a2
+        refresh a=owls                   | owls a   | a=owls""",
+    "no old one": """
+        refresh a=herons                 | herons a | a1
+        old herons 1                     |          | a1
+        remake a                         |          | a1
+        remake a again                   | herons a | a2""",
     "a take that failed": """
         refresh a=herons                 | herons a | a1
         fail herons                      |          | a1
@@ -128,7 +157,8 @@ def test_case(shop: Shop, case: str) -> None:
         _run(shop, command.split())
         assert sorted(shop.service.bought[before:]) == sorted(bought.split()), step
         if there:
-            assert _there(shop) == set(there.split()), step
+            shows_prompts = "=" in there
+            assert (_prompts(shop) if shows_prompts else _there(shop)) == set(there.split()), step
     with open_ledger(load_settings()) as ledger:
         assert list(problems(ledger)) == []
 
@@ -181,6 +211,10 @@ def _rows(texts: dict[str, str]) -> dict[str, Cells]:
         prompt, _, category = text.partition("/")
         rows[sku] = {"prompt": prompt, "category": category or "Tote"}
     return rows
+
+
+def _prompts(shop: Shop) -> set[str]:
+    return {f"{sku}={prompt}" for sku, prompt in shop.has().items()}
 
 
 def _there(shop: Shop) -> set[str]:
