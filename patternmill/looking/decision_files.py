@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,11 +35,12 @@ from patternmill.text import more, plain, plural, shown
 #: Of the page's file.
 FILE_COLUMNS = (RUN_COLUMN, "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum")
 _NEEDED = frozenset({RUN_COLUMN, "item", "verdict", "id", "checksum"})
-_SHEET = frozenset({RUN_COLUMN, "sku", DECISION_COLUMNS[0]})
+_DECISION = DECISION_COLUMNS[0]
+_SHEET = frozenset({RUN_COLUMN, "sku", _DECISION})
 _MOST_PROBLEMS = 40
 _SEPARATOR = "\x1f"
 _NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
-_WORDS = "pick, reject, again, later or undecided"
+_WORDS = "pick, reject, again, old, later or undecided"
 
 
 @dataclass(frozen=True)
@@ -54,41 +55,22 @@ class DecisionsFile:
         return tuple(sku for one in self.decisions if one.verdict in verdicts for sku in self.skus[one.item])
 
 
-def is_decisions_file(path: Path) -> bool:
-    """Whether it is the page's file; raises nothing for what cannot be read."""
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(4096)
-    except OSError:
-        return False
-    first = beginning.decode("utf-8-sig", "replace").partition("\n")[0]
-    # As the page writes it, or a spreadsheet after it.
-    return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} >= _NEEDED
-
-
-def run_of_decisions(path: Path) -> RunId | None:
-    """The run whose pictures were looked at, of the page's file; None for others. Raises InputRefused."""
-    if not is_decisions_file(path):
-        return None
-    runs = {cells[RUN_COLUMN] for _, cells in _records(path)}
-    if len(runs) != 1:
-        raise _refused(
-            path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
-        )
-    return RunId(runs.pop())
-
-
 def decided_run(path: Path) -> RunId | None:
-    """The run of a file with decisions: the page's, or a results file with text in its column `decision`; else None."""
-    run_id = run_of_decisions(path)
-    if run_id is not None:
-        return run_id
-    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
-    keys = [header_key(cell) for cell in table.header]
-    if "picked" in keys or not set(keys) >= _SHEET:
-        return None
-    named = [dict(zip(keys, cells, strict=False)) for _, cells in table.records]
-    return next((RunId(row[RUN_COLUMN]) for row in named if row.get(DECISION_COLUMNS[0], "").strip()), None)
+    """The run of a file with decisions: the page's, or a results file with text in its column `decision`; else None.
+
+    Raises InputRefused for a file of several pages.
+    """
+    sheet = _Sheet.read(path)
+    if sheet.is_page or "picked" not in sheet.keys:
+        runs = dict.fromkeys(
+            cells[RUN_COLUMN] for _, cells in sheet.rows if sheet.is_page or cells[_DECISION]
+        )
+        if sheet.is_page and len(runs) != 1:
+            raise _refused(
+                path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
+            )
+        return next(map(RunId, runs), None)
+    return None
 
 
 def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) -> DecisionsFile:
@@ -97,12 +79,19 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     Raises InputRefused, which names everything that is wrong: unknown patterns, pictures that have changed, rows that
     contradict one another, words that are no decision.
     """
+    sheet, takes = _Sheet.read(path), takes_made(ledger, record.environment, record.catalog)
     rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
-    takes = takes_made(ledger, record.environment, record.catalog)
-    reading, is_page = _Reading(path, record, rows, takes, looks), is_decisions_file(path)
-    found = list(reading.of_page() if is_page else reading.of_sheet())
-    problems = [*reading.problems, *_contradictions(found)]
-    if not is_page:
+    reading = _Reading(record, {sku_key(row.sku): row for row in rows}, digests(takes.values(), looks))
+    read_one = reading.of_page if sheet.is_page else reading.of_sheet
+    found: list[tuple[int, str, Decision]] = []
+    problems: list[str] = []
+    for line, cells in sheet.rows:
+        try:
+            found += [(line, sku, decision) for sku, decision in read_one(cells, takes.keys())]
+        except ValueError as error:
+            problems.append(f"row {line}{error}")
+    problems += _contradictions(found)
+    if not sheet.is_page:
         last = last_decisions(ledger, record.environment, record.catalog)
         problems += [
             f"row {line}: {shown(sku)} was decided as {one.verdict} before, and as {last[one.item].verdict} since; "
@@ -113,8 +102,9 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     if problems:
         raise _refused(path, problems)
     decisions = {decision.item: decision for _, _, decision in found}
-    skus = {item: _skus(item, rows, takes) for item in decisions}
-    if not is_page:  # a sheet names rows, and the page patterns
+    if sheet.is_page:
+        skus = {item: _skus(item, rows, takes) for item in decisions}
+    else:  # a sheet names rows, and the page patterns
         skus = {item: tuple(sku for _, sku, one in found if one.item == item) for item in decisions}
     return DecisionsFile(tuple(decisions.values()), skus)
 
@@ -137,9 +127,10 @@ def record_file(settings: Settings, path: Path) -> str | None:
 
     None for any other file. Raises InputRefused as `read_decisions`.
     """
-    run_id = run_of_decisions(path)
-    if run_id is None:
+    if not _is_of_page(path):
         return None
+    run_id = decided_run(path)
+    assert run_id is not None, "the page's file names its run"
     for ledger in every_ledger(settings):
         record = ledger.run(run_id)
         if record is not None:
@@ -147,98 +138,84 @@ def record_file(settings: Settings, path: Path) -> str | None:
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 
-class _Reading:
-    """The rows of one file, held to the rows of its run."""
+def _is_of_page(path: Path) -> bool:
+    """By the beginning of the file, which may be of any kind: as the page writes it, or a spreadsheet after it."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(4096).decode("utf-8-sig", "replace").partition("\n")[0]
+    except OSError:
+        return False
+    return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} >= _NEEDED
 
-    def __init__(
-        self,
-        path: Path,
-        record: RunRecord,
-        rows: Sequence[RowResult],
-        takes: Mapping[ItemKey, Take],
-        looks: Looks,
-    ) -> None:
-        self._path, self._record = path, record
-        looked = ((take.item, looks.of(take.picture_url)) for take in takes.values())
-        self._digests = digests(rows, looks) | {
-            item: look.digest for item, look in looked if look is not None
-        }
-        self._rows = {sku_key(row.sku): row for row in rows}
-        shown = (row.pattern for row in rows)
-        self._items = {*takes, *(one.key for one in shown if one is not None and one.result_id)}
-        self._now = datetime.now(UTC)
-        self.problems: list[str] = []
 
-    def of_page(self) -> Iterator[tuple[int, str, Decision]]:
-        for line, cells in _records(self._path):
-            where = f"row {line}"
-            if _checksum(cells) != cells["checksum"]:
-                self._wrong(where, "its checksum does not fit: save the file again, and do not edit it")
-            elif cells[RUN_COLUMN] != self._record.run_id:
-                self._wrong(
-                    where, f"it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again"
-                )
-            elif (verdict := self._verdict(where, "verdict", cells["verdict"])) is not None:
-                item, picture = ItemKey(cells["item"]), cells["picture"]
-                if self._is_known(where, item, picture):
-                    at = decision_time(cells["at"]) or self._now
-                    picture = picture or self._digests.get(item, "")
-                    decision = Decision(
-                        cells["id"], item, picture, verdict, cells["note"], cells["by"] or user(), at
-                    )
-                    yield line, cells["sku"], decision
+@dataclass(frozen=True)
+class _Sheet:
+    """A file with its rows and their lines; none of one that can have no decisions."""
 
-    def of_sheet(self) -> Iterator[tuple[int, str, Decision]]:
-        table = read_table(stable_bytes(self._path), plain(self._path.name, 200), score=_score)
+    keys: frozenset[str]
+    rows: Sequence[tuple[int, Mapping[str, str]]]
+
+    @property
+    def is_page(self) -> bool:
+        return self.keys >= _NEEDED
+
+    @classmethod
+    def read(cls, path: Path) -> _Sheet:
+        """Raises InputRefused."""
+        table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
         keys = [header_key(cell) for cell in table.header]
-        if not set(keys) >= _SHEET:
-            return
-        for line, written in table.records:
-            cells = dict(zip(keys, (tidy(restore(cell)) for cell in written), strict=False))
-            text = cells.get(DECISION_COLUMNS[0], "")
-            if not text:
-                continue
-            where = f"row {line}"
-            verdict, row = self._verdict(where, "decision", text), self._rows.get(sku_key(cells["sku"]))
-            if verdict is None:
-                continue
-            if row is None or row.pattern is None or row.pattern.result_id is None:
-                self._wrong(
-                    where,
-                    f"run {self._record.run_id} has no pattern for {shown(cells['sku'])}; empty the cell",
-                )
-                continue
-            item = row.pattern.key
-            decision = self._in_words(item, verdict, cells.get(DECISION_COLUMNS[1], ""))
-            yield line, row.sku, decision
+        if not (set(keys) >= _NEEDED or set(keys) >= _SHEET):
+            return cls(frozenset(keys), ())
+        empty = dict.fromkeys((*FILE_COLUMNS, *DECISION_COLUMNS), "")
+        rows = [
+            (line, empty | dict(zip(keys, map(restore, written), strict=False)))
+            for line, written in table.records
+        ]
+        return cls(frozenset(keys), rows)
 
-    def _in_words(self, item: ItemKey, verdict: Decided, note: str) -> Decision:
-        """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
-        picture = self._digests.get(item, "")
-        name = _SEPARATOR.join((self._record.run_id, item, picture, verdict, note))
-        return Decision(str(uuid5(_NAMESPACE, name)), item, picture, verdict, note, user(), self._now)
 
-    def _verdict(self, where: str, column: str, text: str) -> Decided | None:
-        try:
-            return Decided(text.casefold())
-        except ValueError:
-            self._wrong(f"{where}, column {column}", f"{shown(text)} is no decision: write {_WORDS}")
-            return None
+@dataclass(frozen=True)
+class _Reading:
+    """Reads rows of one file by those of its run; a ValueError says what is wrong with one, after its number."""
 
-    def _is_known(self, where: str, item: ItemKey, picture: str) -> bool:
-        if item not in self._items:
-            self._wrong(f"{where}, column item", f"run {self._record.run_id} made no such pattern")
-            return False
-        now = self._digests.get(item, "")
+    record: RunRecord
+    #: By the key of the sku.
+    rows: Mapping[str, RowResult]
+    digests: Mapping[ItemKey, str]
+
+    def of_page(self, cells: Mapping[str, str], made: Collection[ItemKey]) -> Iterator[tuple[str, Decision]]:
+        item, picture = ItemKey(cells["item"]), cells["picture"]
+        now = self.digests.get(item, "")
+        if _checksum(cells) != cells["checksum"]:
+            raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
+        if cells[RUN_COLUMN] != self.record.run_id:
+            raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
+        verdict = _verdict("verdict", cells["verdict"])
+        if item not in made:
+            raise ValueError(f", column item: run {self.record.run_id} made no such pattern")
         if picture and now and picture != now:
-            self._wrong(
-                f"{where}, column picture", "the picture has changed since; look at it and decide again"
-            )
-            return False
-        return True
+            raise ValueError(", column picture: the picture has changed since; look at it and decide again")
+        at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
+        yield cells["sku"], Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at)
 
-    def _wrong(self, where: str, what: str) -> None:
-        self.problems.append(f"{where}: {what}")
+    def of_sheet(self, cells: Mapping[str, str], made: Collection[ItemKey]) -> Iterator[tuple[str, Decision]]:
+        """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
+        text, note, sku = (tidy(cells[name]) for name in (*DECISION_COLUMNS, "sku"))
+        if not text:
+            return
+        verdict, row = _verdict(_DECISION, text), self.rows.get(sku_key(sku))
+        if row is None or row.pattern is None or row.pattern.key not in made:
+            raise ValueError(f": run {self.record.run_id} has no pattern for {shown(sku)}; empty the cell")
+        item = row.pattern.key
+        picture = self.digests.get(item, "")
+        id = uuid5(_NAMESPACE, _SEPARATOR.join((self.record.run_id, item, picture, verdict, note)))
+        yield row.sku, Decision(str(id), item, picture, verdict, note, user(), datetime.now(UTC))
+
+
+def _verdict(column: str, text: str) -> Decided:
+    if text.casefold() not in list(Decided):
+        raise ValueError(f", column {column}: {shown(text)} is no decision: write {_WORDS}")
+    return Decided(text.casefold())
 
 
 def _skus(item: ItemKey, rows: Iterable[RowResult], takes: Mapping[ItemKey, Take]) -> tuple[str, ...]:
@@ -265,14 +242,6 @@ def _contradictions(found: Sequence[tuple[int, str, Decision]]) -> Iterator[str]
                 f"row {line}: {shown(sku)} says {decision.verdict}, and row {before}, which shares its pattern, says "
                 f"{other.verdict}; say the same in both"
             )
-
-
-def _records(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
-    keys = [header_key(cell) for cell in table.header]
-    for line, written in table.records:
-        cells = dict.fromkeys(FILE_COLUMNS, "") | dict(zip(keys, map(restore, written), strict=False))
-        yield line, cells
 
 
 def _score(header: Sequence[str]) -> tuple[bool, int]:

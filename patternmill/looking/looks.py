@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from patternmill.catalog.reference_files import ReferencePlace, read_references
 from patternmill.files import private_folder, replace_private
 from patternmill.identifiers import ItemKey
 from patternmill.looking.kept_pictures import picture_cache, picture_name
+from patternmill.looking.takes import Take
 from patternmill.results.row_results import RowResult
 
 _LOOKS = "looks.json"
@@ -30,13 +32,36 @@ _ALIKE = 4
 _MOST_COMPARED = 200
 
 
+#: Names of colours in a prompt, with the sectors of 30 degrees of hue (red is 0, green 4, blue 8) that may be meant.
+_COLOURS = {
+    "red": (11, 0, 1),
+    "pink": (10, 11, 0),
+    "orange": (0, 1, 2),
+    "brown": (0, 1, 2),
+    "gold": (1, 2),
+    "yellow": (1, 2),
+    "green": (2, 3, 4, 5, 6),
+    "teal": (5, 6, 7),
+    "turquoise": (5, 6, 7),
+    "blue": (6, 7, 8),
+    "navy": (7, 8),
+    "purple": (8, 9, 10),
+    "violet": (8, 9, 10),
+}
+_COLOUR = re.compile(rf"\b({'|'.join(_COLOURS)})\b", re.IGNORECASE)
+#: Of a picture's points, and of 255: where fewer have a hue, or it is paler or darker, a person does not see it.
+_SEEN, _LEAST_COLOUR = 0.01, 38
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One picture: its SHA-256 in hexadecimal, the 64 bits of its difference hash, and whether it is one colour."""
+    """One picture: its SHA-256 in hexadecimal, the 64 bits of its difference hash, and what a person sees of it."""
 
     digest: str
     bits: int
     is_blank: bool
+    #: The sectors of 30 degrees of hue that it has.
+    hues: Sequence[int]
 
 
 def look_at(picture: bytes) -> Look:
@@ -53,7 +78,18 @@ def look_at(picture: bytes) -> Look:
     for row in rows:
         for left, right in pairwise(row):
             bits = bits * 2 + (left > right)
-    return Look(hashlib.sha256(picture).hexdigest(), bits, max(ImageStat.Stat(small).stddev) < _BLANK)
+    is_blank = max(ImageStat.Stat(small).stddev) < _BLANK
+    return Look(hashlib.sha256(picture).hexdigest(), bits, is_blank, _hues(small.convert("HSV").tobytes()))
+
+
+def _hues(points: bytes) -> list[int]:
+    """Of points of three bytes each: hue, saturation and value."""
+    count = Counter(
+        round(hue * 12 / 256) % 12
+        for hue, saturation, value in zip(points[::3], points[1::3], points[2::3], strict=True)
+        if min(saturation, value) >= _LEAST_COLOUR
+    )
+    return sorted(hue for hue, seen in count.items() if 3 * seen >= _SEEN * len(points))
 
 
 class Looks:
@@ -87,7 +123,9 @@ class Looks:
                 if number % 50 == 0:
                     step(f"Looking at pictures: {len(missing) - number:,} left.")
         if missing:
-            known = {name: [look.digest, look.bits, look.is_blank] for name, look in self._known.items()}
+            known = {
+                name: [look.digest, look.bits, look.is_blank, look.hues] for name, look in self._known.items()
+            }
             with suppress(OSError):  # on a full disk they are taken anew the next time
                 replace_private(private_folder(self._folder) / _LOOKS, json.dumps(known))
 
@@ -115,18 +153,24 @@ def _read(path: Path) -> dict[str, Look]:
         return {}
 
 
-def digests(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, str]:
+def digests(takes: Iterable[Take], looks: Looks) -> dict[ItemKey, str]:
     """By pattern item, the SHA-256 of its picture, where that is known."""
-    return {key: look.digest for key, look in _seen(rows, looks).items()}
+    return {take.item: look.digest for take in takes if (look := looks.of(take.picture_url)) is not None}
 
 
 def doubts(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, list[Mapping[str, object]]]:
     """By pattern item, why a person should look at it first: `{text, items}`, the items that it resembles."""
-    seen = _seen(rows, looks)
+    patterns = {
+        row.pattern.key: (row.pattern.picture_url, row.prompt) for row in rows if row.pattern is not None
+    }
+    seen = {key: look for key, (url, _) in patterns.items() if (look := looks.of(url)) is not None}
     found = defaultdict[ItemKey, list[Mapping[str, object]]](list)
     for key, look in seen.items():
+        named = sorted({name.lower() for name in _COLOUR.findall(patterns[key][1])})
         if look.is_blank:
             found[key].append({"text": "Blank: one colour", "items": []})
+        elif named and not any(hue in look.hues for name in named for hue in _COLOURS[name]):
+            found[key].append({"text": f"No {' or '.join(named)} in it", "items": []})
     alike = defaultdict[ItemKey, list[ItemKey]](list)
     for one, other in _near({key: look.bits for key, look in seen.items() if not look.is_blank}):
         alike[one].append(other)
@@ -146,8 +190,3 @@ def _near(bits: Mapping[ItemKey, int]) -> Iterator[tuple[ItemKey, ItemKey]]:
         for group in groups.values():
             pairs.update(combinations(sorted(group[:_MOST_COMPARED]), 2))
     return ((one, other) for one, other in sorted(pairs) if (bits[one] ^ bits[other]).bit_count() <= _ALIKE)
-
-
-def _seen(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, Look]:
-    patterns = {row.pattern.key: row.pattern.picture_url for row in rows if row.pattern is not None}
-    return {key: look for key, url in patterns.items() if (look := looks.of(url)) is not None}

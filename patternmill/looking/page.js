@@ -10,6 +10,7 @@ const VERDICTS = {
   pick: ["✓", "Picked", "good"],
   reject: ["✕", "Rejected", "bad"],
   again: ["↻", "Again", "warn"],
+  old: ["⇤", "Old kept", "good"],
   later: ["⋯", "Later", "rest"],
 };
 const MARKS = { doubtful: ["◆", "Doubtful", "warn"], changed: ["⇄", "Changed", "rest"] };
@@ -19,6 +20,7 @@ const ACTIONS = [
   ["p", "✓", "Pick", () => judge("pick"), "Pick"],
   ["x", "✕", "Reject", () => judge("reject"), "Reject"],
   ["a", "↻", "Again", () => judge("again"), "Make it again; then 1 to 9 says why, or Enter and a note"],
+  ["o", "⇤", "Old", () => judge("old"), "Keep the old one, where the source has changed"],
   [" ", "⋯", "Later", () => judge("later"), "Decide later; it stays counted"],
   ["u", "○", "Clear", () => judge("undecided"), "Undecided"],
   ["z", "↶", "Undo", () => undo(), "Undo, also after the page was closed"],
@@ -42,8 +44,7 @@ const read = (id) => JSON.parse(byId(id).textContent);
 const run = read("run-data");
 const rows = read("row-data");
 const groups = read("pattern-data");
-const takesOf = (group) => (group.old ? [...group.takes, group.old] : group.takes);
-const owners = new Map(groups.flatMap((group) => takesOf(group).map((take) => [take.item, group])));
+const owners = new Map(groups.flatMap((group) => group.takes.map((take) => [take.item, group])));
 const served = document.querySelector("meta[name=patternmill-served]");
 const number = (value) => value.toLocaleString();
 const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
@@ -79,10 +80,9 @@ let kept = 0;
 /* Of a pattern that has several takes the picked one counts. */
 function decisionOf(group) {
   const own = takeOf(group);
-  const take = takesOf(group).find(({ item }) => verdicts.get(item)?.verdict === "pick") ?? own;
+  const take = group.takes.find(({ item }) => verdicts.get(item)?.verdict === "pick") ?? own;
   const decision = verdicts.get(take?.item) ?? { verdict: "undecided" };
-  const which = take === own ? "" : take === group.old ? ": the old one" : `: take ${take.take}`;
-  return { ...decision, word: VERDICTS[decision.verdict][1] + which };
+  return { ...decision, word: VERDICTS[decision.verdict][1] + (take === own ? "" : `: take ${take.take}`) };
 }
 
 const newId = () => crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g,
@@ -106,8 +106,12 @@ function decide({ item, digest: picture }, verdict, note = "", link = {}) {
 }
 
 function judge(verdict) {
-  const target = view !== "sheet" && panels[at]?.item ? panels[at] : takeOf(current);
+  const panel = view !== "sheet" ? panels[at] : null;
+  const target = panel?.item ? panel : takeOf(current);
   if (!current.made) return say("There is no picture to decide on here.");
+  if (panel?.isOld && verdict === "reject") return say("Pick keeps the old one; ← and Reject throw the new one away.");
+  if (panel?.isOld && verdict === "pick") verdict = "old";
+  if (verdict === "old" && !(panel?.group ?? current).old) return say("Its source has not changed: there is no old one.");
   ask(verdict === "again" ? target : null);
   decide(target, verdict);
   if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
@@ -170,8 +174,8 @@ async function load() {
   }
   kept = events.length;
   unsent = events.filter((event) => !event.saved && !event.refused);
-  const pictures = new Map(groups.flatMap(takesOf).map(({ item, digest }) => [item, digest]));
-  for (const { item, decision } of groups.flatMap(takesOf)) if (decision) verdicts.set(item, decision);
+  const pictures = new Map(groups.flatMap(({ takes }) => takes).map(({ item, digest }) => [item, digest]));
+  for (const { item, decision } of groups.flatMap(({ takes }) => takes)) if (decision) verdicts.set(item, decision);
   for (const event of events) {
     if (event.undoes) undone.add(event.undoes);
     if (event.refused || event.picture !== pictures.get(event.item)) continue;
@@ -388,7 +392,7 @@ function facesOf(group) {
 function rivalsOf(group) {
   const label = (panel) => (group.old ? "New" : group.takes.length > 1 ? panel.label : groupName(group));
   const own = facesOf(group).slice(0, group.takes.length || 1).map((panel) => ({ ...panel, label: label(panel) }));
-  if (group.old) own.push({ ...group.old, group, label: "Old" });
+  if (group.old) own.push({ ...group.old, group, item: null, isOld: true, label: "Old" });
   const alike = group.doubt.flatMap(({ items }) => items ?? []).map((item) => owners.get(item));
   const next = shown.slice(shown.indexOf(group) + 1).find((other) => other.made);
   const others = (own.length > 1 || alike.length ? alike : [next]).filter((other) => other && other !== group);
@@ -403,15 +407,16 @@ function showLarge() {
 }
 
 function figureOf(panel, index) {
-  const { group, label, item } = panel;
-  const own = verdicts.get(item) ?? { verdict: "undecided" };
+  const { group, label, item, isOld } = panel;
+  let own = verdicts.get(item ?? takeOf(group)?.item);
+  if (!own || (isOld && own.verdict !== "old")) own = { verdict: "undecided" };
   const decision = view === "one" ? decisionOf(group) : { ...own, word: VERDICTS[own.verdict][1] };
   const name = view === "one" ? groupName(group) : label;
   const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
     make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(group, decision)));
   if (view === "one") return figure;
   figure.addEventListener("click", () => turn(index - at));
-  figure.append(make("h2", { dir: "auto" }, label), promptOf(panel.prompt ?? group.prompt, label === "Old" ? group.prompt : group.old?.prompt));
+  figure.append(make("h2", { dir: "auto" }, label), promptOf(panel.prompt ?? group.prompt, isOld ? group.prompt : group.old?.prompt));
   return figure;
 }
 
@@ -548,15 +553,15 @@ function money(amount) {
 }
 
 function countBuys() {
-  const again = groups.filter((group) => decisionOf(group).verdict === "again");
+  const [again, back] = ["again", "old"].map((verdict) => groups.filter((group) => decisionOf(group).verdict === verdict));
   const products = again.reduce((sum, group) => sum + group.rows.length, 0);
   const costs = again.every((group) => group.price != null) ? again.reduce((sum, group) => sum + group.price, 0) : null;
   const waiting = served && run.approval;
-  byId("buys").hidden = !again.length && !waiting;
-  byId("buys").textContent = waiting ? "Approve…" : `Make ${number(again.length)} again…`;
-  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length, "pattern")} to make again`;
+  byId("buys").hidden = !again.length && !back.length && !waiting;
+  byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length + back.length)}…`;
+  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length + back.length, "pattern")} to remake`;
   byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount)}? This buys them.`
-    : `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. This page buys nothing; the command asks before it does.`;
+    : `${again.length ? `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. ` : ""}${back.length ? `Back to the old one, at no cost: ${number(back.length)}. ` : ""}This page buys nothing; the command asks before it does.`;
   byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
   byId("approve").hidden = !waiting;
 }
@@ -643,7 +648,7 @@ function listen() {
   byId("single-keys").addEventListener("change", (event) => localStorage.setItem("patternmill keys", event.target.checked ? "on" : "off"));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !current || document.querySelector("dialog[open]")) return;
-    if (event.target.closest("input:not([type=checkbox])")) return void (event.key === "Escape" && (event.target.blur(), go(current)));
+    if (event.target.closest("input:not([type=checkbox])")) return void (event.key === "Escape" && (event.target.blur(), filter(), current && go(current)));
     if (onKey(event) !== false) event.preventDefault();
   });
   addEventListener("scroll", () => lay(), { passive: true });

@@ -43,7 +43,7 @@ _RANK = {
         ("failed", "refused", "held", "in_doubt", "waiting", "cancelled", "not_started", "succeeded")
     )
 }
-_NOTHING: Mapping[ItemKey, Any] = MappingProxyType({})
+_KNOWN = ("digest", "doubt", "takes", "decision", "old", "price")
 
 
 def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
@@ -56,34 +56,21 @@ def page(
     rows: Sequence[RowResult],
     pictures: Mapping[str, str],
     *,
-    digests: Mapping[ItemKey, str] = _NOTHING,
-    doubts: Mapping[ItemKey, Sequence[Any]] = _NOTHING,
-    decisions: Mapping[ItemKey, Mapping[str, Any]] = _NOTHING,
-    takes: Mapping[ItemKey, Sequence[Mapping[str, Any]]] = _NOTHING,
-    old: Mapping[ItemKey, Mapping[str, Any]] = _NOTHING,
-    prices: Mapping[ItemKey, int] = _NOTHING,
+    known: Mapping[str, Mapping[ItemKey, Any]] = MappingProxyType({}),
     currency: str | None = None,
     approval: Mapping[str, Any] | None = None,
     served: str | None = None,
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
 
-    All that is known of a pattern comes by its item: `digests` the SHA-256 of its picture; `doubts` the reasons to
-    look first, each a sentence or `{"text": ..., "items": [patterns that it resembles]}`; `decisions` the last one,
-    as it is posted; `takes` all of them, as `{item, take, picture, digest, chosen}`; `old` what it replaced, as
-    `{item, picture, digest, prompt}`; `prices` what another take costs with its products, in minor units. `approval`
-    is the plan that waits: `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows
-    the page; None: it is opened from disk.
+    `known` is what is known of patterns, each by its item: `digest` the SHA-256 of its picture; `doubt` the reasons to
+    look first, as `{"text": ..., "items": [patterns that it resembles]}`; `decision` the last one, as it is posted;
+    `takes` all of them, as `{item, take, picture, digest, chosen}`; `old` what it replaced, as `{picture, prompt}`;
+    `price` what another take costs with its products, in minor units. `approval` is the plan that waits:
+    `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows the page; None: it is
+    opened from disk.
     """
     style, script = page_part("page.css"), page_part("page.js")
-    known = {
-        "digest": digests,
-        "doubt": doubts,
-        "decision": decisions,
-        "takes": takes,
-        "old": old,
-        "price": prices,
-    }
     facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}
     texts = {"policy": _policy(style, script, served), "served": _served(served), **_masthead(run, rows)}
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
@@ -133,19 +120,16 @@ def _group(
 ) -> dict[str, Any]:
     first, statuses = rows[indexes[0]], {rows[index].status for index in indexes}
     pattern = first.pattern
-    facts = {name: values.get(pattern.key) if pattern else None for name, values in known.items()}
-    takes, old = (
-        [
-            dict(
-                it,
-                picture=_address(it["picture"], pictures),
-                decision=_standing(known["decision"].get(it["item"]), it),
-            )
-            for it in those
-        ]
-        for those in (facts["takes"] or _only_take(pattern, facts["digest"]), filter(None, [facts["old"]]))
-    )
-    doubts = [{"text": it, "items": []} if isinstance(it, str) else it for it in facts["doubt"] or ()]
+    facts = {name: known.get(name, {}).get(pattern.key) if pattern else None for name in _KNOWN}
+    takes = [
+        dict(
+            take,
+            picture=_address(take["picture"], pictures),
+            decision=_standing(known.get("decision", {}).get(take["item"]), take),
+        )
+        for take in facts["takes"] or _only_take(pattern, facts["digest"])
+    ]
+    old = facts["old"] and dict(facts["old"], picture=_address(facts["old"]["picture"], pictures))
     return {
         "item": pattern and pattern.key,
         "take": next((take["take"] for take in takes if pattern and take["item"] == pattern.key), 1),
@@ -155,9 +139,9 @@ def _group(
         "made": any(rows[index].pattern_id for index in indexes),
         "status": min(statuses, key=_RANK.__getitem__),
         "statuses": sorted(statuses),
-        "doubt": doubts,
+        "doubt": facts["doubt"] or [],
         "decision": facts["decision"],
-        "old": next(iter(old), None),
+        "old": old,
         "price": facts["price"],
     }
 

@@ -35,9 +35,8 @@ class ViewedRun:
             self._rows: list[RowResult] = list(row_results(ledger, record, file, now=True))
             self._takes = takes_made(ledger, record.environment, record.catalog)
             self._old = dict(_replaced(ledger, record, self._rows, self._takes))
-        shown = (row.pattern for row in self._rows)
-        #: What may be decided on: the patterns that rows show, and every take of the catalog.
-        self.items = frozenset(self._takes) | {one.key for one in shown if one is not None and one.result_id}
+        #: What may be decided on: every take of the catalog.
+        self.items = frozenset(self._takes)
         self._urls = {
             *(item.picture_url for row in self._rows for item in row.items[-2:]),
             *(take.picture_url for take in self._takes.values()),
@@ -52,10 +51,7 @@ class ViewedRun:
 
     def digests(self) -> dict[ItemKey, str]:
         """By item, the SHA-256 of its picture, where that is known."""
-        looked = ((take.item, self.looks.of(take.picture_url)) for take in self._takes.values())
-        return digests(self._rows, self.looks) | {
-            key: look.digest for key, look in looked if look is not None
-        }
+        return digests(self._takes.values(), self.looks)
 
     def decisions(self) -> dict[ItemKey, Decision]:
         """The last one of each pattern of the run's catalog."""
@@ -76,20 +72,16 @@ class ViewedRun:
             self.record,
             self._rows,
             {url: f"pictures/{picture_name(url)}" for url in self._urls if url is not None},
-            digests=known,
-            doubts=doubts(self._rows, self.looks),
-            decisions={key: as_posted(one) for key, one in self.decisions().items()},
-            takes=self._takes_by_row(known),
-            old={
-                key: {
-                    "item": old.item,
-                    "picture": old.picture_url,
-                    "digest": known.get(old.item, ""),
-                    "prompt": old.prompt,
-                }
-                for key, old in self._old.items()
+            known={
+                "digest": known,
+                "doubt": doubts(self._rows, self.looks),
+                "decision": {key: as_posted(one) for key, one in self.decisions().items()},
+                "takes": self._takes_by_row(known),
+                "old": {
+                    key: {"picture": old.picture_url, "prompt": old.prompt} for key, old in self._old.items()
+                },
+                "price": self._prices(),
             },
-            prices=self._prices(),
             currency=self._settings.currency,
             approval=None if approval is None else _asked(approval),
             served=by,

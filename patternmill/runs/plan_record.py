@@ -28,7 +28,6 @@ from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.runs.approval import APPROVE_ABOVE
 from patternmill.runs.followed_source import source_rows_of
 from patternmill.runs.refresh_changes import find_changes
-from patternmill.runs.remakes import REMAKE
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
@@ -69,8 +68,6 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options[KEPT_PICTURES] = True
     if spec.selection is not None:
         options[RETRY_OF] = spec.selection.record.run_id
-    if spec.remake is not None:
-        options[REMAKE] = spec.remake.on_record()
     if checked.notes:
         options["notes"] = list(checked.notes)
     if checked.file.layout is not None:

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile, Record, Texts
 from patternmill.catalog.changes import Content
@@ -34,8 +33,6 @@ from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import UNWANTED, AttemptState, Decided
 from patternmill.text import more, plural, shortened
 
-#: In the options of a remake's record: by sku, the take that is replaced, and what it is to have in its place.
-REMAKE = "remake"
 _MOST_ROWS = 40
 _MOST_NAMED = 5
 
@@ -58,12 +55,6 @@ class Remake:
     sharing: tuple[str, ...] = ()
     #: The SHA-256 of pictures that guide their patterns.
     references: frozenset[str] = frozenset()
-
-    def on_record(self) -> dict[str, Any]:
-        return {
-            key: [self.replaced[key], wanted.take or list(wanted.candidates)]
-            for key, wanted in self.wanted.items()
-        }
 
     def lines(self) -> Iterator[str]:
         """Each row with its take, and the one that it is to have."""

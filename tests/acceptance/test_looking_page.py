@@ -57,7 +57,7 @@ TAKES = {
         for n, item in enumerate(("p1", "p1-2", "p1-3"), 1)
     ]
 }
-OLD = {ItemKey("p2"): {"item": "o2", "picture": None, "digest": "0" * 64, "prompt": "one red heron"}}
+OLD = {ItemKey("p2"): {"picture": None, "prompt": "one red heron"}}
 
 
 def rows(patterns: int = 6, products: int = 2) -> list[RowResult]:
@@ -82,8 +82,8 @@ def _row(pattern: int, product: int) -> RowResult:
 def html(made: Sequence[RowResult] = (), **how: Any) -> bytes:
     prices = {ItemKey(f"p{n}"): 240 for n in range(6)}
     digests = {ItemKey(f"p{n}"): f"{n:064x}" for n in range(6)}
-    known = {"doubts": DOUBTS, "takes": TAKES, "old": OLD, "prices": prices, "digests": digests}
-    return b"".join(page(RUN, made or rows(), {}, currency="EUR", **known, **how))
+    known: dict[str, Any] = {"doubt": DOUBTS, "takes": TAKES, "old": OLD, "price": prices, "digest": digests}
+    return b"".join(page(RUN, made or rows(), {}, known=known, currency="EUR", **how))
 
 
 class Desk(ThreadingHTTPServer):
@@ -329,13 +329,17 @@ def test_compare_decides_on_the_take_that_is_looked_at(browser: Browser, desk: D
     browser.do("go(groups.find((group) => group.item === 'p1'))")
     browser.press("c", "ArrowRight", "x", "p")
     assert browser.do(CURRENT) == "S2-0"
-    browser.press("ArrowRight", "p")
+    browser.press("ArrowRight", "x")
+    browser.shows("Pick keeps the old one")
+    browser.press("p", "o")
     saved(browser, 3)
-    assert desk.verdicts() == [("p1-2", "reject"), ("p1-3", "pick"), ("o2", "pick")]
+    assert desk.verdicts() == [("p1-2", "reject"), ("p1-3", "pick"), ("p2", "old")]
     assert desk.saved[1]["picture"] == f"{3:064x}"
     browser.press("g")
     browser.shows("Picked: take 3")
-    browser.shows("Picked: the old one")
+    browser.shows("Old kept")
+    browser.click("Remake 1…")
+    browser.shows("Back to the old one, at no cost: 1.")
 
 
 def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None:
@@ -358,7 +362,7 @@ def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None
 def test_what_buys_is_named_with_its_sum(browser: Browser, on_disk: str) -> None:
     opened(browser, on_disk)
     browser.press("a", "a", "Escape")
-    browser.click("Make 2 again…")
+    browser.click("Remake 2…")
     browser.shows("2 new takes and up to 4 products on them: €4.80.")
     browser.shows("--picks decisions.csv")
 

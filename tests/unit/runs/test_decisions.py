@@ -17,6 +17,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from patternmill.errors import InputRefused
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import last_decisions
 from patternmill.looking.decision_files import (
     FILE_COLUMNS,
@@ -26,7 +27,7 @@ from patternmill.looking.decision_files import (
     read_decisions,
 )
 from patternmill.looking.kept_pictures import picture_cache, picture_name
-from patternmill.looking.looks import Looks, look_at
+from patternmill.looking.looks import Looks, doubts, look_at
 from patternmill.looking.server import Approve, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from patternmill.service.outcomes import Succeeded
@@ -257,6 +258,31 @@ def test_looks_tell_blank_and_alike_pictures() -> None:
     blank = io.BytesIO()
     Image.new("RGB", (64, 64), "beige").save(blank, "PNG")
     assert look_at(blank.getvalue()).is_blank
+
+
+def test_doubtful_are_blank_alike_and_other_colours_than_the_prompt_names(shop: Workshop) -> None:
+    """What names no colour, or has one of those that it names, is not doubted for it."""
+    prompts = {
+        "teal and gold herons": "teal",
+        "red foxes": "blue",
+        "green ferns": "white",
+        "blueberry pie": "red",
+    }
+    for prompt, colour in prompts.items():
+        url = f"http://127.0.0.1:9/{prompt[:3]}"
+        shop.service.on_follow[prompt] = [Succeeded(f"pat-{prompt}", url)]
+        put_picture(shop, url, colour)
+    ended = shop.run(rows(*((prompt[:3], prompt) for prompt in prompts)))
+    looks = Looks(shop.home)
+    looks.take(f"http://127.0.0.1:9/{prompt[:3]}" for prompt in prompts)
+    found = doubts(ended.rows.values(), looks)
+    texts = {sku: [one["text"] for one in found.get(ItemKey(item(ended, sku)), [])] for sku in ended.rows}
+    assert texts == {
+        "tea": ["Looks like 2 other"],
+        "red": ["No red in it", "Looks like 2 other"],
+        "gre": ["Blank: one colour"],
+        "blu": ["Looks like 2 other"],
+    }
 
 
 def test_picture_that_breaks_its_parser_is_left_out(tmp_path: Path) -> None:
