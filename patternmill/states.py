@@ -29,21 +29,19 @@ ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 class AttemptState(StrEnum):
     """One attempt at one item, as the ledger knows it."""
 
-    #: The request is on record; whether the service has it is unknown until it answers. -> WITHDRAWN, ACCEPTED,
-    #: REJECTED, HELD
+    #: The request is on record; whether the service has it is unknown until it answers.
     INTENDED = "intended"
-    #: On record, and certainly never sent. -> INTENDED
+    #: On record, and certainly never sent.
     WITHDRAWN = "withdrawn"
-    #: The service answered with a job ID. -> SUCCEEDED, FAILED, HELD
+    #: The service answered with a job ID.
     ACCEPTED = "accepted"
     #: The service reported that the job succeeded, and its result ID. Final.
     SUCCEEDED = "succeeded"
     #: The service reported that the job failed. Final; only then may a next attempt (a new request ID) begin.
     FAILED = "failed"
-    #: The service refused the request as invalid, so that no job exists. -> INTENDED (by a person's decision)
+    #: The service refused the request as invalid, so that no job exists.
     REJECTED = "rejected"
-    #: A person decides: answers contradict one another, or it may have been executed and nobody promises that it may
-    #: be sent again. -> INTENDED, ACCEPTED, FAILED; of the latter also WITHDRAWN
+    #: A person decides: answers contradict one another, or it may have been executed and is not to be sent again.
     HELD = "held"
 
 

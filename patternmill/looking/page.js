@@ -601,7 +601,7 @@ function fillBar() {
   for (const [key, glyph, word, act, what] of ACTIONS) {
     const name = key === " " ? "Space" : key.toUpperCase();
     byId("key-list").append(make("dt", {}, make("kbd", {}, name)), make("dd", {}, what));
-    if (!word) continue;
+    if (!word || (key === "o" && !groups.some((group) => group.old))) continue;
     const press = (event) => { if (event.detail) event.currentTarget.blur(); if (current) act(); };
     byId("buttons").append(make("button", {
       type: "button", title: what, onclick: press, "data-pressed": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided") ?? Object.keys(MOVES).find((name) => name === word.toLowerCase()),

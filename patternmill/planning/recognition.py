@@ -113,11 +113,8 @@ class AnsweredItems(RowTakes):
             for earlier in self._earlier_answers(kept.sku) if self._state(chosen) not in EXISTING else ():
                 exists = self._state(earlier.product_key) in EXISTING and are_same(earlier.answered, said)
                 # What says the same as before is on the take that was chosen for it.
-                if (
-                    exists
-                    and self._stays(earlier, entry, edition)
-                    and not (is_same and self._is_other(earlier, take))
-                ):
+                is_other = is_same and earlier.content is not None and take != (earlier.content.take or 1)
+                if exists and not is_other and self._stays(earlier, entry, edition):
                     return self._answered(earlier, entry)
         if take is None:
             return replace(entry, row=row), self._to_choose(row, edition, known)
@@ -145,9 +142,6 @@ class AnsweredItems(RowTakes):
         if before != pattern_content(row.prompt, model=row.model, reference=row.reference):
             return None
         return content.take or (1 if self._state(kept.product_key) is not None else None)
-
-    def _is_other(self, earlier: SourceRow, take: int | None) -> bool:
-        return earlier.content is None or take != (earlier.content.take or 1)
 
     def _to_choose(self, row: Row, edition: str | None, known: Sequence[KnownTake]) -> Chain:
         """Its product waits; made are the takes that a person is to choose from, and those that are begun."""

@@ -63,11 +63,8 @@ _REST = dict.fromkeys(TO_DO, Reason.DONE) | {Reason.LEFT_OUT: Reason.NEW}
 def waits(spec: RunSpec) -> bool:
     """Whether a canary put rows off, and nobody has said so far what becomes of them."""
     with ledger_if_any(spec.settings) as ledger:
-        its = (
-            []
-            if ledger is None
-            else ledger.approvals(environment=spec.scope.environment, catalog=spec.catalog)
-        )
+        where = {"environment": spec.scope.environment, "catalog": spec.catalog}
+        its = ledger.approvals(**where) if ledger is not None else []
         return bool(its) and its[-1].id.startswith(CANARY)
 
 

@@ -64,13 +64,15 @@ class Remake:
         yield from more(len(self.left_out), _MOST_ROWS)
         rows = [(sku_key(row.cells[0]), row.cells) for row in self.file.records]
         for key, (sku, prompt, *_) in rows[:_MOST_ROWS]:
-            yield f"  {sku}: {_said(self.wanted[key], self.replaced[key])}  {shortened(prompt, 60)}"
+            wanted = self.wanted[key]
+            shown = _content(wanted.old).prompt if wanted.old is not None else prompt
+            yield f"  {sku}: {_said(wanted, self.replaced[key])}  {shortened(shown, 60)}"
         yield from more(len(rows), _MOST_ROWS)
 
 
 def _said(wanted: WantedTake, replaced: int) -> str:
     if wanted.old is not None:
-        return f"back to its old pattern, {shortened(_content(wanted.old).prompt, 60)}, in place of"
+        return "back to its old pattern"
     numbers = [str(number) for number in ((wanted.take,) if wanted.take else wanted.candidates)]
     takes = f"take{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
     if wanted.prompt is not None:
@@ -97,13 +99,10 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Rema
     record = find_run(ledger, run_id)
     file = read_decisions(ledger, record, request.picks, Looks(home))
     keep_decisions(ledger, record, file)
-    scope = {
-        "catalog": record.catalog,
-        "environment": record.environment,
-        "whole_pattern": not request.row_only,
-    }
+    where = {"catalog": record.catalog, "environment": record.environment}
     skus = file.decided(*UNWANTED, Decided.PICK)
-    return select_remake(ledger, request.model_copy(update=scope), skus, decided=True)
+    request = request.model_copy(update={**where, "whole_pattern": not request.row_only})
+    return select_remake(ledger, request, skus, decided=True)
 
 
 def select_remake(
@@ -153,7 +152,9 @@ _NOTHING = "no row waits for another take, and none has another one than was pic
 def refuse_sharing(remake: Remake, request: RemakeRequest) -> None:
     """Raise ConfigurationError where rows share a pattern and nobody said whether they go together."""
     if remake.sharing:
-        command = command_of(request)
+        skus = (text for sku in request.sku for text in ("--sku", sku))
+        picks = ("--picks", str(request.picks)) if request.picks is not None else ()
+        command = shlex.join(["patternmill", "remake", *skus, *picks])
         raise ConfigurationError(
             sharing_text(remake),
             code="shared_pattern",
@@ -165,13 +166,6 @@ def refuse_sharing(remake: Remake, request: RemakeRequest) -> None:
 def sharing_text(remake: Remake) -> str:
     named = ", ".join(remake.sharing[:_MOST_NAMED]) + (" …" if len(remake.sharing) > _MOST_NAMED else "")
     return f"{plural(len(remake.sharing), 'other row')} share these patterns: {named}."
-
-
-def command_of(request: RemakeRequest) -> str:
-    """The command of a request, as far as it names rows."""
-    skus = (text for sku in request.sku for text in ("--sku", sku))
-    picks = ("--picks", str(request.picks)) if request.picks is not None else ()
-    return shlex.join(["patternmill", "remake", *skus, *picks])
 
 
 def _refuse_unknown(catalog: _Catalog, keys: Sequence[str]) -> None:
