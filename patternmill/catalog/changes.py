@@ -23,7 +23,7 @@ class ChangeKind(StrEnum):
     ADDED = "added"
     #: Other content than its product was made of: a new product, and with another prompt a new pattern.
     CHANGED = "changed"
-    #: The same content: no call.
+    #: The same content, or what was requested before and waits for a choice between its takes: no call.
     UNCHANGED = "unchanged"
     #: In the catalog, and no longer in the source.
     REMOVED = "removed"
@@ -125,6 +125,8 @@ class RequestedRow:
     content: Content | None = None
     product_key: ItemKey | None = None
     failed_before: bool = False
+    #: Requested before with this content; a person chooses between its takes first.
+    is_undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,8 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
 
 
 def _kind(row: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
+    if row.is_undecided:
+        return ChangeKind.UNCHANGED
     if before is not None and not fields:
         return ChangeKind.UNCHANGED if before.retired_at is None else ChangeKind.ADDED
     if row.failed_before:

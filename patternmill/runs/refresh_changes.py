@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patternmill.catalog.changes import (
     Changes,
@@ -14,6 +14,8 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
+from patternmill.catalog.rows import sku_key
+from patternmill.catalog.source_rows import SourceRow
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
@@ -42,12 +44,16 @@ class RefreshTerms:
 
 def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: RefreshTerms) -> Changes:
     """The changes between the plan's rows and what the catalog has; without a ledger it has nothing."""
-    current = ledger.catalog_rows(scope.environment, scope.catalog) if ledger is not None else ()
-    return detect({row.sku: row for row in current}, requested_rows(plan), terms.limit, ceiling=terms.retire)
+    own = scope.environment, scope.catalog
+    current = {row.sku: row for row in ledger.catalog_rows(*own)} if ledger is not None else {}
+    is_any_undecided = plan.counts({Reason.UNDECIDED}).total()
+    kept = ledger.source_rows(*own) if ledger is not None and is_any_undecided else {}
+    return detect(current, requested_rows(plan, kept), terms.limit, ceiling=terms.retire)
 
 
-def requested_rows(plan: Plan) -> list[RequestedRow]:
-    return [_requested(row, plan) for row in plan.rows]
+def requested_rows(plan: Plan, kept: Mapping[str, SourceRow]) -> list[RequestedRow]:
+    """`kept`: what the catalog keeps of its source so far, where rows wait for a choice between takes."""
+    return [_requested(row, plan, kept.get(sku_key(row.known_sku))) for row in plan.rows]
 
 
 def withheld_reason(record: RunRecord) -> str | None:
@@ -65,12 +71,19 @@ def withheld_reason(record: RunRecord) -> str | None:
     return f"{why}: {plural(withheld, 'row')} not retired (withheld). If they are to go: {command}"
 
 
-def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
+def _requested(row: PlannedRow, plan: Plan, kept: SourceRow | None) -> RequestedRow:
     entry, product = row.entry, row.product
     if entry.row is None or product is None:
         return RequestedRow(row.known_sku)
-    not_made = plan.items[product].reason in _NOT_MADE
-    return RequestedRow(entry.row.sku, Content.of(entry.row), product, not_made)
+    reason, content = plan.items[product].reason, Content.of(entry.row)
+    is_undecided = reason is Reason.UNDECIDED and kept is not None and _asks_for(kept, content)
+    return RequestedRow(entry.row.sku, content, product, reason in _NOT_MADE, is_undecided)
+
+
+def _asks_for(kept: SourceRow, content: Content) -> bool:
+    """Whether the source asked for this before, whatever take it is to be."""
+    before = kept.content
+    return not kept.is_gone and before is not None and replace(before, take=None) == replace(content, take=None)
 
 
 def change_lines(changes: Changes, most: int) -> Iterator[str]:

@@ -157,4 +157,4 @@ def test_order_case_and_spaces_change_nothing() -> None:
 
 def requested(text: str) -> list[RequestedRow]:
     found = check_rows(parse_catalog(text.encode(), name="spring.csv"), None)
-    return requested_rows(make_plan(SCOPE, found.entries, Memory()))
+    return requested_rows(make_plan(SCOPE, found.entries, Memory()), {})

@@ -17,6 +17,7 @@ import pytest
 from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
+from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.decisions import Decision, record_decisions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
@@ -51,6 +52,8 @@ class Shop:
     rows: dict[str, RowStatus] = field(default_factory=dict)
     codes: dict[str, str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    #: What it found to differ from the catalog, where it was a refresh.
+    changes: Mapping[str, int] | None = None
     #: The IDs of all runs, and of the last; and whether its process died.
     runs: list[str] = field(default_factory=list)
     is_dead: bool = False
@@ -185,7 +188,7 @@ class Shop:
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
-        self.notes = work.checked.notes
+        self.notes, self.changes = work.checked.notes, counts_of(record)
 
     def _bury(self, work: Pipeline) -> None:
         """As the kernel does for a process that has died."""

@@ -163,6 +163,20 @@ def test_case(shop: Shop, case: str) -> None:
         assert list(problems(ledger)) == []
 
 
+def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
+    """Only what the source itself has added counts as added; also where all takes were rejected."""
+    rows = {"a": {"prompt": "herons"}, "b": {"prompt": "owls"}}
+    shop.load_source(rows, takes=2)
+    for _ in range(2):
+        shop.refresh()
+        assert shop.changes is not None
+        assert (shop.changes["added"], shop.changes["unchanged"]) == (0, 2)
+        for take in (1, 2):
+            shop.decide(Decided.REJECT, "herons", take)
+    shop.refresh(rows | {"c": {"prompt": "owls"}})
+    assert (shop.changes["added"], shop.changes["unchanged"]) == (1, 2)
+
+
 def _run(shop: Shop, words: list[str]) -> None:
     verb, *rest = words
     rows = dict(word.split("=") for word in rest if "=" in word)
