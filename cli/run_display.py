@@ -54,8 +54,6 @@ class Display:
             steps.show(text)
 
     def watch(self, run: Run) -> None:
-        if run.time is not None:
-            self.print(f"Time: {run.time}.")
         self._run = run
 
     @contextmanager

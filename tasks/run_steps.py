@@ -63,8 +63,7 @@ async def plan_items(work: Pipeline) -> str:
         logged(f"Note: {run.plan.sent_once}")
     cost = f" for {run.cost}" if run.cost.worst else ""
     left_out = f". {run.left_out.message}" if run.left_out else ""
-    expected = f". Time: {run.time}" if run.time else ""
-    return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{expected}{left_out}")
+    return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{left_out}")
 
 
 _MOST_LEFT_OUT = 10

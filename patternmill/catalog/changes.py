@@ -23,7 +23,7 @@ class ChangeKind(StrEnum):
     ADDED = "added"
     #: Other content than its product was made of: a new product, and with another prompt a new pattern.
     CHANGED = "changed"
-    #: The same content, or what was requested before and waits for a choice between its takes: no call.
+    #: The same content, made or waiting for a choice between its takes: no call.
     UNCHANGED = "unchanged"
     #: In the catalog, and no longer in the source.
     REMOVED = "removed"
@@ -119,14 +119,12 @@ class CurrentRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRow:
-    """What a source requests under a sku. Without content where its row is refused."""
+    """What a source requests under a sku; of a refused row no content. `kind`: it was requested and not made."""
 
     sku: str
     content: Content | None = None
     product_key: ItemKey | None = None
-    failed_before: bool = False
-    #: Requested before with this content; a person chooses between its takes first.
-    is_undecided: bool = False
+    kind: ChangeKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +219,10 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
 
 
 def _kind(row: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
-    if row.is_undecided:
-        return ChangeKind.UNCHANGED
     if before is not None and not fields:
         return ChangeKind.UNCHANGED if before.retired_at is None else ChangeKind.ADDED
-    if row.failed_before:
-        return ChangeKind.FAILED_BEFORE
+    if row.kind is not None:
+        return row.kind
     return ChangeKind.ADDED if before is None or before.retired_at is not None else ChangeKind.CHANGED
 
 

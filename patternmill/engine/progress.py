@@ -31,8 +31,6 @@ class Progress:
     made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: From how many seconds to how many its plan says that it takes.
-    expected: tuple[float, float] | None = None
     #: What people should know besides, in a few words.
     notice: str = ""
     #: How many items or groups have a place on the run's page.
@@ -57,7 +55,7 @@ class Progress:
         return self.ended / self.seconds if self.seconds > 0 else 0.0
 
     def time_left(self, queued: int = 0) -> tuple[float, float] | None:
-        """From how many seconds to how many; None where neither this run nor its plan says.
+        """From how many seconds to how many; None while it is not known.
 
         By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
         `queued`: items in flight that still wait to be sent.
@@ -68,9 +66,7 @@ class Progress:
         if self.ended >= max(_ENOUGH_ROWS, self.in_flight - queued):
             middle, spread = left / self.rows_a_second, 1 + _USUAL_SPREAD + self.ended**-0.5
             return middle / spread, middle * spread
-        if self.expected is None or self.seconds > self.expected[1]:
-            return None
-        return max(0.0, self.expected[0] - self.seconds), self.expected[1] - self.seconds
+        return None
 
 
 #: That a run's rate is known by, and how far the rest differs from it: one part in so many.

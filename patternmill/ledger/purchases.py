@@ -26,7 +26,7 @@ from patternmill.ledger.records import (
 )
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of, limits_of, refusal, spent_of
 from patternmill.processes import boot_id, uptime
-from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, WRITTEN_OFF, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
@@ -34,8 +34,6 @@ ATTEMPT_COLUMNS = (
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
-#: The latest jobs whose times count.
-_MOST_JOBS = 1000
 #: The kind of the event that an order was seen for the first time, in another status, or paid.
 ORDERED = "ordered"
 _NOTHING: Mapping[Stage, int] = {}
@@ -106,23 +104,6 @@ class Purchases(Approvals):
             {"environment": environment, "catalog": catalog, "nothing": b""},
         ):
             yield attempt_from(values)
-
-    def job_seconds(self, environment: str) -> dict[Stage, list[float]]:
-        """How long the latest jobs took, from intent to end; of those alone that the run which began them saw end."""
-        rows = self.database.rows(
-            "SELECT a.stage, a.ended_at - a.intended_at FROM ("
-            "SELECT i.stage, b.request_id, b.run_id, b.state, b.intended_at, b.ended_at FROM attempts b "
-            "JOIN items i ON i.key = b.item_key WHERE i.environment = :environment "
-            "AND b.state IN ('succeeded', 'failed') AND b.job_id IS NOT NULL "
-            "AND coalesce(b.error_code, '') <> :written_off "
-            "ORDER BY b.ended_at DESC LIMIT :most) a WHERE EXISTS (SELECT 1 FROM events e "
-            "WHERE e.request_id = a.request_id AND e.run_id = a.run_id AND e.kind = a.state)",
-            {"environment": environment, "written_off": WRITTEN_OFF, "most": _MOST_JOBS},
-        )
-        found: dict[Stage, list[float]] = {}
-        for stage, seconds in rows:
-            found.setdefault(Stage(stage), []).append(max(0.0, seconds))
-        return found
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(

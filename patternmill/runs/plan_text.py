@@ -47,8 +47,6 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
-    if preview.time:
-        yield f"Time: {preview.time}."
     yield f"Digest of this plan: {digest}"
 
 

@@ -1,4 +1,4 @@
-"""What a run would do just now: the offer, the plan with its cost and time, its limits, and likely duplicates."""
+"""What a run would do just now: the offer, the plan with its cost, its limits, and likely duplicates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from patternmill.planning.plan import (
     make_plan,
 )
 from patternmill.planning.recognition import AnsweredItems, Memory, RemadeItems
-from patternmill.planning.run_time import RunTime, run_time
 from patternmill.runs.canary import cut_to_canary
 from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates
@@ -74,14 +73,12 @@ _MOST_CHANGED = 20
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with what it would cost, and how long it would take."""
+    """A plan with what it would cost."""
 
     plan: Plan
     cost: Cost
     #: What follows once a person has decided between takes.
     later: Cost
-    #: Of the rows that the limits cover; None where nothing is to be done, or nothing is known.
-    time: RunTime | None
     #: What refuses the plan, until it is confirmed: rows that exist would be bought once more.
     duplicates: ConfigurationError | None = None
     #: Rows whose content has changed: sku, and each field as it was and as it is.
@@ -125,21 +122,13 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     with ledger_if_any(spec.settings) as ledger:
         memory, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
-        time = time_of(ledger, spec, limited.plan if limited else plan)
         cost, later = (
             cost_of(plan, options.prices, options.attempts, options.currency, of=of)
             for of in (TO_BUY, {Reason.UNDECIDED})
         )
         changed = tuple(_changed(plan, memory))
         new = new_ledger_note(ledger, spec.settings)
-        return Preview(plan, cost, later, time, duplicates, changed, limited, lint, new)
-
-
-def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:
-    """By the jobs in the ledger; what the interface says of patterns is not said of an embedded studio."""
-    known = ledger.job_seconds(spec.scope.environment) if ledger is not None else {}
-    time = run_time(plan, known, spec.options.max_in_flight)
-    return None if time is not None and spec.settings.embedded and not time.jobs else time
+        return Preview(plan, cost, later, duplicates, changed, limited, lint, new)
 
 
 def _changed(plan: Plan, memory: Memory) -> Iterator[tuple[str, tuple[str, ...]]]:

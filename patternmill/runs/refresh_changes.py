@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from patternmill.catalog.changes import (
+    ChangeKind,
     Changes,
     ChangeVerdict,
     Content,
@@ -76,14 +77,18 @@ def _requested(row: PlannedRow, plan: Plan, kept: SourceRow | None) -> Requested
     if entry.row is None or product is None:
         return RequestedRow(row.known_sku)
     reason, content = plan.items[product].reason, Content.of(entry.row)
-    is_undecided = reason is Reason.UNDECIDED and kept is not None and _asks_for(kept, content)
-    return RequestedRow(entry.row.sku, content, product, reason in _NOT_MADE, is_undecided)
+    kind = ChangeKind.FAILED_BEFORE if reason in _NOT_MADE else None
+    if reason is Reason.UNDECIDED and kept is not None and _asks_for(kept, content):
+        kind = ChangeKind.UNCHANGED
+    return RequestedRow(entry.row.sku, content, product, kind)
 
 
 def _asks_for(kept: SourceRow, content: Content) -> bool:
     """Whether the source asked for this before, whatever take it is to be."""
     before = kept.content
-    return not kept.is_gone and before is not None and replace(before, take=None) == replace(content, take=None)
+    return (
+        not kept.is_gone and before is not None and replace(before, take=None) == replace(content, take=None)
+    )
 
 
 def change_lines(changes: Changes, most: int) -> Iterator[str]:

@@ -22,7 +22,6 @@ from patternmill.ledger.reports.unsettled import open_requests
 from patternmill.ledger.spending import Spent
 from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
-from patternmill.planning.run_time import RunTime
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import propose, rejection, require_approval, with_decision
@@ -40,7 +39,6 @@ from patternmill.runs.preview import (
     PlannedRows,
     apply_limits,
     plan_rows,
-    time_of,
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import withheld_reason
@@ -92,10 +90,6 @@ class Run:
         self.is_stopped = False
         #: By the prices alone.
         self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
-        #: How long it takes by its plan.
-        self.time = begun.time
-        if begun.time is not None:
-            self.progress.expected = begun.time.low, begun.time.high
         #: What was written, once it has ended.
         self.results: Results | None = None
         #: Why they could not be written, or not where they were to be delivered.
@@ -294,7 +288,6 @@ class _Begun:
     approved: Approval | None
     #: Why rows were left out of it.
     left_out: HaltReason | None
-    time: RunTime | None
     #: The catalog's earlier runs that this one found without an end.
     broken: list[RunRecord]
 
@@ -327,5 +320,4 @@ def _put_on_record(
         keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
         kept = memory.source_rows if keeps else None
         record = put_on_record(ledger, spec, record, plan, checked, offer, lease.fence, kept)
-    time = time_of(ledger, spec, plan) if refused is None else None
-    return _Begun(record, memory, plan, approved, left_out, time, broken)
+    return _Begun(record, memory, plan, approved, left_out, broken)

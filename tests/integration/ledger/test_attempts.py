@@ -12,7 +12,7 @@ from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
 
 from .conftest import Clock
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, intent, item, learned
@@ -267,21 +267,3 @@ def test_damaged_file_is_found(tmp_path: Path) -> None:
     except LedgerError as error:
         found = [str(error)]
     assert found
-
-
-def test_times_are_of_jobs_that_their_own_run_saw_end(ledger: Ledger, clock: Clock) -> None:
-    """Also of failed ones; not of those that another run went on with, nor of another environment."""
-    for name, ended_by, state in (
-        ("a", "run-1", AttemptState.SUCCEEDED),
-        ("b", "run-1", AttemptState.FAILED),
-        ("c", "run-2", AttemptState.SUCCEEDED),
-    ):
-        begun = begin(ledger, name, price=10)
-        with ledger.transaction():
-            ledger.change(RUN, begun.request_id, AttemptState.ACCEPTED, job_id=f"job-{name}")
-        clock.now += 30
-        learned = {"result_id": f"made-{name}"} if state is AttemptState.SUCCEEDED else {"error_code": "x"}
-        with ledger.transaction():
-            ledger.change(RunId(ended_by), begun.request_id, state, **learned)
-    assert ledger.job_seconds("staging") == {Stage.PATTERN: [pytest.approx(30), pytest.approx(30)]}
-    assert ledger.job_seconds("production") == {}

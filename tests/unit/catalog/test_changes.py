@@ -31,7 +31,7 @@ HERONS = Content("blue herons", "cat_1", {"size": "S", "fabric": "linen"})
 
 def asked(sku: str, content: Content | None = HERONS, *, failed: bool = False) -> RequestedRow:
     key = ItemKey(f"{sku}/{content}") if content else None
-    return RequestedRow(sku, content, key, failed)
+    return RequestedRow(sku, content, key, ChangeKind.FAILED_BEFORE if failed else None)
 
 
 def current(sku: str, content: Content = HERONS, *, retired_at: float | None = None) -> CurrentRow:

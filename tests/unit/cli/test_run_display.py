@@ -34,7 +34,7 @@ class ShownRun(SimpleNamespace):
 
 def run_with(writer: object, queued: int = 0, **counts: Any) -> Run:
     studio = SimpleNamespace(queued=queued)
-    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), time=None, _studio=studio)
+    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), _studio=studio)
     return cast(Run, shown)
 
 
