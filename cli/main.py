@@ -44,19 +44,16 @@ VERBS: dict[str, tuple[str, str]] = {
     "look": ("cli.commands.look", "Look at what was made, and decide: keep, reject, others."),
     "catalog": ("cli.commands.catalog", "Write what a catalog has: each sku with its product ID."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
-    "ledger": ("cli.commands.ledger", "Check that the ledger is whole and agrees with itself."),
     "up": ("cli.commands.up", "Serve the Prefect UI, a worker and the deployments."),
     "studio": ("cli.commands.studio", "Serve the embedded studio, or check a service."),
 }
 #: The heading above the verbs from this one on.
-HEADINGS = {"check": "Make products", "status": "See and decide", "ledger": "Operate"}
+HEADINGS = {"check": "Make products", "status": "See and decide", "up": "Operate"}
 #: Names that are read beside the settings.
 OTHER_VARIABLES = {
     "PATTERNMILL_STUDIO_URL",
     "PATTERNMILL_API_KEY",
     "PATTERNMILL_DEBUG",
-    "PATTERNMILL_NOTIFY_URL",
-    "PATTERNMILL_NOTIFY_BLOCK",
     "PATTERNMILL_WORKER_FOLDER",
 }
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.automations import apply_automations
-from cli.terminal import echo, echo_lines, login_hint
+from cli.terminal import echo, login_hint
 from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
@@ -35,9 +34,8 @@ _POLL_SECONDS = 0.3
 @click.command("up")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the Prefect UI (default: as last time).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
-@click.option("--automations", is_flag=True, help="Apply deployments/automations.yaml as well.")
 @click.option("--worker", is_flag=True, help="A worker alone, for the Prefect server at PREFECT_API_URL.")
-def command(port: int | None, limit: int | None, automations: bool, worker: bool) -> int:
+def command(port: int | None, limit: int | None, worker: bool) -> int:
     """Serve all that runs need in one terminal: Prefect's server and UI, a worker, the deployments.
 
     Serves the embedded studio too if PATTERNMILL_STUDIO_URL is not set. Everything is kept under PATTERNMILL_HOME;
@@ -47,11 +45,7 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     With --worker: only what runs there. A run chooses its parameters alone: one that sets a command, environment
     variables or a folder is refused. Service and key are in this worker's environment or home.
 
-    \b
-    With --automations, messages about runs go to
-      PATTERNMILL_NOTIFY_URL    a webhook, which receives {"subject": ..., "body": ...}, or a Slack webhook
-      PATTERNMILL_NOTIFY_BLOCK  your notification block, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
-    Crashed runs of deployments are looked for every five minutes, and begun again once, with and without automations.
+    Crashed runs of deployments are looked for every five minutes, and begun again once.
 
     \b
     Examples, and then Run -> Custom run of `bulk-import` in the UI:
@@ -67,7 +61,7 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
     # A worker's runs name their environments.
     settings = load_settings(unknown_too=worker)
     if worker:
-        _serve_worker_alone(settings, port, limit, automations=automations)
+        _serve_worker_alone(settings, port, limit)
         return 0
     stop = until_interrupted()
     if os.environ.get("PREFECT_API_URL"):
@@ -78,17 +72,13 @@ def command(port: int | None, limit: int | None, automations: bool, worker: bool
         process = stack.enter_context(_worker(settings, environment, limit, stop))
         if not stop.is_set():
             _deploy(environment)
-        if automations and not stop.is_set():
-            echo_lines(apply_automations())
         if not stop.is_set():
             _show_addresses(server, settings)
         _wait(process, stop)
     return 0
 
 
-def _serve_worker_alone(
-    settings: Settings, port: int | None, limit: int | None, *, automations: bool
-) -> None:
+def _serve_worker_alone(settings: Settings, port: int | None, limit: int | None) -> None:
     if port is not None:
         raise click.UsageError("A worker alone (--worker) has no --port.")
     if not os.environ.get("PREFECT_API_URL"):
@@ -96,8 +86,6 @@ def _serve_worker_alone(
             "PREFECT_API_URL is not set.",
             remedy="Set it, or leave --worker out: `up` has a server of its own.",
         )
-    if automations:
-        echo_lines(apply_automations())
     serve_worker(settings, limit)
 
 

@@ -107,11 +107,6 @@ class PostgresDatabase:
         """The server's: machines whose clocks differ share one ledger."""
         return self._clock
 
-    def check(self) -> list[str]:
-        """PostgreSQL checks its own pages; what can be seen from here is whether it answers."""
-        self.rows("SELECT 1")
-        return []
-
     def close(self) -> None:
         self._connection.close()
 

@@ -118,9 +118,6 @@ class SqliteDatabase:
         """A transaction is the only one that writes."""
         return True
 
-    def check(self) -> list[str]:
-        return [text for (text,) in self.rows("PRAGMA integrity_check") if text != "ok"]
-
     def clock(self) -> None:
         """It has none of its own."""
 

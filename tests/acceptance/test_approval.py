@@ -12,7 +12,6 @@ import pytest
 from cli.worker import children
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Approval
-from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tasks.approval_form import WHO
 from tests.acceptance.harness import some_rows, write_csv
@@ -20,6 +19,7 @@ from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.workers import Prefect, deployed, statuses, workers
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
+from tests.integrity import problems
 
 pytestmark = pytest.mark.soak
 

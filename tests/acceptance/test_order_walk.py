@@ -21,11 +21,13 @@ from typing import Any
 import pytest
 
 from cli.worker import children
+from patternmill.ledger.ledger import Ledger, open_database
 from studio.testing import Studio
 from tests.acceptance.browser import Browser
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.workers import Prefect, deployed, workers
+from tests.integrity import problems
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -152,7 +154,8 @@ def test_from_a_file_to_an_order(
     assert str(found["orderId"]) in command(prefect, "explain", checkout_id)
     assert opened(studio) == [(checkout_id, secret)]
     assert studio.meter.double_purchases == []
-    command(prefect, "ledger", "check")
+    with Ledger(open_database(None, tmp_path / "home")) as ledger:
+        assert list(problems(ledger)) == []
     worker.terminate()
     worker.wait(timeout=60)
     assert kept_with(secret, tmp_path / "home") | kept_with(secret, tmp_path / "out") == set()

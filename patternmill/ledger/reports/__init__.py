@@ -1,1 +1,1 @@
-"""What people read from the ledger: status, the story of a row, integrity, export."""
+"""What people read from the ledger: status, the story of a row, what is open, orders."""

@@ -18,7 +18,6 @@ from pydantic import SecretStr
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.integrity import problems
 from patternmill.profiles import Profile
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.pipeline import Pipeline
@@ -30,6 +29,7 @@ from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from studio.testing import Studio
+from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
 
 

@@ -32,7 +32,7 @@ from tests.prefect_api import PrefectApi, api_with_password
 PAGE = CHECKOUT / "deployments" / "README.md"
 PASSWORD = "user:password"
 #: What serves until it is stopped.
-SERVING = (["prefect", "server", "start"], ["patternmill", "up", "--worker", "--automations"])
+SERVING = (["prefect", "server", "start"], ["patternmill", "up", "--worker"])
 
 
 def lines_of(heading: str) -> list[str]:

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import CHECKOUT, Room, Zygote, some_rows, wait_for
 from tests.hostile import ExpectedRow, Hostile, Plan, Rule, Times
+from tests.integrity import problems
 
 RECOLOR, UPLOAD = "refine/recolor", "references/create"
 EXTRAS = {"refine:recolor": '{"palette": ["#1f3a5f"]}'}

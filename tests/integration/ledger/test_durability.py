@@ -73,7 +73,8 @@ def test_killed_process_loses_no_acknowledged_write(url: str) -> None:
         ledger = Ledger(open_database(url, Path("unused")))
         found = {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
         noted = {name for (name,) in ledger.database.rows("SELECT request_id FROM events")}
-        assert ledger.database.check() == []
+        if url.startswith("sqlite"):
+            assert ledger.database.rows("PRAGMA integrity_check") == [("ok",)]
         ledger.close()
         assert acknowledged <= found
         assert noted == {f"{name}/1" for name in found}

@@ -13,10 +13,10 @@ from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import SpendingLimits
-from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of
 from patternmill.states import AttemptState, Stage
+from tests.integrity import problems
 
 from .conftest import Clock, OpenLedger
 from .samples import CATALOG, RUN, STAGING, begin, change, intent, item

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState
+from tests.integrity import problems
 
 from .conftest import OpenLedger
 from .samples import CATALOG, STAGING, begin, change, item

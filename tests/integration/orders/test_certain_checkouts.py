@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
-from patternmill.ledger.reports.integrity import problems
 from patternmill.states import Outcome
 from tests.acceptance.prefect_servers import run_process
 from tests.integration.orders.shop import Shop
+from tests.integrity import problems
 
 #: The command, with something done to it at one point of those that it passes: see tests/acceptance/points.py.
 CHILD = """

@@ -10,7 +10,6 @@ import pytest
 
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.reports.integrity import problems
 from patternmill.looking.page import gallery
 from patternmill.orders.order_text import checkout_lines
 from patternmill.orders.ordering import Ordering
@@ -19,6 +18,7 @@ from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import Outcome
 from tests.integration.orders.shop import CATALOG, Shop
+from tests.integrity import problems
 
 
 def test_picked_rows_become_one_checkout(shop: Shop) -> None:

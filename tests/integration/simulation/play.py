@@ -18,7 +18,6 @@ from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import Overlap
 from patternmill.ledger.ledger import Ledger, open_database
-from patternmill.ledger.reports.integrity import problems
 from patternmill.results.row_results import RowResult
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
@@ -29,6 +28,7 @@ from patternmill.states import UNFINISHED_ROWS
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, SimulatedClient, SimulatedService
 from tests.integration.simulation.weather import FINAL, Weather, mixed
+from tests.integrity import problems
 from tests.unit.runs.fake_studio import Service
 from tests.unit.runs.workshop import Workshop, drive
 

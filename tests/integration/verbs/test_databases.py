@@ -17,7 +17,6 @@ from patternmill.ledger.records import (
     PickedLine,
     SpendingLimits,
 )
-from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.order_report import (
     checkout_called,
     checkouts,
@@ -35,6 +34,7 @@ from patternmill.runs.retry import choose
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
+from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Clock, Past
 
 LIMIT = timedelta(hours=12)
@@ -105,19 +105,6 @@ def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decisi
         asyncio.run(settle(run.ledger, settlement, limit=LIMIT))
     assert unsettled(run.ledger, LIMIT) == []
     assert list(problems(run.ledger)) == []
-
-
-def test_damage_is_found(run: BegunRun) -> None:
-    """A changed price, a lost event and a moved job are found."""
-    assert list(problems(run.ledger)) == []
-    for damage in (
-        "UPDATE spending SET amount = amount + 1 WHERE stage = 'pattern'",
-        "DELETE FROM events WHERE kind = 'held'",
-        "UPDATE attempts SET attempt = 2 WHERE state = 'held'",
-    ):
-        with run.ledger.transaction():
-            run.ledger.database.execute(damage)
-    assert len(list(problems(run.ledger))) == 3
 
 
 def ordered(run: BegunRun) -> str:

@@ -15,9 +15,9 @@ import pytest
 from cli import main
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.records import Attempt
-from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.lease import LeaseHolder
 from patternmill.states import AttemptState
+from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, REFUSED, BegunRun, Past
 
 KEY = "sk_live_c4nary00key1234567890abcdef"

@@ -103,7 +103,7 @@ def test_misspelt_setting_is_named(
 ) -> None:
     """It would be no limit. Names that are read beside the settings are known."""
     monkeypatch.setenv("PATTERNMILL_DAYBUDGET", "5.00")
-    monkeypatch.setenv("PATTERNMILL_NOTIFY_URL", "https://example.com")
+    monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", "/")
     assert main.run(["check"]) == 3
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert warnings == ["warning: PATTERNMILL_DAYBUDGET is no setting; did you mean PATTERNMILL_DAY_BUDGET?"]

@@ -13,13 +13,13 @@ from patternmill.errors import ConfigurationError, Overlap
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
-from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import acquire_lease
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
+from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
 
 LIMIT = timedelta(hours=12)

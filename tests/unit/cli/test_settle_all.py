@@ -13,11 +13,11 @@ from patternmill.errors import PatternmillError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
-from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import LeaseHolder, acquire_lease
 from patternmill.runs.settlement import Decision, settle_many
 from patternmill.states import AttemptState
+from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
 from tests.unit.cli.test_settle import LATER, LIMIT, on_record
 

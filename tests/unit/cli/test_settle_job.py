@@ -11,11 +11,11 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.records import Attempt
-from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState
+from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, HERON_MUG, PATTERN_ID, BegunRun, Past
 from tests.unit.cli.test_settle import LIMIT, decide, on_record
 

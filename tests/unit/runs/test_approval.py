@@ -12,7 +12,6 @@ from patternmill.catalog.row_checks import check_rows
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
-from patternmill.ledger.reports.integrity import problems
 from patternmill.planning.proposal import Proposal
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
@@ -23,6 +22,7 @@ from patternmill.runs.safeguards import require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Verdict
+from tests.integrity import problems
 
 from .fake_studio import Crash, Create, FakeStudioApi, Service, failed
 from .workshop import Ended, Workshop, drive, many, rows

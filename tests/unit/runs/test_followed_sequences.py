@@ -14,11 +14,11 @@ import pytest
 from patternmill.catalog.offer import Offer
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.settlement import Decision
 from patternmill.service.outcomes import No
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
+from tests.integrity import problems
 
 from .fake_studio import ANSWER_LOST, OFFER, Service, failed
 from .followed import Cells, Shop

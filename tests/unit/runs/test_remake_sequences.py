@@ -11,11 +11,11 @@ import pytest
 
 from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.settlement import Decision as Settled
 from patternmill.service.outcomes import No
 from patternmill.settings import load_settings
 from patternmill.states import UNWANTED, AttemptState, Decided, RowStatus, Stage
+from tests.integrity import problems
 
 from .fake_studio import ANSWER_LOST, failed
 from .followed import Cells, Shop

@@ -13,7 +13,6 @@ import pytest
 from patternmill.catalog.offer import Category, Offer
 from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.integrity import problems
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.pipeline import Pipeline
@@ -21,6 +20,7 @@ from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
 from patternmill.settings import load_settings
 from patternmill.states import Decided, RowStatus, Verdict
+from tests.integrity import problems
 
 from .fake_studio import OFFER, failed
 from .followed import Cells, Shop
