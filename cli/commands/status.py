@@ -12,7 +12,7 @@ import click
 from cli.terminal import echo, echo_lines, login_hint
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.order_report import checkouts
-from patternmill.ledger.reports.overview import rows_by_status, spent_on
+from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
@@ -146,7 +146,7 @@ def _run_block(
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:
-    for its_environment, spent in spent_on(ledger, day_of(ledger.now())).items():
+    for its_environment, spent in ledger.spent_on(day_of(ledger.now())).items():
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
             most = "" if budget is None else f" of {money(budget, settings.currency)}"

@@ -7,10 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import orjson
-
 from patternmill.errors import BudgetReached, LedgerError
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Approval, Intent
 from patternmill.states import Verdict
@@ -33,7 +31,6 @@ class Approvals(Tables):
             self.database.execute("DELETE FROM documents WHERE name = 'plan ' || :id", its)
         self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value})
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
-        self._record_approval(approval, "approval_asked")
 
     def decide_approval(
         self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None
@@ -47,9 +44,7 @@ class Approvals(Tables):
             raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
         decision: dict[str, Any] = {"decided_at": self.now(), "who": who, "note": note}
         self._update("approvals", {"id": approval_id}, verdict=verdict.value, **decision)
-        decided = replace(waiting, verdict=verdict, **decision)
-        self._record_approval(decided, f"approval_{verdict.value}")
-        return decided
+        return replace(waiting, verdict=verdict, **decision)
 
     def approval(self, approval_id: str) -> Approval | None:
         return next(iter(self._approvals("WHERE id = :id", id=approval_id)), None)
@@ -100,7 +95,3 @@ class Approvals(Tables):
         rows = self.database.rows(f"SELECT {', '.join(_COLUMNS)} FROM approvals {where}", params)  # noqa: S608
         named = (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
         return [Approval(**{**values, "verdict": Verdict(values["verdict"])}) for values in named]
-
-    def _record_approval(self, approval: Approval, kind: str) -> None:
-        """There is no run yet: the event has the approval's own ID in its place."""
-        self.record_event(RunId(approval.id), kind, detail=orjson.dumps(approval).decode())

@@ -25,17 +25,14 @@ RETRY_OF = "retry_of"
 CHANGES = "changes"
 
 _ACCEPT = """
-INSERT INTO catalog_rows (environment, catalog, sku, product_key, pattern_key, product_id, pattern_id,
-                          row, since, run_id)
-SELECT :environment, :catalog, r.sku, r.product_key, r.pattern_key, p.result_id, q.result_id,
-       r.row, :now, r.run_id
+INSERT INTO catalog_rows (environment, catalog, sku, product_key, product_id, pattern_id, row, since, run_id)
+SELECT :environment, :catalog, r.sku, r.product_key, p.result_id, q.result_id, r.row, :now, r.run_id
 FROM run_rows r
 JOIN attempts p ON p.item_key = r.product_key AND p.state = 'succeeded'
 JOIN attempts q ON q.item_key = r.pattern_key AND q.state = 'succeeded'
 WHERE r.run_id = :run_id {made_here}
 ON CONFLICT (environment, catalog, sku) DO UPDATE SET
-    product_key = excluded.product_key, pattern_key = excluded.pattern_key,
-    product_id = excluded.product_id, pattern_id = excluded.pattern_id,
+    product_key = excluded.product_key, product_id = excluded.product_id, pattern_id = excluded.pattern_id,
     row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
 WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
 """

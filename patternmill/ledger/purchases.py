@@ -384,13 +384,16 @@ class Purchases(Approvals):
             | {"items": items, "amount": amount},
         )
 
-    def spent_today(self, environment: str) -> int:
-        """What all runs of an environment have reserved today (UTC), in minor units."""
-        ((amount,),) = self.database.rows(
-            "SELECT coalesce(sum(amount), 0) FROM spending WHERE environment = :environment AND day = :day",
-            {"environment": environment, "day": day_of(self.now())},
-        )
-        return int(amount)
+    def spent_on(self, day: str) -> dict[str, Spent]:
+        """By environment: what was reserved on a day (UTC, ISO), and not released."""
+        found: dict[str, Spent] = {}
+        for environment, *row in self.database.rows(
+            "SELECT environment, stage, sum(items), sum(amount) FROM spending WHERE day = :day "
+            "GROUP BY environment, stage ORDER BY environment, stage",
+            {"day": day},
+        ):
+            found[environment] = found.get(environment, Spent()) + spent_of(*row)
+        return found
 
     def spent_by_run(self, run_id: RunId) -> Spent:
         """What was reserved for a run's requests, and not released."""
@@ -435,19 +438,17 @@ class Purchases(Approvals):
         return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
 
     def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, int]:
-        """What is spent or reserved: by a run, and the minor units of a day."""
-        of_run = Spent()
-        day_amount = 0
-        for its_day, its_run, stage, items, amount in self.database.rows(
+        """What is spent or reserved, in one query a purchase: by a run, and the minor units of a day."""
+        of_run, of_day = Spent(), 0
+        for its_day, its_run, *row in self.database.rows(
             "SELECT day, run_id, stage, items, amount FROM spending "
             "WHERE environment = :environment AND (day = :day OR run_id = :run_id)",
             {"environment": environment, "day": day, "run_id": run_id},
         ):
             if its_run == run_id:
-                of_run += spent_of(stage, items, amount)
-            if its_day == day:
-                day_amount += amount
-        return of_run, day_amount
+                of_run += spent_of(*row)
+            of_day += row[-1] if its_day == day else 0
+        return of_run, of_day
 
 
 def _about(run_id: RunId, intent: Intent) -> dict[str, object]:

@@ -72,7 +72,6 @@ class Runs(Purchases):
             "runs",
             {"run_id": record.run_id},
             record=orjson.dumps(record).decode(),
-            ended_at=record.ended_at.timestamp() if record.ended_at else None,
             outcome=record.outcome.value if record.outcome else None,
         )
 

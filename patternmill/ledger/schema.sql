@@ -78,7 +78,6 @@ CREATE TABLE runs (
     number      INTEGER,            -- its lease's fence: the order of a catalog's runs; NULL: it never had a lease
     record      TEXT NOT NULL,      -- JSON of the run's record
     started_at  DOUBLE PRECISION NOT NULL,
-    ended_at    DOUBLE PRECISION,
     outcome     TEXT
 );
 CREATE INDEX runs_by_scope ON runs (environment, catalog, started_at);
@@ -164,7 +163,6 @@ CREATE TABLE catalog_rows (
     catalog     TEXT NOT NULL,
     sku         TEXT NOT NULL,
     product_key TEXT NOT NULL,
-    pattern_key TEXT NOT NULL,
     product_id  TEXT NOT NULL,
     pattern_id  TEXT NOT NULL,
     row         TEXT NOT NULL,      -- JSON, as in run_rows

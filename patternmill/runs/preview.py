@@ -20,7 +20,7 @@ from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval
-from patternmill.ledger.spending import Spent, limits_of
+from patternmill.ledger.spending import Spent, day_of, limits_of
 from patternmill.limits import Limit
 from patternmill.planning.plan import (
     TO_BUY,
@@ -178,8 +178,7 @@ def apply_limits(
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:
     """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
-    options = spec.options
-    limits = options.limits
+    options, limits = spec.options, spec.options.limits
     if approved is not None:
         limits = replace(limits, approval=approved.id)
     if limits_of(limits, {}, Spent(), 0):
@@ -189,8 +188,9 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
 
 def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
     """All limits of a run that begins now. Without a ledger nothing has been spent."""
-    spent_today = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
-    return limits_of(spec.options.limits, spec.options.prices, Spent(), spent_today, approval)
+    spent = ledger.spent_on(day_of(ledger.now())) if ledger is not None else {}
+    of_day = spent.get(spec.scope.environment, Spent()).amount
+    return limits_of(spec.options.limits, spec.options.prices, Spent(), of_day, approval)
 
 
 async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> tuple[Offer, Offer]:

@@ -13,6 +13,7 @@ from patternmill.engine.engine import Engine
 from patternmill.engine.item_attempts import Attempts
 from patternmill.engine.progress import HaltReason
 from patternmill.ledger.ledger import Ledger, LedgerWriter
+from patternmill.ledger.spending import Spent
 from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
@@ -172,7 +173,7 @@ def budget_not_reserved() -> None:
     """What a run has spent is counted by the process, so that a crash forgets it."""
     _seed(Ledger, "_reserve", lambda self, *args: None)
     # Nor does the plan, which is cut to what is left of the day, see what it had.
-    _seed(Ledger, "spent_today", lambda self, environment: -(10**9))
+    _seed(Ledger, "spent_on", lambda self, day: {"staging": Spent(amount=-(10**9))})
 
 
 def create_while_draining() -> None:

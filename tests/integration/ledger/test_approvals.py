@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -90,23 +89,6 @@ def test_approvals_of_a_catalog_come_in_the_order_of_their_decisions(ledger: Led
         "approval-2",
     ]
     assert len(ledger.approvals()) == 3
-
-
-def test_every_decision_is_an_event(ledger: Ledger) -> None:
-    """Events are never changed."""
-    approved(ledger)
-    events = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
-    assert [(name, kind) for name, kind, _ in events] == [
-        ("approval-1", "approval_asked"),
-        ("approval-1", "approval_approved"),
-    ]
-    detail = json.loads(events[1][2])
-    assert (detail["who"], detail["note"], detail["digest"], detail["worst"]) == (
-        "anna@mill",
-        "for spring",
-        DIGEST,
-        60,
-    )
 
 
 def test_approved_money_is_never_exceeded(ledger: Ledger) -> None:

@@ -19,22 +19,13 @@ from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, 
 
 
 def test_intent_is_written_with_its_exact_body(ledger: Ledger, clock: Clock) -> None:
-    attempt = begin(ledger, "herons")
-    assert ledger.attempt(attempt.request_id) == attempt
-    assert attempt.state is AttemptState.INTENDED
-    assert attempt.body == b'{"requestId":"herons/1"}'
-    assert attempt.intended_at == clock.now
-    assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
-
-
-def test_bodies_are_kept_byte_for_byte(ledger: Ledger) -> None:
+    odd = replace(intent("herons"), body=bytes(range(256)) * 3)
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("odd")])
-        odd = intent("odd")
-        odd = type(odd)(odd.request_id, odd.item_key, odd.stage, 1, bytes(range(256)) * 3)
-        ledger.intend(RUN, STAGING, odd, UNLIMITED)
-    found = ledger.attempt(odd.request_id)
-    assert found is not None and found.body == bytes(range(256)) * 3
+        ledger.add_items(STAGING, CATALOG, [item("herons")])
+        attempt = ledger.intend(RUN, STAGING, odd, UNLIMITED)
+    assert ledger.attempt(attempt.request_id) == attempt
+    assert (attempt.state, attempt.body, attempt.intended_at) == (AttemptState.INTENDED, odd.body, clock.now)
+    assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
 
 
 def test_known_intent_is_returned_in_its_present_state(ledger: Ledger) -> None:
@@ -148,14 +139,6 @@ def test_job_belongs_to_one_request(ledger: Ledger) -> None:
     assert ledger.request_of_job("job-herons/1", STAGING) == "herons/1"
     assert ledger.request_of_job("job-ferns/1", STAGING) == "ferns/1"
     assert ledger.request_of_job("job-unknown", STAGING) is None
-
-
-def test_attempts_are_ordered_by_number(ledger: Ledger) -> None:
-    """The tenth after the ninth."""
-    for number in range(1, 12):
-        at_state(ledger, "herons", AttemptState.FAILED, number)
-    assert [found.attempt for found in ledger.attempts_of(ItemKey("herons"))] == list(range(1, 12))
-    assert ledger.attempts_of(ItemKey("unknown")) == ()
 
 
 def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:

@@ -15,7 +15,6 @@ FAULTS = {
     "WHERE result_id IS NOT NULL": "which asked for something else",
     "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
     "UPDATE spending SET amount = amount + 1": "booked on",
-    "DELETE FROM spending WHERE stage = 'pattern'": "booked on",
     "UPDATE attempts SET state = 'failed' WHERE state = 'held'": "what is on record is",
     "DELETE FROM events WHERE kind = 'accepted'": "went from intended to succeeded",
     "DELETE FROM events WHERE kind = 'intended'": "what is on record is",
