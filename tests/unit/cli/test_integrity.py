@@ -28,16 +28,8 @@ FAULTS = {
 
 def busy(past: Past) -> None:
     """A past with every state, a further attempt, and a request that was withdrawn."""
-    run = past.begin(
-        HERON,
-        HERON_MUG,
-        FERN,
-        FOX,
-        REFUSED,
-        "O-1,owls,Mug,11oz,,",
-        "D-1,does,Mug,11oz,,",
-        "P-1,pikes,Mug,11oz,,",
-    )
+    others = (f"{name}-1,{name} owls,Mug,11oz,," for name in "ODP")
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, *others)
     run.make("H-1")
     run.make("P-1")
     run.attempt(run.product("H-2"), AttemptState.FAILED)
