@@ -104,17 +104,15 @@ def test_example_explains_every_setting_and_sets_nothing() -> None:
     assert all(example()[variable(field)][1] == "" for field in SECRETS)
 
 
-@pytest.mark.parametrize("field", sorted(Settings.model_fields))
-def test_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_shows_every_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set to the example's value, a setting equals its default; set to nothing, it is not set."""
-    default = getattr(load_settings(), field)
-    value = example()[variable(field)][1]
-    if value:
-        monkeypatch.setenv(variable(field), value)
-    assert getattr(load_settings(), field) == default
-    assert bool(value) is (getattr(load_settings(), field) is not None)
-    monkeypatch.setenv(variable(field), "")
-    assert getattr(load_settings(), field) == default
+    defaults = load_settings()
+    for field in Settings.model_fields:
+        default, value = getattr(defaults, field), example()[variable(field)][1]
+        for text in (value, "") if value else ("",):
+            monkeypatch.setenv(variable(field), text)
+            assert getattr(load_settings(), field) == default, field
+        assert bool(value) is (default is not None), field
 
 
 def test_currency_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:

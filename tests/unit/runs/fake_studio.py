@@ -134,7 +134,6 @@ class FakeStudioApi:
             await self._pause()
             return end or Accepted(job)
         if age is not None and isinstance(end, No) and end.state is AttemptState.REJECTED:
-            # As the client reads it: what was sent before may have been executed.
             return No(AttemptState.HELD, "refused_in_doubt", end.message)
         return end
 
