@@ -317,11 +317,7 @@ class _WatchedRun:
         self.begun = run
         if run.spec.origin is not None:
             self.display.print(origin_note(run.spec.source.name, run.spec.origin))
-        from patternmill.runs.plan_record import LINT
-
         self.display.watch(run)
-        if LINT in run.record.options:
-            self.display.print(run.record.options[LINT])
 
     @property
     def task_runs(self) -> int:

@@ -27,7 +27,6 @@ from slugify import slugify
 
 from patternmill.looking.contact_sheet import contact_sheet
 from patternmill.results.results_files import EXACT, FAILURES_FILE, Results
-from patternmill.runs.plan_record import LINT
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import RowStatus
@@ -121,9 +120,9 @@ async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _summary(run: Run, ending: RunEnding, results: Results) -> str:
     """As markdown."""
-    said = [*ending.record.options.get("notes", ()), ending.record.options.get(LINT)]
+    notes = ending.record.options.get("notes", ())
     lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
-    shown = [markdown_lines(lines), "".join(f"> {markdown(note)}  \n" for note in said if note)]
+    shown = [markdown_lines(lines), "".join(f"> {markdown(note)}  \n" for note in notes)]
     if {status for status, count in ending.rows.items() if count} - {RowStatus.SUCCEEDED}:
         retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
         shown.append(

@@ -19,7 +19,6 @@ from patternmill.states import EXIT_CODES, Outcome
 if TYPE_CHECKING:
     from cli.mapping_questions import Answers
     from patternmill.catalog.catalog_file import CatalogFile
-    from patternmill.catalog.lint import Lint
     from patternmill.catalog.proposals import Question
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
@@ -56,13 +55,17 @@ def command(file: str, everything: bool, as_json: bool, yes: bool, **asked: Any)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         spec = _spec(file, asked)
         checked, left = _mapped_check(spec, answers)
-    lint = _lint(checked, spec)
     if as_json:
         from patternmill.catalog.check_report import report_json
 
-        echo_json(report_json(checked) | {"lint": [one.as_json() for one in lint]})
+        echo_json(report_json(checked))
     else:
-        _show(checked, lint, everything, _left_text(spec, left))
+        from patternmill.catalog.check_report import report_lines
+
+        # What has to be done comes last: the causes, and the command that asks.
+        echo_lines(report_lines(checked, everything=everything))
+        if left:
+            echo(f"\n{_left_text(spec, left)}")
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
@@ -139,30 +142,11 @@ def _check(spec: RunSpec, file: CatalogFile) -> CheckedCatalog:
     return replace(checked, notes=(*notes, *checked.notes))
 
 
-def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
-    from patternmill.catalog.lint import PatternPrice, find_lint
-
-    return find_lint(checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
-
-
-def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, left: str | None) -> None:
-    """What has to be done comes last: the causes, and the command that asks."""
-    from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.lint import lint_lines
-
-    echo_lines((*lint_lines(lint), "") if lint else ())
-    echo_lines(report_lines(checked, everything=everything))
-    if left:
-        echo(f"\n{left}")
-
-
-def _left_text(spec: RunSpec, left: list[Question]) -> str | None:
+def _left_text(spec: RunSpec, left: list[Question]) -> str:
     """The one command that asks about what is open."""
     from patternmill.runs.input_mapping import check_command
     from patternmill.text import plural
 
-    if not left:
-        return None
     what = f"{plural(len(left), 'name')} of columns or words"
     certain = sum(question.certain for question in left)
     takes = f"; with --yes it takes what is certain ({certain:,})" if certain else ""

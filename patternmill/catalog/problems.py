@@ -65,6 +65,7 @@ class RowCode(StrEnum):
     UNSAFE_CHARACTERS = "unsafe_characters"
     NOT_IN_RUN = "not_in_run"
     NOT_TEXT = "not_text"
+    MISREAD_TEXT = "misread_text"
     SPREADSHEET_ERROR = "spreadsheet_error"
     NUMBER_AS_SHOWN = "number_as_shown"
     PLACEHOLDER = "placeholder"

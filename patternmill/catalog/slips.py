@@ -17,7 +17,10 @@ _ERRORS = re.compile(
 _CODED = re.compile(r"Err:[1-9]\d\d|#{3,}")
 #: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
 _SHORTENED = re.compile(r"\d(?:[.,\u066b]\d+)?E\+\d{2,3}")
-
+#: How a text is kept from becoming a number in a CSV file: `="00123"`.
+_QUOTED = re.compile(r'="((?:[^"]|"")*)"')
+#: What a program leaves of a character that it could not read.
+_LOST = "\ufffd"
 
 #: In characters, of what is looked at as a placeholder.
 _LONGEST = 30
@@ -30,8 +33,14 @@ _TO_DO = re.compile(
 
 
 def error_finding(column: str, cell: str) -> Finding | None:
-    """An error of a spreadsheet's formula in place of its result."""
+    """What a program put in place of the text: an error, a formula, signs of another encoding."""
     text = cell.strip()
+    if not text.isascii() and (misread := _misread_finding(column, text)):
+        return misread
+    if quoted := _QUOTED.fullmatch(text):
+        meant = quoted[1].replace('""', '"')
+        message = f"{shown(text)} is a formula, not the text that it shows"
+        return Finding(column, RowCode.SPREADSHEET_ERROR, message, f"write {shown(meant)}", text, meant)
     if not text.startswith(("#", "Err:")) or not (_ERRORS.fullmatch(text) or _CODED.fullmatch(text)):
         return None
     message = f"{shown(text)} is a spreadsheet's error, not what its formula was to find"
@@ -40,6 +49,20 @@ def error_finding(column: str, cell: str) -> Finding | None:
         message = f"{shown(text)} is what a spreadsheet shows where a column is too narrow"
         remedy = "widen the column and save the file again"
     return Finding(column, RowCode.SPREADSHEET_ERROR, message, remedy, text)
+
+
+def _misread_finding(column: str, text: str) -> Finding | None:
+    """UTF-8 that a program read as Windows-1252, or could not read, and saved like that."""
+    try:
+        meant = text.encode("cp1252").decode()
+    except UnicodeError:
+        if _LOST not in text:
+            return None
+        message = f"{shown(text)} has lost letters: a program read it in the wrong encoding, and saved it"
+        return Finding(column, RowCode.MISREAD_TEXT, message, "write them, and save the file as UTF-8", text)
+    message = f"{shown(text)} was read in the wrong encoding by a program, and saved like that"
+    remedy = f"write {shown(meant)}, and save the file as UTF-8"
+    return Finding(column, RowCode.MISREAD_TEXT, message, remedy, text, meant)
 
 
 def unfit_finding(column: str, cell: str) -> Finding | None:
@@ -79,15 +102,3 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
     else:
         return None
     return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
-
-
-#: Of a prompt that is a formula's own text (`=B2`, `=CONCAT(A2, B2)`), or the name of a file (`coral reef.png`).
-_STANDS_FOR = re.compile(
-    r"=[A-Z$'][^ ]*[\d)].*|(?:\S+ ){0,3}\S+\.(?:png|jpe?g|webp|gif|tiff?|svg|psd|ai|eps|pdf|xlsx|csv)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def stands_for_another(prompt: str) -> bool:
-    """Whether a normalised prompt is a formula, or names a file, which may be meant."""
-    return bool(_STANDS_FOR.fullmatch(prompt))

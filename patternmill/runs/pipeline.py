@@ -225,7 +225,7 @@ class Pipeline:
 
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
-        _, plan, _, _ = await asyncio.to_thread(plan_rows, self.spec, self.checked)
+        _, plan, _ = await asyncio.to_thread(plan_rows, self.spec, self.checked)
         if plan.counts(TO_DO).total() or self.spec.refresh is None:
             return not plan.counts(TO_DO).total()
         changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}

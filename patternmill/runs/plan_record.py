@@ -31,8 +31,6 @@ from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
-#: In the options of a run's record: the money lint of its plan, in a sentence.
-LINT = "lint"
 _CHUNK = 5000
 
 

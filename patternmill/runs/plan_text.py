@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
-from patternmill.catalog.lint import lint_lines
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.planning.plan import Plan, PlannedItem, Reason
 from patternmill.runs.preview import Preview
@@ -30,9 +29,6 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     yield ""
     if checked.refused_count:
         yield from report_lines(checked)
-        yield ""
-    if preview.lint:
-        yield from lint_lines(preview.lint)
         yield ""
     yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *checked.notes)))
     if preview.duplicates is not None:

@@ -10,7 +10,6 @@ from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import Content, old_and_new
-from patternmill.catalog.lint import Lint, PatternPrice, find_lint
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import sku_key
@@ -85,14 +84,12 @@ class Preview:
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
-    #: What is probably a mistake, and would be paid for.
-    lint: tuple[Lint, ...] = ()
     #: Where the ledger is that knows of no run yet.
     new_ledger: str | None = None
 
 
 #: What the ledger knew when a plan was made, the plan, and what a person should know of it before it is paid for.
-PlannedRows = tuple[Memory, Plan, ConfigurationError | None, tuple[Lint, ...]]
+PlannedRows = tuple[Memory, Plan, ConfigurationError | None]
 
 
 def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
@@ -104,23 +101,14 @@ def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
 def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
     memory, whole = _remember_and_plan(ledger, spec, checked)
     plan = cut_to_canary(ledger, spec, whole)
-    lint = _lint(plan, checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
-    if ledger is None:
-        return memory, plan, None, lint
-    return memory, plan, find_duplicates(ledger, plan, memory, checked.offer), lint
-
-
-def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lint, ...]:
-    """Of what the plan would buy."""
-    rows = [(row.entry.record.line, row) for row in plan.rows if row.product is not None]
-    buying = {line for line, row in rows if plan.items[plan.first_pattern(row)].reason in TO_BUY}
-    return find_lint(checked, price, lambda row: row.line in buying) if buying else ()
+    duplicates = None if ledger is None else find_duplicates(ledger, plan, memory, checked.offer)
+    return memory, plan, duplicates
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        memory, plan, duplicates, lint = _planned_rows(ledger, spec, checked)
+        memory, plan, duplicates = _planned_rows(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         cost, later = (
             cost_of(plan, options.prices, options.attempts, options.currency, of=of)
@@ -128,7 +116,7 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
         )
         changed = tuple(_changed(plan, memory))
         new = new_ledger_note(ledger, spec.settings)
-        return Preview(plan, cost, later, duplicates, changed, limited, lint, new)
+        return Preview(plan, cost, later, duplicates, changed, limited, new)
 
 
 def _changed(plan: Plan, memory: Memory) -> Iterator[tuple[str, tuple[str, ...]]]:

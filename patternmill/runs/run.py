@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from patternmill.catalog.lint import PatternPrice, lint_note
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -28,7 +27,6 @@ from patternmill.runs.approval import propose, rejection, require_approval, with
 from patternmill.runs.canary import put_off
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import (
-    LINT,
     close_broken_runs,
     moment,
     new_record,
@@ -302,11 +300,9 @@ def _put_on_record(
     record: RunRecord,
     planned: PlannedRows,
 ) -> _Begun:
-    memory, whole, duplicates, lint = planned
+    memory, whole, duplicates = planned
     lease = writer.lease
     assert lease is not None, "a run has a lease"
-    if note := lint_note(lint, PatternPrice(spec.options.pattern_price, spec.options.currency)):
-        record = record.with_options({LINT: note})
     with ledger.transaction(lease):
         approved = require_approval(ledger, spec, propose(spec, whole)) if refused is None else None
         if approved is None and refused is None:

@@ -28,6 +28,26 @@ def test_errors_are_found_in_models_references_and_refinements() -> None:
     assert codes(found) == {2: ["spreadsheet_error"] * 3}
 
 
+def test_a_formula_that_is_a_text_is_not_that_text() -> None:
+    """As shops write skus for Excel: nothing is converted, and nothing is bought under the formula's own name."""
+    found = checked_row('"=""00123""","=""a """"red"""" fox""",Mug,,,')
+    assert codes(found) == {2: ["spreadsheet_error"] * 2}
+    assert [problem.remedy for problem in found.problems] == ["write `00123`", 'write `a "red" fox`']
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("LÃ¼neburg heath", "write `Lüneburg heath`, and save the file as UTF-8"),
+        ("a lost \ufffd sign", "write them, and save the file as UTF-8"),
+    ],
+)
+def test_text_in_the_wrong_encoding_is_refused(text: str, remedy: str) -> None:
+    found = checked_row(f"{text},{text},Mug,,,")
+    assert codes(found) == {2: ["misread_text"] * 2}
+    assert {problem.remedy for problem in found.problems} == {remedy}
+
+
 @pytest.mark.parametrize("sku", ["1.23E+05", "4,00638E+12", "1E+12"])
 def test_numbers_in_short_are_no_skus(sku: str) -> None:
     found = checked_row(f'"{sku}",b,Mug,,,')
@@ -50,7 +70,18 @@ def test_placeholders_are_no_prompts(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["NA", "test", "the letters TBD", "xx", "\U0001f9a9", "#REF! in neon", "O"]
+    "prompt",
+    [
+        "NA",
+        "test",
+        "the letters TBD",
+        "xx",
+        "\U0001f9a9",
+        "#REF! in neon",
+        "O",
+        "Größe naïve café Ã",
+        "S\u00c3O \u2026",
+    ],
 )
 def test_real_prompts_are_not_refused(prompt: str) -> None:
     assert codes(checked_row(f"A,{prompt},Mug,,,")) == {}
