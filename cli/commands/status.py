@@ -17,7 +17,7 @@ from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
 from patternmill.money import money
-from patternmill.planning.checkout_items import catalog_of
+from patternmill.planning.items import catalog_of
 from patternmill.planning.plan import Cost
 from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder

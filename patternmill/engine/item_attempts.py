@@ -20,8 +20,7 @@ from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.planning.checkout_items import CheckoutItem
-from patternmill.planning.items import Item, Made
+from patternmill.planning.items import CheckoutItem, Item, Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 
 from patternmill.engine.options import RunOptions
 from patternmill.errors import InputRefused
@@ -14,14 +15,13 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, c
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.looking.decision_files import decided_run
 from patternmill.orders.picked_lines import decided_picks, fitting_picks, picks_of
-from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
-from patternmill.planning.items import Scope
+from patternmill.planning.items import CheckoutItem, Scope, canonical_json, catalog_of, checkout_content
 from patternmill.planning.proposal import Proposal
 from patternmill.results.picks import Picks
 from patternmill.runs.request import OrderRequest
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
-from patternmill.text import moment
+from patternmill.text import moment, plural
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class OrderSpec:
 
     @property
     def scope(self) -> Scope:
-        return order_scope(self.settings.environment, self.catalog)
+        return Scope(self.settings.environment, self.catalog).of_orders
 
 
 def order_spec(request: OrderRequest) -> OrderSpec:
@@ -146,13 +146,36 @@ class OrderPlan:
         return tuple(line for checkout in self.checkouts for line in checkout.lines)
 
 
+def order_proposal(
+    scope: Scope, order: str, new: Sequence[CheckoutItem], in_doubt: Sequence[CheckoutItem] = ()
+) -> Proposal:
+    """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
+
+    `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.
+    """
+    to_do = frozenset(item.key for item in (*new, *in_doubt))
+    content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]
+    pieces = sum(item.pieces for item in new)
+    return Proposal(
+        scope,
+        digest=sha256(canonical_json(content).encode()).hexdigest(),
+        to_do=to_do,
+        to_buy=dict.fromkeys((item.key for item in new), 0),
+        items=pieces,
+        cost=None,
+        most_purchases=len(to_do),
+        named=f"{plural(pieces, 'piece')} in {plural(len(new), 'checkout')}",
+    )
+
+
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
     """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
     known = {record.key: record for record in checkouts_of(ledger, spec)}
     parts = [tuple(lines[first : first + spec.lines]) for first in range(0, len(lines), spec.lines)]
     planned = []
     for part in parts:
-        item = CheckoutItem(spec.scope, spec.name, tuple((line.product_id, line.quantity) for line in part))
+        content = checkout_content(spec.name, ((line.product_id, line.quantity) for line in part))
+        item = CheckoutItem(spec.scope, content)
         planned.append(PlannedCheckout(item, part, known.get(item.key)))
     own = {checkout.item.key for checkout in planned}
     of_products = checkouts_of_products(ledger, [line.product_key for line in lines])

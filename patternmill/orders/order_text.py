@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.orders.order_plan import CheckoutStatus, OrderPlan, ordered_line, status_of
-from patternmill.planning.checkout_items import catalog_of
+from patternmill.planning.items import catalog_of
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.text import in_columns, more, plural
 

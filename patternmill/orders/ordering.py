@@ -31,8 +31,7 @@ from patternmill.ledger.reports.order_report import (
 )
 from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
 from patternmill.orders.picked_lines import picked_lines
-from patternmill.planning.checkout_items import catalog_of
-from patternmill.planning.items import NOTHING_MADE, canonical_json
+from patternmill.planning.items import NOTHING_MADE, canonical_json, catalog_of
 from patternmill.runs.approval import require_approval
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from uuid import UUID, uuid5
@@ -19,7 +19,7 @@ from patternmill.catalog.rows import Row, tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.states import Stage
-from patternmill.text import plain
+from patternmill.text import plain, plural
 
 #: The root of every ID. It, the "v1" and the shape of the JSON are pinned for ever by golden tests.
 NAMESPACE = UUID("6f1c2c1e-6a53-5d0b-9c3e-5b7f2a1d4e80")
@@ -80,6 +80,12 @@ def product_content(
     return content | {"edition": edition} if edition else content
 
 
+def checkout_content(order: str, lines: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """What is opened as a checkout: product IDs with their quantities; in another order it is another checkout."""
+    wire = [{"productId": product_id, "quantity": quantity} for product_id, quantity in lines]
+    return {"order": order, "lines": wire}
+
+
 def item_key(environment: str, catalog: str, stage: Stage, content: Mapping[str, Any]) -> ItemKey:
     """The name of an item, whatever the attempt."""
     return ItemKey(_name(environment, catalog, stage, content))
@@ -106,12 +112,26 @@ Made = Mapping[ItemKey, str]
 NOTHING_MADE: Made = {}
 
 
+#: No catalog has it in its name, so that the orders of a catalog have a lease and approvals of their own.
+_ORDERS = "/orders"
+
+
 @dataclass(frozen=True)
 class Scope:
     """Whose items these are: no request ID is ever shared between two scopes."""
 
     environment: str
     catalog: str
+
+    @property
+    def of_orders(self) -> Scope:
+        """Of a catalog's checkouts: whoever orders keeps no import waiting, nor is kept waiting by one."""
+        return Scope(self.environment, f"{self.catalog}{_ORDERS}")
+
+
+def catalog_of(scope: str) -> str:
+    """The catalog that the name of a scope stands for, be it the catalog's own or that of its orders."""
+    return scope.removesuffix(_ORDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +328,23 @@ class ProductItem(_WorkItem):
 
     def describe(self) -> str:
         return product_name(self.sku)
+
+
+class CheckoutItem(_WorkItem):
+    """One checkout to be opened, which a person pays: of these products, under the name of an order."""
+
+    __slots__ = ()
+    stage = Stage.CHECKOUT
+
+    @property
+    def pieces(self) -> int:
+        return sum(line["quantity"] for line in self.content["lines"])
+
+    def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
+        return canonical_json({"requestId": request_id, "lines": self.content["lines"]}).encode()
+
+    def describe(self) -> str:
+        return f"checkout · {plural(len(self.content['lines']), 'line')}, {plural(self.pieces, 'piece')}"
 
 
 Item = ReferenceItem | PatternItem | RefinementItem | ProductItem

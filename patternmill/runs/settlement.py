@@ -23,7 +23,7 @@ from patternmill.ledger.reports.unsettled import (
     open_attempt,
     run_of,
 )
-from patternmill.planning.checkout_items import catalog_of
+from patternmill.planning.items import catalog_of
 from patternmill.results.row_filter import RowFilter, rows_meant
 from patternmill.results.row_results import input_file, row_results
 from patternmill.runs.job_evidence import LookUp, refuse_made, refuse_result_of_another, verified_job

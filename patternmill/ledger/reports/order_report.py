@@ -18,7 +18,7 @@ class CheckoutRecord:
 
     key: ItemKey
     environment: str
-    #: The name of its scope: see `planning.checkout_items.catalog_of`.
+    #: The name of its scope: see `planning.items.catalog_of`.
     scope: str
     #: The name of the order that it is a part of.
     order_name: str

@@ -15,7 +15,7 @@ from patternmill.orders.order_plan import OrderPlan, PlannedCheckout
 from patternmill.orders.order_text import plan_lines
 from patternmill.orders.picked_lines import picked_lines
 from patternmill.parameters import wait_time
-from patternmill.planning.checkout_items import CheckoutItem, order_scope
+from patternmill.planning.items import CheckoutItem, Scope, checkout_content
 from patternmill.results.picks import Pick, Picks
 from tests.unit.cli.ledgers import Past
 
@@ -48,9 +48,9 @@ def test_unknown_checkout_and_none_at_all(past: Past, capsys: pytest.CaptureFixt
 
 
 def test_plan_shows_rows_notes_and_digest() -> None:
-    scope = order_scope("staging", "spring")
+    scope = Scope("staging", "spring").of_orders
     line = PickedLine("S-1", ItemKey("k"), "prd_1", 2, "for Anna")
-    checkout = PlannedCheckout(CheckoutItem(scope, "fair", (("prd_1", 2),)), (line,))
+    checkout = PlannedCheckout(CheckoutItem(scope, checkout_content("fair", [("prd_1", 2)])), (line,))
     plan = OrderPlan(scope, "fair", (checkout,), ("S-1 was ordered before.",))
     assert list(plan_lines(plan)) == [
         "Order 'fair' from catalog spring (staging): 1 checkout",

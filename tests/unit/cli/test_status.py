@@ -10,7 +10,7 @@ import pytest
 
 from cli import main
 from cli.commands.status import status_lines
-from patternmill.planning.checkout_items import order_scope
+from patternmill.planning.items import Scope
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.settings import load_settings
@@ -97,7 +97,7 @@ def test_catalog_option_filters_runs_and_open_items(past: Past, capsys: pytest.C
 
 
 def test_open_checkouts_are_of_their_catalog(past: Past) -> None:
-    run = past.begin(HERON, catalog=order_scope("staging", "spring").catalog)
+    run = past.begin(HERON, catalog=Scope("staging", "spring").of_orders.catalog)
     run.attempt(run.pattern("H-1"), AttemptState.ACCEPTED)
     assert "with a job at the service" in shown(past, catalog="spring")
 

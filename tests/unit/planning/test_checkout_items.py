@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.checkout_items import CheckoutItem, catalog_of, order_proposal, order_scope
+from patternmill.orders.order_plan import order_proposal
+from patternmill.planning.items import CheckoutItem, Scope, catalog_of, checkout_content
 
-SCOPE = order_scope("staging", "spring")
-ITEM = CheckoutItem(SCOPE, "samples", (("prd_1", 2), ("prd_2", 1)))
+SCOPE = Scope("staging", "spring").of_orders
+LINES = (("prd_1", 2), ("prd_2", 1))
+
+
+def item(
+    order: str = "samples", lines: Sequence[tuple[str, int]] = LINES, scope: Scope = SCOPE
+) -> CheckoutItem:
+    return CheckoutItem(scope, checkout_content(order, lines))
+
+
+ITEM = item()
 
 
 def test_golden_ids_and_body() -> None:
@@ -24,11 +36,11 @@ def test_golden_ids_and_body() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        CheckoutItem(SCOPE, "samples-2", ITEM.lines),
-        CheckoutItem(SCOPE, "samples", (("prd_1", 2), ("prd_2", 2))),
-        CheckoutItem(SCOPE, "samples", tuple(reversed(ITEM.lines))),
-        CheckoutItem(order_scope("production", "spring"), "samples", ITEM.lines),
-        CheckoutItem(order_scope("staging", "autumn"), "samples", ITEM.lines),
+        item("samples-2"),
+        item(lines=(("prd_1", 2), ("prd_2", 2))),
+        item(lines=LINES[::-1]),
+        item(scope=Scope("production", "spring").of_orders),
+        item(scope=Scope("staging", "autumn").of_orders),
     ],
 )
 def test_whatever_is_ordered_otherwise_is_another_checkout(other: CheckoutItem) -> None:
@@ -41,7 +53,7 @@ def test_scope_of_orders_is_no_catalogs() -> None:
 
 
 def test_approval_counts_pieces() -> None:
-    more = CheckoutItem(SCOPE, "samples", (("prd_3", 4),))
+    more = item(lines=[("prd_3", 4)])
     proposal = order_proposal(SCOPE, "samples", [ITEM, more])
     assert (proposal.items, str(proposal)) == (7, "7 pieces in 2 checkouts")
     assert not proposal.exceeds(7, None) and proposal.exceeds(6, None)
