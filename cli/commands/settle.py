@@ -19,7 +19,7 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import in_doubt, unsettled
 from patternmill.money import money
 from patternmill.runs.safeguards import settings_for_request
-from patternmill.runs.settlement import Decision, Settlement, next_runs, requests_meant, settle, settle_many
+from patternmill.runs.settlement import Decision, Settlement, next_runs, requested, requests_meant, settle
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration, more, plural, shortened
@@ -117,58 +117,41 @@ def command(
     settings = load_settings()
     with open_ledger(settings, must_exist=True) as ledger:
         meant = partial(requests_meant, ledger, wanted=wanted, environment=environment, catalog=catalog)
-        items = meant(unsettled(ledger, settings.in_doubt_limit)) if request_id is None else []
+        items = (
+            [requested(ledger, RequestId(request_id.strip()))]
+            if request_id is not None
+            else meant(unsettled(ledger, settings.in_doubt_limit))
+        )
         if is_listing:
             return _list(ledger, settings, items, meant(in_doubt(ledger, settings.in_doubt_limit)))
-        decision, why, who = Decision(decisions[0]), (reason or "").strip(), by or getuser()
-        if request_id is None:
-            return _settle_many(ledger, settings, items, decision, why, who, yes=yes)
-        settlement = Settlement(RequestId(request_id.strip()), decision, why, who, job or made)
-        return _settle(ledger, settings, settlement)
+        settlement = Settlement(Decision(decisions[0]), (reason or "").strip(), by or getuser(), job or made)
+        if not items:
+            echo("Nothing that fits waits for a decision.")
+            return EXIT_CODES[Outcome.COMPLETED]
+        if many and not _are_confirmed(ledger, settings, items, settlement.decision, yes=yes):
+            return EXIT_REFUSED
+        look_up, limit = partial(_look_up, ledger, items[0]), settings.in_doubt_limit
+        left = asyncio.run(settle(ledger, items, settlement, limit=limit, look_up=look_up))
+    return _report(len(items) - len(left), left)
 
 
-def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
-    async def look_up(job_id: str) -> Job | None:
-        from patternmill.service.studio_api import StudioApi
+async def _look_up(ledger: Ledger, item: RecordedItem, job_id: str) -> Job | None:
+    """Asks the service that the request went to."""
+    from patternmill.service.studio_api import StudioApi
 
-        with available_service(settings_for_request(ledger, settlement.request_id)) as service:
-            async with StudioApi.from_settings(service) as api:
-                return await api.job(job_id)
-
-    try:
-        attempt = asyncio.run(settle(ledger, settlement, limit=settings.in_doubt_limit, look_up=look_up))
-    except Overlap as overlap:
-        echo(str(overlap), err=True)
-        return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-    echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
-    echo("To resume: patternmill retry")
-    return 0
+    with available_service(settings_for_request(ledger, item.attempt.request_id)) as service:
+        async with StudioApi.from_settings(service) as api:
+            return await api.job(job_id)
 
 
-def _settle_many(
-    ledger: Ledger,
-    settings: Settings,
-    items: Sequence[RecordedItem],
-    decision: Decision,
-    reason: str,
-    by: str,
-    *,
-    yes: bool,
-) -> int:
-    """Show the requests, ask, and decide about all of them at once."""
-    if not items:
-        echo("Nothing that fits waits for a decision.")
-        return EXIT_CODES[Outcome.COMPLETED]
+def _are_confirmed(
+    ledger: Ledger, settings: Settings, items: Sequence[RecordedItem], decision: Decision, *, yes: bool
+) -> bool:
+    """Show the requests, and ask about all of them at once."""
     _echo_items(ledger, items[:_MOST_ITEMS], settings.currency)
     echo_lines(more(len(items), _MOST_ITEMS))
     echo(_what_follows(items, settings.currency, decision))
-    question = f"Decide so about {plural(len(items), 'request')}?"
-    if not yes and not confirmed(question, "Not decided"):
-        return EXIT_REFUSED
-    left = asyncio.run(
-        settle_many(ledger, items, decision, reason=reason, by=by, limit=settings.in_doubt_limit)
-    )
-    return _report(len(items) - len(left), left)
+    return yes or confirmed(f"Decide so about {plural(len(items), 'request')}?", "Not decided")
 
 
 def _what_follows(items: Sequence[RecordedItem], currency: str | None, decision: Decision) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
 
 from patternmill.engine.options import RunOptions
 from patternmill.errors import InputRefused
@@ -15,13 +14,13 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, c
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.looking.decision_files import decided_run
 from patternmill.orders.picked_lines import decided_picks, fitting_picks, picks_of
-from patternmill.planning.items import CheckoutItem, Scope, canonical_json, catalog_of, checkout_content
-from patternmill.planning.proposal import Proposal
+from patternmill.planning.items import CheckoutItem, Scope, catalog_of, checkout_content
+from patternmill.planning.proposal import Proposal, order_proposal
 from patternmill.results.picks import Picks
 from patternmill.runs.request import OrderRequest
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
-from patternmill.text import moment, plural
+from patternmill.text import moment
 
 
 @dataclass(frozen=True)
@@ -144,28 +143,6 @@ class OrderPlan:
     @property
     def lines(self) -> tuple[PickedLine, ...]:
         return tuple(line for checkout in self.checkouts for line in checkout.lines)
-
-
-def order_proposal(
-    scope: Scope, order: str, new: Sequence[CheckoutItem], in_doubt: Sequence[CheckoutItem] = ()
-) -> Proposal:
-    """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
-
-    `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.
-    """
-    to_do = frozenset(item.key for item in (*new, *in_doubt))
-    content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]
-    pieces = sum(item.pieces for item in new)
-    return Proposal(
-        scope,
-        digest=sha256(canonical_json(content).encode()).hexdigest(),
-        to_do=to_do,
-        to_buy=dict.fromkeys((item.key for item in new), 0),
-        items=pieces,
-        cost=None,
-        most_purchases=len(to_do),
-        named=f"{plural(pieces, 'piece')} in {plural(len(new), 'checkout')}",
-    )
 
 
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import Scope, canonical_json
+from patternmill.planning.items import CheckoutItem, Scope, canonical_json
 from patternmill.planning.plan import TO_BUY, TO_DO, Cost, Plan, Reason, cost_of
 from patternmill.states import Stage
 from patternmill.text import plural
@@ -84,3 +84,25 @@ def _digest(plan: Plan, prices: Prices, edition: str | None) -> str:
         text.update(f"{',' if first else ''}{canonical_json(items)[1:-1]}".encode())
     text.update(b"]]")
     return text.hexdigest()
+
+
+def order_proposal(
+    scope: Scope, order: str, new: Sequence[CheckoutItem], in_doubt: Sequence[CheckoutItem] = ()
+) -> Proposal:
+    """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
+
+    `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.
+    """
+    to_do = frozenset(item.key for item in (*new, *in_doubt))
+    content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]
+    pieces = sum(item.pieces for item in new)
+    return Proposal(
+        scope,
+        digest=sha256(canonical_json(content).encode()).hexdigest(),
+        to_do=to_do,
+        to_buy=dict.fromkeys((item.key for item in new), 0),
+        items=pieces,
+        cost=None,
+        most_purchases=len(to_do),
+        named=f"{plural(pieces, 'piece')} in {plural(len(new), 'checkout')}",
+    )

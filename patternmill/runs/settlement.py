@@ -14,7 +14,7 @@ from itertools import groupby
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, Lease
+from patternmill.ledger.records import Lease
 from patternmill.ledger.reports.items import RecordedItem
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.ledger.reports.unsettled import (
@@ -53,9 +53,8 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Settlement:
-    """One decision, with who made it and why."""
+    """A decision about requests, with who made it and why."""
 
-    request_id: RequestId
     decision: Decision
     reason: str
     by: str
@@ -65,59 +64,43 @@ class Settlement:
 
 async def settle(
     ledger: Ledger,
+    items: Sequence[RecordedItem],
     settlement: Settlement,
     *,
     limit: timedelta,
     look_up: LookUp | None = None,
     acquire: Acquire = acquire_lease,
-) -> Attempt:
-    """Do what a person decided about a held attempt, or one older than `limit`, and put it on record.
+) -> dict[RequestId, PatternmillError]:
+    """Do what a person decided about requests, as they were shown, and put it on record: in one transaction a catalog.
 
-    `look_up` shows the job that a person names. Raises ConfigurationError when there is nothing to decide, and
-    Overlap while a run drives the catalog.
+    Returns why some were left as they were: no person decides about them (they are neither held nor older than
+    `limit`), they have changed meanwhile, or a run drives their catalog. `look_up` shows the job that a person names;
+    raises ConfigurationError when it is not that of the one request.
     """
-    found = undecided(ledger, settlement, limit)
+    left: dict[RequestId, PatternmillError] = {}
     job = None
     if settlement.decision is Decision.JOB:
+        (item,) = items
+        _refuse_impossible(ledger, item, settlement, limit)
         assert settlement.named, "the decision names a job"
-        job = await verified_job(settlement.named, found, look_up)
-    async with _deciding(ledger, _scope(found), acquire) as run_id:
-        # Once more: what was seen before the lease was acquired may have changed.
-        undecided(ledger, settlement, limit)
-        if job is not None:
-            refuse_result_of_another(ledger, job, found)
-        return _decide(ledger, run_id, settlement, found.stage)
-
-
-async def settle_many(
-    ledger: Ledger,
-    items: Sequence[RecordedItem],
-    decision: Decision,
-    *,
-    reason: str,
-    by: str,
-    limit: timedelta,
-    acquire: Acquire = acquire_lease,
-) -> dict[RequestId, PatternmillError]:
-    """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
-
-    Returns why some were left as they were: they have changed meanwhile, or a run drives their catalog.
-    """
-    assert decision in (Decision.RESEND, Decision.WRITE_OFF), "one job, or result, is of one request"
-    left: dict[RequestId, PatternmillError] = {}
+        job = await verified_job(settlement.named, item, look_up)
     for scope, group in groupby(sorted(items, key=_scope), key=_scope):
-        shown = [(item, Settlement(item.attempt.request_id, decision, reason, by)) for item in group]
+        shown = list(group)
         try:
             async with _deciding(ledger, scope, acquire) as run_id:
-                for item, settlement in shown:
+                for item in shown:
+                    request_id = item.attempt.request_id
                     try:
-                        _refuse_changed(item, undecided(ledger, settlement, limit))
+                        # Once more: what was seen before the lease was acquired may have changed.
+                        _refuse_impossible(ledger, item, settlement, limit)
+                        if job is not None:
+                            refuse_result_of_another(ledger, job, item)
                     except ConfigurationError as error:
-                        left[settlement.request_id] = error
+                        left[request_id] = error
                     else:
-                        _decide(ledger, run_id, settlement, item.stage)
+                        _decide(ledger, run_id, request_id, settlement, item.stage)
         except Overlap as overlap:
-            left |= {item.attempt.request_id: overlap for item, _ in shown}
+            left |= {item.attempt.request_id: overlap for item in shown}
     return left
 
 
@@ -184,20 +167,30 @@ def _scope(item: RecordedItem) -> tuple[str, str]:
     return item.environment, item.catalog
 
 
-def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> RecordedItem:
-    """The attempt that a settlement is about. Raises ConfigurationError when that decision is not possible."""
-    found = open_attempt(ledger, settlement.request_id)
+def requested(ledger: Ledger, request_id: RequestId) -> RecordedItem:
+    """The item of a request. Raises ConfigurationError for an unknown one."""
+    found = open_attempt(ledger, request_id)
     if found is None:
         raise ConfigurationError(
-            f"There is no request {settlement.request_id!r} in this ledger.",
+            f"There is no request {request_id!r} in this ledger.",
             remedy="See `patternmill settle`.",
         )
+    return found
+
+
+def _refuse_impossible(ledger: Ledger, shown: RecordedItem, settlement: Settlement, limit: timedelta) -> None:
+    """Raise ConfigurationError when that decision about a request is not possible, or it is not as it was shown."""
+    found = requested(ledger, shown.attempt.request_id)
     for message, remedy in _objections(ledger, found, settlement, limit):
         raise ConfigurationError(f"Request {found.attempt.request_id} {message}", remedy=remedy)
+    if found.attempt != shown.attempt:
+        raise ConfigurationError(
+            f"Request {found.attempt.request_id} has changed since it was shown; it is {found.attempt.state} now.",
+            remedy="See `patternmill settle`.",
+        )
     if settlement.decision is Decision.MADE:
         assert settlement.named, "the decision names what was made"
         refuse_made(ledger, settlement.named, found)
-    return found
 
 
 def _objections(
@@ -234,17 +227,10 @@ def _objections(
         yield f"has job {attempt.job_id} already.", remedy
 
 
-def _refuse_changed(shown: RecordedItem, now: RecordedItem) -> None:
-    if now.attempt != shown.attempt:
-        raise ConfigurationError(
-            f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",
-            remedy="See `patternmill settle`.",
-        )
-
-
-def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement, stage: Stage) -> Attempt:
+def _decide(
+    ledger: Ledger, run_id: RunId, request_id: RequestId, settlement: Settlement, stage: Stage
+) -> None:
     """Record the decision, then carry it out."""
-    request_id = settlement.request_id
     detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
     if settlement.named:
         detail[f"{settlement.decision}_id"] = settlement.named
@@ -252,22 +238,21 @@ def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement, stage: Stage)
     match settlement.decision:
         case Decision.RESEND if stage in UNPROMISED_STAGES:
             # Nothing was made: no promise of the service is needed to send it.
-            return ledger.change(run_id, request_id, AttemptState.WITHDRAWN)
+            ledger.change(run_id, request_id, AttemptState.WITHDRAWN)
         case Decision.RESEND:
-            return ledger.reopen_for_resend(run_id, request_id)
+            ledger.reopen_for_resend(run_id, request_id)
         case Decision.JOB:
-            return ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+            ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
         case Decision.MADE:
             # As of what is made without a job: its ID stands for the job's.
             ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
-            return ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
+            ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
         case Decision.WRITE_OFF:
-            return _write_off(ledger, run_id, settlement)
-
-
-def _write_off(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
-    request_id, error = settlement.request_id, f"Written off by {settlement.by}: {settlement.reason}"
-    before = ledger.attempt(request_id)
-    if before is not None and before.state is AttemptState.INTENDED:
-        ledger.change(run_id, request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=error)
-    return ledger.change(run_id, request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=error)
+            error = {
+                "error_code": WRITTEN_OFF,
+                "error": f"Written off by {settlement.by}: {settlement.reason}",
+            }
+            before = ledger.attempt(request_id)
+            if before is not None and before.state is AttemptState.INTENDED:
+                ledger.change(run_id, request_id, AttemptState.HELD, **error)
+            ledger.change(run_id, request_id, AttemptState.FAILED, **error)

@@ -15,7 +15,7 @@ from patternmill.orders.order_text import checkout_lines
 from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
 from patternmill.runs.approval import ApprovalDecision, approve
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.states import Outcome
 from tests.integration.orders.shop import CATALOG, Shop
 from tests.integrity import problems
@@ -203,10 +203,12 @@ def test_request_too_long_in_doubt_is_for_a_person(shop: Shop, monkeypatch: pyte
     request = doubtful.attempt.request_id
     limit = timedelta(milliseconds=1)
     with shop.ledger() as ledger:
-        job = Settlement(request, Decision.JOB, "seen in the console", "anna", "chk_1")
+        item = requested(ledger, request)
+        job = Settlement(Decision.JOB, "seen in the console", "anna", "chk_1")
         with pytest.raises(ConfigurationError, match="which no job makes"):
-            asyncio.run(settle(ledger, job, limit=limit))
-        asyncio.run(settle(ledger, Settlement(request, Decision.WRITE_OFF, "gone", "anna"), limit=limit))
+            asyncio.run(settle(ledger, [item], job, limit=limit))
+        written_off = Settlement(Decision.WRITE_OFF, "gone", "anna")
+        assert not asyncio.run(settle(ledger, [item], written_off, limit=limit))
     (record,) = shop.order("S-1").checkouts
     assert record.attempt is not None and record.attempt.attempt == 2
     assert record.checkout_id in shop.opened() and len(shop.opened()) == 2

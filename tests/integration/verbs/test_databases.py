@@ -93,9 +93,8 @@ def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decisi
     clock.now += 24 * 3600
     waiting = unsettled(run.ledger, LIMIT)
     assert len(waiting) == 2
-    for item in waiting:
-        settlement = Settlement(item.attempt.request_id, decision, "they said so", "A. Weaver")
-        asyncio.run(settle(run.ledger, settlement, limit=LIMIT))
+    settlement = Settlement(decision, "they said so", "A. Weaver")
+    assert not asyncio.run(settle(run.ledger, waiting, settlement, limit=LIMIT))
     assert unsettled(run.ledger, LIMIT) == []
     assert list(problems(run.ledger)) == []
 

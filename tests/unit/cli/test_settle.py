@@ -15,7 +15,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import acquire_lease
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
 from tests.integrity import problems
@@ -34,12 +34,17 @@ def decide(
     answer: dict[str, Any] | None = None,
 ) -> Attempt:
     """`answer`: what the service shows of the job beyond its ID."""
-    settlement = Settlement(request_id, decision, "the console says so", "A. Weaver", job_id)
+    settlement = Settlement(decision, "the console says so", "A. Weaver", job_id)
 
     async def look_up(asked: str) -> Job | None:
         return read_job({"jobId": asked} | (answer or {}))
 
-    return asyncio.run(settle(past.ledger, settlement, limit=LIMIT, look_up=look_up))
+    items = [requested(past.ledger, request_id)]
+    for why in asyncio.run(settle(past.ledger, items, settlement, limit=LIMIT, look_up=look_up)).values():
+        raise why
+    after = past.ledger.attempt(request_id)
+    assert after is not None
+    return after
 
 
 def one_in(past: Past, state: AttemptState, *, age: float = LATER) -> tuple[BegunRun, Attempt]:
@@ -193,9 +198,9 @@ def test_settling_is_refused_while_a_run_has_the_lease(past: Past) -> None:
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         return await acquire_lease(ledger, environment, catalog, run_id, sleep=beating)
 
-    settlement = Settlement(held.request_id, Decision.WRITE_OFF, "x", "y")
-    with pytest.raises(Overlap):
-        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, acquire=take))
+    items, settlement = [requested(past.ledger, held.request_id)], Settlement(Decision.WRITE_OFF, "x", "y")
+    left = asyncio.run(settle(past.ledger, items, settlement, limit=LIMIT, acquire=take))
+    assert isinstance(left[held.request_id], Overlap)
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 

@@ -15,7 +15,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import LeaseHolder, acquire_lease
-from patternmill.runs.settlement import Decision, settle_many
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import AttemptState
 from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
@@ -39,7 +39,7 @@ def states(past: Past, attempts: list[Attempt]) -> set[AttemptState]:
 def left(past: Past, decision: Decision, take: object = acquire_lease) -> dict[RequestId, PatternmillError]:
     items = unsettled(past.ledger, LIMIT)
     return asyncio.run(
-        settle_many(past.ledger, items, decision, reason="x", by="y", limit=LIMIT, acquire=take)  # type: ignore[arg-type]
+        settle(past.ledger, items, Settlement(decision, "x", "y"), limit=LIMIT, acquire=take)  # type: ignore[arg-type]
     )
 
 

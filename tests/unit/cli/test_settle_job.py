@@ -11,7 +11,7 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.records import Attempt
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState
@@ -89,7 +89,8 @@ def test_result_of_another_request_is_refused(past: Past, stage: str) -> None:
 def test_job_that_cannot_be_read_is_refused(past: Past) -> None:
     """Unknown, or no answer: nothing is changed, and the remedy is named."""
     _, before = held(past, "pattern")
-    settlement = Settlement(before.request_id, Decision.JOB, "found", "A. Weaver", "job-found")
+    items = [requested(past.ledger, before.request_id)]
+    settlement = Settlement(Decision.JOB, "found", "A. Weaver", "job-found")
 
     async def unknown(job_id: str) -> Job | None:
         return None
@@ -103,7 +104,7 @@ def test_job_that_cannot_be_read_is_refused(past: Past) -> None:
         (None, "could not be looked at"),
     ):
         with pytest.raises(ConfigurationError) as caught:
-            asyncio.run(settle(past.ledger, settlement, limit=LIMIT, look_up=look_up))
+            asyncio.run(settle(past.ledger, items, settlement, limit=LIMIT, look_up=look_up))
         assert said in str(caught.value) and "Nothing was changed" in str(caught.value)
     assert on_record(past, before.request_id) == ["intended", "held"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from patternmill.identifiers import ItemKey
-from patternmill.orders.order_plan import order_proposal
 from patternmill.planning.items import CheckoutItem, Scope, catalog_of, checkout_content
+from patternmill.planning.proposal import order_proposal
 
 SCOPE = Scope("staging", "spring").of_orders
 LINES = (("prd_1", 2), ("prd_2", 1))

@@ -28,7 +28,7 @@ from patternmill.runs.remakes import refuse_sharing, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision as Settled
-from patternmill.runs.settlement import settle_many
+from patternmill.runs.settlement import Settlement, settle
 from patternmill.runs.spec import import_spec, refresh_spec, remake_spec, retry_spec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings, read_settings
@@ -162,7 +162,7 @@ class Shop:
         """Everything that a person may decide about."""
         with open_ledger(load_settings()) as ledger:
             found, limit = unsettled(ledger, timedelta(0)), timedelta(0)
-            asyncio.run(settle_many(ledger, found, decision, reason="so", by="A. Weaver", limit=limit))
+            asyncio.run(settle(ledger, found, Settlement(decision, "so", "A. Weaver"), limit=limit))
 
     def _through(self, work: Pipeline) -> None:
         """Until its end, or until the service lets the process die."""

@@ -20,6 +20,7 @@ from patternmill.catalog.problems import RowCode
 from patternmill.catalog.sheet_choices import NO_CHOICES
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
@@ -383,12 +384,8 @@ def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) ->
     desk.service.on_create["ferns"] = [ANSWER_LOST]
     desk.run(desk.file())
     with open_ledger(load_settings()) as ledger:
-        [request_id] = [
-            request
-            for (request,) in ledger.database.rows("SELECT request_id FROM attempts WHERE state = 'intended'")
-        ]
-        word = Settlement(request_id, Decision.WRITE_OFF, "refunded", "A. Weaver")
-        asyncio.run(settle(ledger, word, limit=timedelta(0)))
+        word, never = Settlement(Decision.WRITE_OFF, "refunded", "A. Weaver"), timedelta(0)
+        assert not asyncio.run(settle(ledger, unsettled(ledger, never), word, limit=never))
     before = desk.service.bought
     desk.run(desk.file())
     for name in ("failures.csv", "results.csv"):

@@ -61,8 +61,8 @@ def test_intent_from_the_future_waits_for_a_decision(executed: Workshop, service
     assert len(service.creates) == sent
     with executed.ledger() as ledger:
         (item,) = unsettled(ledger, timedelta(hours=12))
-        resend = Settlement(item.attempt.request_id, Decision.RESEND, "the clock was wrong", "A. Weaver")
-        asyncio.run(settle(ledger, resend, limit=timedelta(hours=12)))
+        resend = Settlement(Decision.RESEND, "the clock was wrong", "A. Weaver")
+        asyncio.run(settle(ledger, [item], resend, limit=timedelta(hours=12)))
     assert executed.run(ONE).statuses == {"S-1": RowStatus.SUCCEEDED}
     assert service.bought.count("herons") == 1
 
