@@ -28,26 +28,19 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
     ConfigurationError when the digest is another plan's.
     """
     async with Pipeline(spec) as work:
-        await work.read()
-        await work.check()
         preview = await work.preview()
-        proposal = work.proposal(preview.plan)
-        return await is_approved(
-            work.spec, proposal, digest, lambda: plan_lines(preview, work.checked, proposal.digest)
-        )
+        return await is_approved(work.spec, preview.proposal, digest, lambda: plan_lines(preview))
 
 
 async def confirmed(spec: RunSpec) -> bool:
     """Show on a terminal what would be made and what it costs, and ask, unless that was approved or is nothing."""
     async with Pipeline(spec) as work:
-        await work.read()
-        await work.check()
         preview = await work.preview()
-        proposal = work.proposal(preview.plan)
+        proposal = preview.proposal
         is_approved_already = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
         if not proposal.to_buy or is_approved_already:
             return True
-        echo_lines(plan_lines(preview, work.checked, proposal.digest))
+        echo_lines(plan_lines(preview))
     with _interruptible():
         return said_yes(f"Make {proposal} in {spec.settings.environment}?")
 

@@ -59,11 +59,9 @@ async def _planned(spec: RunSpec) -> list[str]:
     from patternmill.runs.plan_text import plan_lines
 
     async with Pipeline(spec) as work:
-        await work.read()
-        await work.check()
         preview = await work.preview()
         changes = _change_lines(await work.changes(preview.plan)) if spec.refresh is not None else ()
-        first, *rest = plan_lines(preview, work.checked, work.proposal(preview.plan).digest)
+        first, *rest = plan_lines(preview)
         return [first, *changes, *rest]
 
 

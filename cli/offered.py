@@ -26,9 +26,9 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.capabilities import extras_of
     from patternmill.runs.preview import current_offer
-    from patternmill.runs.safeguards import refuse_known_other_service
+    from patternmill.runs.safeguards import refuse_other_service
 
-    refuse_known_other_service(settings)
+    refuse_other_service(settings)
     unstated = read_unstated(settings.operations_file, settings.environment)
 
     async def ask(api: StudioApi) -> tuple[Offer, Extras]:
@@ -47,9 +47,9 @@ def offer_of(settings: Settings) -> Offer:
         return embedded_offer(settings.environment)
     from cli.available_service import ask_service
     from patternmill.runs.preview import current_offer
-    from patternmill.runs.safeguards import refuse_known_other_service
+    from patternmill.runs.safeguards import refuse_other_service
 
-    refuse_known_other_service(settings)
+    refuse_other_service(settings)
     _, offer = ask_service(settings, lambda api: current_offer(api, settings, None))
     return offer
 

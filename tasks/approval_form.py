@@ -18,12 +18,12 @@ from pydantic import Field, ValidationError
 
 from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.records import Approval
-from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import APPROVAL_TIME, LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
+from patternmill.runs.spec import RunSpec
 from tasks.markup import markdown, markdown_lines
 from tasks.run_page import show_text
 
@@ -52,7 +52,7 @@ async def await_approval(work: Pipeline) -> None:
     if not await asyncio.to_thread(approval.may_need_approval, spec):
         return
     preview = await work.preview()
-    proposal = work.proposal(preview.plan)
+    proposal = preview.proposal
     request = await asyncio.to_thread(approval.pending_request, spec, flow_run.id)
     answer = await _answer_to(request) if request is not None else None
     remark = ""
@@ -66,7 +66,7 @@ async def await_approval(work: Pipeline) -> None:
     try:
         await asyncio.to_thread(approval.current_approval, spec, proposal)
     except ApprovalNeeded:
-        await _ask(work, preview, proposal, remark)
+        await _ask(spec, preview, remark)
 
 
 async def _answer_to(request: Approval) -> ApprovalInput | None:
@@ -78,13 +78,14 @@ async def _answer_to(request: Approval) -> ApprovalInput | None:
         return None
 
 
-async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
-    request = await asyncio.to_thread(approval.request_approval, work.spec, proposal, flow_run.id)
+async def _ask(spec: RunSpec, preview: Preview, remark: str) -> None:
+    proposal = preview.proposal
+    request = await asyncio.to_thread(approval.request_approval, spec, proposal, flow_run.id)
     scope, digest = proposal.scope, proposal.digest[:LEAST_DIGEST]
     await show_text(
         f"plan-{digest}",
         "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
-        f"Meanwhile no lease is kept.\n\n{markdown_lines(plan_lines(preview, work.checked, proposal.digest))}",
+        f"Meanwhile no lease is kept.\n\n{markdown_lines(plan_lines(preview))}",
         "Waits for a person's approval.",
     )
     said = (

@@ -35,7 +35,7 @@ from patternmill.planning.items import NOTHING_MADE, canonical_json, catalog_of
 from patternmill.runs.approval import require_approval
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
-from patternmill.runs.safeguards import refuse_known_other_service
+from patternmill.runs.safeguards import refuse_other_service
 from patternmill.service import outcomes
 from patternmill.service.orders import KEY_REFUSED, checkout_address, without_addresses
 from patternmill.service.studio_api import StudioApi
@@ -114,8 +114,7 @@ class Ordering:
     async def __aenter__(self) -> Self:
         """Raises ConfigurationError when the environment's products are at another service."""
         try:
-            if not self.spec.settings.embedded:
-                await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
+            await asyncio.to_thread(refuse_other_service, self.spec.settings)
         except BaseException:
             await self._api.close()
             raise

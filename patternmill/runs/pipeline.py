@@ -23,16 +23,14 @@ from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
 from patternmill.looking.looks import Looks
 from patternmill.planning.plan import TO_DO, Plan
-from patternmill.planning.proposal import Proposal
-from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.followed_source import follow
 from patternmill.runs.input_mapping import read_input
-from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
+from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.safeguards import refuse_known_other_service, refuse_new_ledger, require_machines
+from patternmill.runs.safeguards import refuse_new_ledger, refuse_other_service, require_machines
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.text import plural
@@ -90,9 +88,8 @@ class Pipeline:
 
     async def _check(self) -> CheckedCatalog:
         assert self._file is not None, "read before it is checked"
-        if not self.spec.settings.embedded:
-            # Before the key is sent, and before the offer is read.
-            await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
+        # Before the key is sent, and before the offer is read.
+        await asyncio.to_thread(refuse_other_service, self.spec.settings)
         self._offer, known = await current_offer(self._api, self.spec.settings, self._file)
         extras = await read_extras(self._api, self.spec, self._file)
         checked = await asyncio.to_thread(check_rows, self._file, known, extras=extras)
@@ -131,6 +128,9 @@ class Pipeline:
         return self._checked
 
     async def preview(self) -> Preview:
+        """The plan as it is now, of rows that are read and checked for it at the first call. Writes nothing."""
+        await self.read()
+        await self.check()
         return await asyncio.to_thread(preview, self.spec, self.checked)
 
     async def changes(self, plan: Plan) -> Changes:
@@ -143,9 +143,6 @@ class Pipeline:
                 return find_changes(ledger, self.spec.scope, plan, terms)
 
         return await asyncio.to_thread(found)
-
-    def proposal(self, plan: Plan) -> Proposal:
-        return approval.propose(self.spec, plan)
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
@@ -225,7 +222,7 @@ class Pipeline:
 
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
-        _, plan, _ = await asyncio.to_thread(plan_rows, self.spec, self.checked)
+        plan = (await self.preview()).plan
         if plan.counts(TO_DO).total() or self.spec.refresh is None:
             return not plan.counts(TO_DO).total()
         changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}

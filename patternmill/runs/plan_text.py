@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
-from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.planning.plan import Plan, PlannedItem, Reason
 from patternmill.runs.preview import Preview
 from patternmill.states import Stage
@@ -15,9 +14,9 @@ _MOST_ITEMS = 60
 _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 
 
-def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterator[str]:
+def plan_lines(preview: Preview) -> Iterator[str]:
     """Every item with its reason, up to a screenful, and what is to be looked at; the plan's summary comes last."""
-    plan, cost = preview.plan, preview.cost
+    plan, cost, checked = preview.plan, preview.cost, preview.checked
     rows = (
         f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
     )
@@ -43,7 +42,7 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
-    yield f"Digest of this plan: {digest}"
+    yield f"Digest of this plan: {preview.proposal.digest}"
 
 
 def _later_lines(preview: Preview) -> Iterator[str]:

@@ -31,7 +31,9 @@ from patternmill.planning.plan import (
     limit_plan,
     make_plan,
 )
+from patternmill.planning.proposal import Proposal
 from patternmill.planning.recognition import AnsweredItems, Memory, RemadeItems
+from patternmill.runs.approval import propose
 from patternmill.runs.canary import cut_to_canary
 from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates
@@ -72,9 +74,14 @@ _MOST_CHANGED = 20
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with what it would cost."""
+    """A plan with what it would cost, and what a person should know of it before it is paid for."""
 
+    checked: CheckedCatalog
+    #: What the ledger knew when it was made.
+    memory: Memory
     plan: Plan
+    #: What a person approves of it.
+    proposal: Proposal
     cost: Cost
     #: What follows once a person has decided between takes.
     later: Cost
@@ -88,35 +95,28 @@ class Preview:
     new_ledger: str | None = None
 
 
-#: What the ledger knew when a plan was made, the plan, and what a person should know of it before it is paid for.
-PlannedRows = tuple[Memory, Plan, ConfigurationError | None]
-
-
-def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
-    """On a thread and a connection of its own, so that the lease keeps its heartbeat."""
-    with ledger_if_any(spec.settings) as ledger:
-        return _planned_rows(ledger, spec, checked)
-
-
-def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
-    memory, whole = _remember_and_plan(ledger, spec, checked)
-    plan = cut_to_canary(ledger, spec, whole)
-    duplicates = None if ledger is None else find_duplicates(ledger, plan, memory, checked.offer)
-    return memory, plan, duplicates
-
-
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
+    """On a thread and a connection of its own, so that a lease keeps its heartbeat. Writes nothing."""
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        memory, plan, duplicates = _planned_rows(ledger, spec, checked)
-        limited = limit_plan(plan, plan_limits(ledger, spec))
+        memory, whole = _remember_and_plan(ledger, spec, checked)
+        plan = cut_to_canary(ledger, spec, whole)
         cost, later = (
             cost_of(plan, options.prices, options.attempts, options.currency, of=of)
             for of in (TO_BUY, {Reason.UNDECIDED})
         )
-        changed = tuple(_changed(plan, memory))
-        new = new_ledger_note(ledger, spec.settings)
-        return Preview(plan, cost, later, duplicates, changed, limited, new)
+        return Preview(
+            checked,
+            memory,
+            plan,
+            propose(spec, plan),
+            cost,
+            later,
+            find_duplicates(ledger, plan, memory, checked.offer) if ledger is not None else None,
+            tuple(_changed(plan, memory)),
+            limit_plan(plan, plan_limits(ledger, spec)),
+            new_ledger_note(ledger, spec.settings),
+        )
 
 
 def _changed(plan: Plan, memory: Memory) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -23,7 +23,7 @@ from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
-from patternmill.runs.approval import propose, rejection, require_approval, with_decision
+from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.canary import put_off
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import (
@@ -34,9 +34,9 @@ from patternmill.runs.plan_record import (
     record_overlap,
 )
 from patternmill.runs.preview import (
-    PlannedRows,
+    Preview,
     apply_limits,
-    plan_rows,
+    preview,
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import withheld_reason
@@ -111,24 +111,26 @@ class Run:
         """The six steps from a checked catalog to a run that may buy.
 
         `refused`: a person's decision against the plan, or the end of their time; then nothing is begun.
-        Raises Overlap when another run drives the catalog; that is on record too. Raises ApprovalNeeded when the plan
-        is above what may be bought without a person's approval, and none covers it.
+        Raises ConfigurationError when the service is another environment's, and Overlap when another run drives the
+        catalog; that is on record too. Raises ApprovalNeeded when the plan is above what may be bought without a
+        person's approval, and none covers it.
         """
         collect_rarely()
         # 1. The ledger. All that asks its database is done off the event loop: it may take as long as an answer may.
-        ledger = await asyncio.to_thread(_opened, spec)
+        await asyncio.to_thread(refuse_other_service, spec.settings)
+        ledger = await asyncio.to_thread(open_ledger, spec.settings)
         # 2. The lease of the catalog. It beats from here on: to plan may take longer than a silent one is left alone.
         record, writer = await _leased(ledger, spec, checked, prefect_flow_run_id)
         heartbeat = LeaseHeartbeat(writer)
         heartbeat.start()
         try:
             # 3. The plan: what is to be made, by what the ledger remembers.
-            planned = await asyncio.to_thread(plan_rows, spec, checked)
+            planned = await asyncio.to_thread(preview, spec, checked)
             # 4. What the service is known to take.
             await learn_what_works(api, writer, record.environment, spec.unstated)
             # 5. Approval, confirmation, limits and the record of the plan, in one transaction.
             begun = await writer.run(
-                lambda ledger: _put_on_record(ledger, writer, spec, checked, offer, refused, record, planned)
+                lambda ledger: _put_on_record(ledger, writer, spec, offer, refused, record, planned)
             )
         except BaseException:
             await heartbeat.stop()
@@ -233,18 +235,6 @@ class Run:
         )
 
 
-def _opened(spec: RunSpec) -> Ledger:
-    """The ledger; raises ConfigurationError when the service is another environment's."""
-    ledger = open_ledger(spec.settings)
-    try:
-        if not spec.settings.embedded:
-            refuse_other_service(ledger, spec.settings)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
-
-
 async def _leased(
     ledger: Ledger, spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
 ) -> tuple[RunRecord, LedgerWriter]:
@@ -294,19 +284,18 @@ def _put_on_record(
     ledger: Ledger,
     writer: LedgerWriter,
     spec: RunSpec,
-    checked: CheckedCatalog,
     offer: Offer | None,
     refused: Approval | None,
     record: RunRecord,
-    planned: PlannedRows,
+    planned: Preview,
 ) -> _Begun:
-    memory, whole, duplicates = planned
+    memory, whole = planned.memory, planned.plan
     lease = writer.lease
     assert lease is not None, "a run has a lease"
     with ledger.transaction(lease):
-        approved = require_approval(ledger, spec, propose(spec, whole)) if refused is None else None
+        approved = require_approval(ledger, spec, planned.proposal) if refused is None else None
         if approved is None and refused is None:
-            require_confirmation(spec.settings, whole, duplicates)
+            require_confirmation(spec.settings, whole, planned.duplicates)
         broken = close_broken_runs(ledger, spec.scope)
         record = with_decision(record, approved or refused)
         plan, left_out = apply_limits(ledger, spec, whole, approved)
@@ -315,5 +304,5 @@ def _put_on_record(
         # A person who decided against a correction leaves what the source has.
         keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
         kept = memory.source_rows if keeps else None
-        record = put_on_record(ledger, spec, record, plan, checked, offer, lease.fence, kept)
+        record = put_on_record(ledger, spec, record, plan, planned.checked, offer, lease.fence, kept)
     return _Begun(record, memory, plan, approved, left_out, broken)

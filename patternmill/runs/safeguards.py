@@ -32,15 +32,17 @@ def require_allowed_paths(settings: Settings, *paths: Path | None) -> None:
             )
 
 
-def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
+def refuse_other_service(settings: Settings) -> None:
     """Raise ConfigurationError when an environment's products are at another service than the one that is named.
 
     What is in the ledger of an environment was made by the service of its last run that asked for anything. Not for an
-    embedded studio, which has a ledger of its own.
+    embedded studio, which has a ledger of its own; without a ledger nothing is refused, and none is made.
     """
-    if settings.studio_url is None:
+    if settings.embedded or settings.studio_url is None:
         return
-    asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
+    with ledger_if_any(settings) as ledger:
+        asked = asked_services(ledger) if ledger is not None else []
+    here = settings.service_at(settings.studio_url)
     own = next((run for run in asked if run.environment == settings.environment), None)
     if own is not None and settings.service_at(own.studio_url) == here:
         return
@@ -64,13 +66,6 @@ def require_machines(settings: Settings) -> None:
             code="dask",
             remedy=f"Set {setting}, or unset PATTERNMILL_DASK. Nothing was bought.",
         )
-
-
-def refuse_known_other_service(settings: Settings) -> None:
-    """The same; without a ledger nothing is refused, and none is made."""
-    with ledger_if_any(settings) as ledger:
-        if ledger is not None:
-            refuse_other_service(ledger, settings)
 
 
 def _other_service(asked: RunRecord, url: str) -> ConfigurationError:

@@ -47,7 +47,7 @@ def digest_of(spec: RunSpec) -> str:
         async with Pipeline(spec) as work:
             await work.read()
             await work.check()
-            return work.proposal((await work.preview()).plan).digest
+            return (await work.preview()).proposal.digest
 
     return asyncio.run(main())
 

@@ -39,7 +39,7 @@ def spec(shop: Workshop, **terms: Any) -> RunSpec:
 def proposal(shop: Workshop, catalog: str, **terms: Any) -> Proposal:
     its = spec(shop, **terms)
     checked = check_rows(shop.file(catalog), shop.service.offer, prompt_limit=100)
-    return approval.propose(its, preview(its, checked).plan)
+    return preview(its, checked).proposal
 
 
 def approve(shop: Workshop, catalog: str, **terms: Any) -> Approval:

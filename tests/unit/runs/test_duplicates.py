@@ -47,7 +47,7 @@ def run(shop: Workshop, its: RunSpec, text: str) -> RunEnding:
 def previewed(shop: Workshop, its: RunSpec, text: str) -> tuple[Preview, str]:
     checked = check_rows(shop.file(text), shop.service.offer, prompt_limit=100)
     found = preview(its, checked)
-    return found, "\n".join(plan_lines(found, checked, approval.propose(its, found.plan).digest))
+    return found, "\n".join(plan_lines(found))
 
 
 def test_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Service) -> None:
@@ -83,7 +83,7 @@ def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
     its = spec(shop, approve_above_items=0)
     found, text = previewed(shop, its, SIX)
     assert "bought once more" in text
-    approval.approve(its, approval.propose(its, found.plan), ApprovalDecision("anna"))
+    approval.approve(its, found.proposal, ApprovalDecision("anna"))
     assert run(shop, its, SIX).outcome == "Completed"
 
 

@@ -147,7 +147,7 @@ def test_limit_and_approval_both_apply(shop: Workshop, service: Service) -> None
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(10)), service.offer, prompt_limit=100)
-    found = approval.propose(its, preview(its, checked).plan)
+    found = preview(its, checked).proposal
     approval.approve(its, found, ApprovalDecision("anna"))
     ended = shop.run(many(10), limits=SpendingLimits(run_amount=120), **terms)
     assert bought(service) == (2, 2)
@@ -161,7 +161,7 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3, "attempts": 1}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(6)), service.offer, prompt_limit=100)
-    approval.approve(its, approval.propose(its, preview(its, checked).plan), ApprovalDecision("anna"))
+    approval.approve(its, preview(its, checked).proposal, ApprovalDecision("anna"))
     service.on_follow["prompt 000"] = [failed()]
     shop.run(many(1), **terms)
     shop.run(many(1), retry=lambda row: True, **terms)

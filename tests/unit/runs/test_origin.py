@@ -265,7 +265,7 @@ def test_plan_begins_with_a_new_ledger(desk: Desk) -> None:
         async with Pipeline(import_spec(ImportRequest(file=desk.file()))) as work:
             await work.read()
             await work.check()
-            return next(plan_lines(await work.preview(), work.checked, ""))
+            return next(plan_lines(await work.preview()))
 
     place = load_settings().home / "ledger.sqlite3"
     assert asyncio.run(planned()) == f"Plan for catalog spring (staging): 4 rows. The ledger is new: {place}."

@@ -320,6 +320,6 @@ def _proposal(work: Pipeline) -> Proposal:
         async with work:
             await work.read()
             await work.check()
-            return work.proposal((await work.preview()).plan)
+            return (await work.preview()).proposal
 
     return asyncio.run(proposal())
