@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from cli import main
-from patternmill.errors import ConfigurationError, Overlap
-from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, Lease
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RequestId
+from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.runs.lease import acquire_lease
 from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
 from tests.integrity import problems
-from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
+from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past
 
 LIMIT = timedelta(hours=12)
 LATER = 13 * 3600.0
@@ -182,26 +180,6 @@ def test_list_has_what_waits_for_a_decision(past: Past) -> None:
         new.attempt(new.pattern(sku), state)
     found = {item.content["prompt"] for item in unsettled(past.ledger, LIMIT)}
     assert found == {"green ferns", "birch"}
-
-
-def test_settling_is_refused_while_a_run_has_the_lease(past: Past) -> None:
-    run, held = one_in(past, AttemptState.HELD)
-    me = holder_json(1, "elsewhere", "another machine")
-    with past.ledger.transaction():
-        hold = past.ledger.claim_lease("staging", "spring", run.record.run_id, me, over=None)
-    assert hold is not None
-
-    async def beating(seconds: float) -> None:
-        with past.ledger.transaction():
-            past.ledger.renew_lease(hold)
-
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
-        return await acquire_lease(ledger, environment, catalog, run_id, sleep=beating)
-
-    items, settlement = [requested(past.ledger, held.request_id)], Settlement(Decision.WRITE_OFF, "x", "y")
-    left = asyncio.run(settle(past.ledger, items, settlement, limit=LIMIT, acquire=take))
-    assert isinstance(left[held.request_id], Overlap)
-    assert on_record(past, held.request_id) == ["intended", "held"]
 
 
 def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
