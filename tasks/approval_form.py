@@ -52,19 +52,18 @@ async def await_approval(work: Pipeline) -> None:
     if not await asyncio.to_thread(approval.may_need_approval, spec):
         return
     preview = await work.preview()
-    proposal = preview.proposal
     request = await asyncio.to_thread(approval.pending_request, spec, flow_run.id)
     answer = await _answer_to(request) if request is not None else None
     remark = ""
     if request is not None and answer is not None:
         decision = ApprovalDecision(WHO, answer.decision == "approve", answer.note.strip() or None)
-        decided = await asyncio.to_thread(approval.record_decision, spec, request, proposal, decision)
+        decided = await asyncio.to_thread(approval.record_decision, spec, request, preview.proposal, decision)
         if not decision.approved:
             work.refused = decided
             return
         remark = "" if decided is not None else CHANGED
     try:
-        await asyncio.to_thread(approval.current_approval, spec, proposal)
+        await asyncio.to_thread(approval.current_approval, spec, preview.proposal)
     except ApprovalNeeded:
         await _ask(spec, preview, remark)
 
