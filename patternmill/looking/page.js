@@ -561,7 +561,7 @@ function countBuys() {
   byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length + back.length)}…`;
   byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length + back.length, "pattern")} to remake`;
   byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount)}? This buys them.`
-    : `${again.length ? `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. ` : ""}${back.length ? `Back to the old one, at no cost: ${number(back.length)}. ` : ""}This page buys nothing; the command asks before it does.`;
+    : `${again.length ? `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. ` : ""}${back.length ? `Back to the old one: ${number(back.length)}, at no cost where nothing else has changed. ` : ""}This page buys nothing; the command asks before it does.`;
   byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
   byId("approve").hidden = !waiting;
 }

@@ -188,19 +188,19 @@ class RemadeItems(AnsweredItems):
         wanted, kept = self._wanted[key], self._memory.source_rows.get(key)
         if kept is None or kept.content is None or kept.is_gone:
             return None
-        if wanted.old is not None:
-            return self._answered(wanted.old, entry)
         row = row_of(kept, entry.record)
-        if wanted.prompt is not None and any(problem.column == "prompt" for problem in entry.problems):
-            return None
+        if wanted.old is not None:
+            old, kept = row_of(wanted.old, entry.record), wanted.old
+            row = replace(old, category=row.category, category_id=row.category_id, selections=row.selections)
         if wanted.prompt is not None:
+            if any(problem.column == "prompt" for problem in entry.problems):
+                return None
             row = replace(row, prompt=wanted.prompt, take=None)
         if wanted.take is not None:
             row = replace(row, take=wanted.take)
-            return replace(entry, row=row, problems=()), self.chain(row, kept.edition)
         candidates = tuple(self.pattern(row, kept.edition, number) for number in wanted.candidates)
         chain = self.chain(row, kept.edition)
-        is_undecided = self._state(chain.product.key) is None
+        is_undecided = bool(candidates) and self._state(chain.product.key) is None
         chain = replace(chain, candidates=candidates, is_undecided=is_undecided)
         return replace(entry, row=row, problems=()), chain
 

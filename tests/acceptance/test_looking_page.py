@@ -339,7 +339,7 @@ def test_compare_decides_on_the_take_that_is_looked_at(browser: Browser, desk: D
     browser.shows("Picked: take 3")
     browser.shows("Old kept")
     browser.click("Remake 1…")
-    browser.shows("Back to the old one, at no cost: 1.")
+    browser.shows("Back to the old one: 1, at no cost where nothing else has changed.")
 
 
 def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None:
