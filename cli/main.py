@@ -32,7 +32,7 @@ NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStoppe
 #: Verb: its module, which has a click command called `command`, and its summary in the list of verbs.
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("cli.commands.check", "Check a sheet, and ask once what its columns mean."),
-    "offer": ("cli.commands.offer", "Show what can be made; write a workbook to fill in."),
+    "offer": ("cli.commands.offer", "Show what can be made."),
     "import": ("cli.commands.import_", "Turn the rows of a sheet into products."),
     "refresh": ("cli.commands.refresh", "Update a catalog: make only what has changed."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
