@@ -173,27 +173,6 @@ class _WorkItem:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
 
-def pattern_name(prompt: str, take: int = 1) -> str:
-    """What people see of a pattern item."""
-    named = f"pattern, take {take}" if take > 1 else "pattern"
-    return f"{named} · {plain(' '.join(prompt.split()))}"
-
-
-def reference_name(sha256: str) -> str:
-    """What people see of a reference item."""
-    return f"reference · {sha256[:12]}"
-
-
-def refinement_name(refinement: Refinement) -> str:
-    """What people see of a refinement item."""
-    return f"refinement · {plain(str(refinement))}"
-
-
-def product_name(sku: str) -> str:
-    """What people see of a product item."""
-    return f"product · {plain(sku, _MOST_OF_A_SKU)}"
-
-
 #: The bytes of a picture, by its SHA-256.
 PictureOf = Callable[[str], bytes]
 
@@ -226,7 +205,7 @@ class ReferenceItem(_WorkItem):
         return canonical_json({"requestId": request_id, self.unstated.picture: picture}).encode()
 
     def describe(self) -> str:
-        return reference_name(self.sha256)
+        return f"reference · {self.sha256[:12]}"
 
 
 class PatternItem(_WorkItem):
@@ -263,7 +242,8 @@ class PatternItem(_WorkItem):
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""
-        return pattern_name(self.prompt, self.take)
+        named = f"pattern, take {self.take}" if self.take > 1 else "pattern"
+        return f"{named} · {plain(' '.join(self.prompt.split()))}"
 
 
 def reference_of(pattern_content: Mapping[str, Any]) -> str | None:
@@ -300,7 +280,7 @@ class RefinementItem(_WorkItem):
         return canonical_json(parameters | own).encode()
 
     def describe(self) -> str:
-        return refinement_name(self.refinement)
+        return f"refinement · {plain(str(self.refinement))}"
 
 
 class ProductItem(_WorkItem):
@@ -327,7 +307,7 @@ class ProductItem(_WorkItem):
         return canonical_json(body).encode()
 
     def describe(self) -> str:
-        return product_name(self.sku)
+        return f"product · {plain(self.sku, _MOST_OF_A_SKU)}"
 
 
 class CheckoutItem(_WorkItem):

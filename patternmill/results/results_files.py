@@ -25,7 +25,7 @@ from patternmill.results.summary import (
     MANIFEST,
     Cause,
     Counts,
-    build_manifest,
+    count_everything,
     failures_by_cause,
     manifest_bytes,
 )
@@ -132,9 +132,9 @@ def write_results(
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])
     files = {name: write_whole(out / name, chunks) for name, chunks in contents.items()}
-    manifest = build_manifest(run, rows, files)
-    write_whole(out / MANIFEST, [manifest_bytes(manifest)])
-    return Results(out, (*files, MANIFEST), manifest.counts, tuple(failures_by_cause(rows)))
+    counts = count_everything(rows)
+    write_whole(out / MANIFEST, [manifest_bytes(run, counts, files)])
+    return Results(out, (*files, MANIFEST), counts, tuple(failures_by_cause(rows)))
 
 
 def with_orders(rows: Iterable[RowResult], orders: Sequence[CheckoutRecord]) -> Iterator[RowResult]:

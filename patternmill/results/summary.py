@@ -6,29 +6,19 @@ makes the next.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PureWindowsPath
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    ValidationError,
-    model_validator,
-)
 
 from patternmill.catalog.problems import OF_A_WORD
-from patternmill.errors import PatternmillError
+from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
-from patternmill.states import ROW_STAGES, UNFINISHED_ROWS, Outcome, RowStatus, Stage
+from patternmill.states import ROW_STAGES, UNFINISHED_ROWS, RowStatus, Stage
 
 #: The rows of failures.csv: no other run changes them until a person edits the row, or decides.
 FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - {RowStatus.SUCCEEDED}
@@ -84,14 +74,9 @@ def _cause(code: str, signature: str, alike: Sequence[RowResult]) -> Cause:
 
 MANIFEST = "manifest.json"
 
-Moment = Annotated[AwareDatetime, PlainSerializer(iso_time)]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Counts(_Part):
+@dataclass(frozen=True, slots=True)
+class Counts:
     """`rows` is the sum of `by_status`; items are counted once, however many rows share them."""
 
     rows: int
@@ -106,52 +91,6 @@ class Counts(_Part):
     pattern_attempts: int
     refinement_attempts: int
     reference_attempts: int
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> Self:
-        if self.rows != sum(self.by_status.values()):
-            raise ValueError("the rows are not the sum of their statuses")
-        return self
-
-
-class Manifest(_Part):
-    """manifest.json, as it is written and read."""
-
-    #: Not `schema`, which is pydantic's own.
-    schema_version: Literal[1] = 1
-    run_id: str
-    catalog: str
-    environment: str
-    studio_url: str
-    outcome: Outcome | None
-    reason: str | None
-    started_at: Moment
-    ended_at: Moment | None
-    #: The file that went in. Its folder is left out: that is about a machine, not about a run.
-    source: str
-    input_sha256: str
-    input_encoding: str | None
-    counts: Counts
-    #: The SHA-256 of each.
-    files: dict[str, str]
-    options: dict[str, Any] = Field(default_factory=dict)
-    versions: dict[str, str] = Field(default_factory=dict)
-    prefect_flow_run_id: str | None = None
-
-
-class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
-    """manifest.json is missing, or is not one."""
-
-
-def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Mapping[str, str]) -> Manifest:
-    """What it has of the run is what the run's record has under the same names. `files`: the SHA-256 of each."""
-    of_run = {name: getattr(run, name) for name in Manifest.model_fields if hasattr(run, name)}
-    made = {
-        "source": PureWindowsPath(run.source).name,
-        "counts": count_everything(rows),
-        "files": files,
-    }
-    return Manifest(**of_run | made)
 
 
 def count_everything(rows: Sequence[RowResult]) -> Counts:
@@ -171,18 +110,26 @@ def count_everything(rows: Sequence[RowResult]) -> Counts:
     )
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
-    """With sorted names: a database keeps those of the options in any order."""
-    return json_bytes(manifest.model_dump(mode="json"), indent=2, sort_keys=True) + b"\n"
+def manifest_bytes(run: RunRecord, counts: Counts, files: Mapping[str, str]) -> bytes:
+    """What the run's record has, under the same names, with the SHA-256 of each of its files.
+
+    The folder of its source is left out: that is about a machine, not about a run. Names are sorted: a database keeps
+    those of the options in any order.
+    """
+    manifest = asdict(run) | {
+        "schema_version": 1,
+        "source": PureWindowsPath(run.source).name,
+        "started_at": iso_time(run.started_at),
+        "ended_at": iso_time(run.ended_at),
+        "counts": asdict(counts),
+        "files": dict(files),
+    }
+    return json_bytes(manifest, indent=2, sort_keys=True) + b"\n"
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read `path`, a manifest or the directory that holds one. Raises ManifestUnreadable."""
-    path = path / MANIFEST if path.is_dir() else path
+def run_of_results(folder: Path) -> RunId | None:
+    """The run whose results are in a folder; None where no manifest says."""
     try:
-        return Manifest.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ManifestUnreadable(
-            f"{path} cannot be read as a manifest ({type(error).__name__}).",
-            remedy="Rebuild the results of the run.",
-        ) from error
+        return RunId(json.loads((folder / MANIFEST).read_bytes())["run_id"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

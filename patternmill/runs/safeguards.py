@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
-from patternmill.identifiers import RequestId, RunId
+from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, service_of
 from patternmill.parameters import DUPLICATES, NEW_LEDGER
 from patternmill.planning.plan import Plan
-from patternmill.results.summary import ManifestUnreadable, read_manifest
+from patternmill.results.summary import run_of_results
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
@@ -112,11 +112,8 @@ def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
         return
     for name in (LATEST, latest_in(settings.environment)):
         latest = catalog_folder / name
-        try:
-            run_id = RunId(read_manifest(latest).run_id)
-        except ManifestUnreadable:
-            continue
-        if not any(ledger.run(run_id) for ledger in every_ledger(settings)):
+        run_id = run_of_results(latest)
+        if run_id is not None and not any(ledger.run(run_id) for ledger in every_ledger(settings)):
             raise ConfigurationError(
                 f"{latest} has results of run {run_id}, which this ledger lacks ({ledger_place(settings)}): what "
                 "exists already would be bought once more.",

@@ -119,9 +119,7 @@ def test_new_ledger_is_refused_before_anything_is_started(
         monkeypatch.setenv("PATTERNMILL_API_KEY", "studio_key")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
-    monkeypatch.setattr(
-        safeguards, "read_manifest", lambda folder: SimpleNamespace(run_id="20270101-120000-abcdef")
-    )
+    monkeypatch.setattr(safeguards, "run_of_results", lambda folder: "20270101-120000-abcdef")
 
     class Started(Exception): ...
 
