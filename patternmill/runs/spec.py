@@ -144,7 +144,14 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
                 remedy="Leave --whole out: a results file is never the whole catalog.",
             )
         whole = RefreshTerms(str(request.file), RetireLimit.parse(settings.retire_at_most))
-    return replace(spec, out=request.out, by_deployment=by_deployment, refresh=whole)
+    return replace(
+        spec,
+        out=request.out,
+        by_deployment=by_deployment,
+        refresh=whole,
+        takes=request.takes,
+        canary=request.canary,
+    )
 
 
 def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> RunSpec:
@@ -195,13 +202,9 @@ def retry_spec(
     if by_deployment:
         require_allowed_paths(settings, request.out)
     record = selection.record
-    settings = in_environment(settings, record.environment, confirm=request.confirm)
-    return RunSpec(
-        source=Path(record.source),
+    return replace(
+        _spec_of(request, record.environment, record.catalog, Path(record.source), settings),
         file=selection.file,
-        catalog=record.catalog,
-        settings=settings,
-        options=_options(request, settings),
         out=request.out,
         edition=record.options.get("edition") or None,
         selection=selection,
@@ -217,13 +220,9 @@ def remake_spec(
 
     Raises ConfigurationError.
     """
-    settings = in_environment(settings, remake.environment, confirm=request.confirm)
-    return RunSpec(
-        source=Path(remake.file.name),
+    return replace(
+        _spec_of(request, remake.environment, remake.catalog, Path(remake.file.name), settings),
         file=remake.file,
-        catalog=remake.catalog,
-        settings=settings,
-        options=_options(request, settings),
         remake=remake,
         retry=lambda row: True,
         by_deployment=by_deployment,
@@ -238,21 +237,22 @@ def _spec_of_file(
     origin: RunRecord | None = None,
 ) -> RunSpec:
     environment = origin.environment if origin else request.environment
-    settings = in_environment(settings, environment, confirm=request.confirm)
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
     edition = origin.options.get("edition") if origin is not None else request.edition
-    spec = RunSpec(
-        source=source,
-        catalog=name,
-        settings=settings,
-        options=_options(request, settings),
-        edition=edition or None,
-        origin=origin,
-        takes=request.takes if isinstance(request, ImportRequest) else 1,
-        canary=request.canary if isinstance(request, ImportRequest) else None,
+    spec = _spec_of(request, environment, name, source, settings)
+    return replace(spec, edition=edition or None, origin=origin).with_mapping(found)
+
+
+def _spec_of(
+    request: RunRequest, environment: str | None, catalog: str, source: Path, settings: Settings
+) -> RunSpec:
+    """What is so of every run."""
+    settings = in_environment(settings, environment, confirm=request.confirm)
+    options = RunOptions.from_settings(
+        settings, max_failures=request.max_failures, max_items=request.max_items, budget=request.budget
     )
-    return spec.with_mapping(found)
+    return RunSpec(source, catalog, settings, options)
 
 
 def _mapping_of(
@@ -265,15 +265,6 @@ def _mapping_of(
     assert catalog is not None, "what follows an address has the name of a catalog"
     return find_mapping(
         request.mapping, address or str(source), settings.home, catalog, own_name=catalog == own_name
-    )
-
-
-def _options(request: RunRequest, settings: Settings) -> RunOptions:
-    return RunOptions.from_settings(
-        settings,
-        max_failures=request.max_failures,
-        max_items=request.max_items,
-        budget=request.budget,
     )
 
 
