@@ -16,13 +16,13 @@ from patternmill.service.outcomes import SUCCESS, Answer, ExchangeResult, Troubl
 from patternmill.service.resend import RATE_LIMITED, REDIRECTS, read_retry_after
 from patternmill.text import duration
 
-Headers = Mapping[str, str | None]
-Request = Callable[[str, str, bytes, Headers], Awaitable[Answer]]
+Headers = Mapping[str, str]
+Request = Callable[[str, bytes, Headers | None], Awaitable[Answer]]
 
 #: An identifier that no service has.
 UNKNOWN_ID = "conformance-unknown-id"
 #: Headers of a request without a key, and with one that no service issued.
-NO_KEY: Headers = {"Authorization": None}
+NO_KEY: Headers = {}
 WRONG_KEY: Headers = {"Authorization": f"Bearer wrong-key-{secrets.token_hex(8)}"}
 _TRIES = 4
 #: A Retry-After beyond this is not waited for.
@@ -39,7 +39,7 @@ class Skipped(Exception):
 class Session:
     """Asks one request after the other, and remembers how each was answered."""
 
-    #: As `StudioClient.request`: method, operation, body, and headers that differ.
+    #: As `StudioClient.request`: operation, body, and what replaces the header with the key.
     request: Request
     #: The most patterns and products to buy, together; each request that might make one is reserved before it is sent.
     spend: int = 0
@@ -74,7 +74,7 @@ class Session:
         if self._unanswered >= _PATIENCE:
             raise Skipped(f"not asked: {_PATIENCE} requests in a row had no answer")
         for number in range(1, _TRIES + 1):
-            answer = await self.request("POST", operation, orjson.dumps(body), headers or {})
+            answer = await self.request(operation, orjson.dumps(body), headers)
             requested = read_retry_after(answer) or timedelta(0)
             if answer.status != RATE_LIMITED or number == _TRIES or requested > _LONGEST_WAIT:
                 break
@@ -99,7 +99,7 @@ class Session:
         """The same create `count` times side by side, all of which might buy. Raises Skipped."""
         self.reserve(count)
         content = orjson.dumps(body)
-        sent = [self.request("POST", operation, content, {}) for _ in range(count)]
+        sent = [self.request(operation, content, None) for _ in range(count)]
         answers = await asyncio.gather(*sent)
         self.exchanges.extend((operation, answer) for answer in answers)
         return answers

@@ -32,6 +32,7 @@ ANSWER_CAP = 4 * 1024 * 1024
 CONNECT_TIMEOUT = timedelta(seconds=10)
 #: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
 KEEP_ALIVE = 4.0
+JSON = "application/json"
 _HEADERS_READ = frozenset({b"content-encoding", b"retry-after", b"date"})
 
 
@@ -55,14 +56,14 @@ class StudioClient:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value()
-        self._headers = _headers(self._key, user_agent)
+        self._authorization = httpx.Headers({"Authorization": f"Bearer {self._key}"})
         #: At the first answer that shows that the service knows the key.
         self._on_first_answer = on_first_answer
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
         self._connections = asyncio.Semaphore(max_connections)
         self._urls: dict[str, httpx.URL] = {}
-        self._transport = _transport(self.base_url, tls)
+        self._transport = _transport(self.base_url, user_agent, tls)
 
     @classmethod
     def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
@@ -97,28 +98,22 @@ class StudioClient:
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
         """
-        answer = await self._exchange("POST", operation, body, self._headers)
+        answer = await self._exchange(operation, body, self._authorization)
         if self._on_first_answer is not None and _is_authenticated(answer):
             bind, self._on_first_answer = self._on_first_answer, None
             bind()
         return answer
 
-    async def request(
-        self, method: str, operation: str, body: bytes, headers: Mapping[str, str | None]
-    ) -> Answer:
-        """As `post`, with another method or other headers; a header that is None is left out."""
-        changed = self._headers.copy()
-        for name, value in headers.items():
-            changed.pop(name, None)
-            if value is not None:
-                changed[name] = value
-        return await self._exchange(method, operation, body, changed)
+    async def request(self, operation: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        """As `post`; `headers` replace the one with the key."""
+        authorization = self._authorization if headers is None else httpx.Headers(headers)
+        return await self._exchange(operation, body, authorization)
 
-    async def _exchange(self, method: str, operation: str, body: bytes, headers: httpx.Headers) -> Answer:
+    async def _exchange(self, operation: str, body: bytes, headers: httpx.Headers) -> Answer:
         # As a stream httpx adds no headers, which aiohttp adds again.
         stream = httpx.ByteStream(body)
         request = httpx.Request(
-            method, self._url(operation), headers=headers, stream=stream, extensions=self._extensions
+            "POST", self._url(operation), headers=headers, stream=stream, extensions=self._extensions
         )
         request.read()
         try:
@@ -171,25 +166,18 @@ def _is_authenticated(answer: Answer) -> bool:
     return good and isinstance(answer.body, dict)
 
 
-def _headers(key: str, user_agent: str) -> httpx.Headers:
-    return httpx.Headers(
-        {
-            "Authorization": f"Bearer {key}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "User-Agent": user_agent,
-        }
-    )
+def _transport(base_url: str, user_agent: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+    """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified.
 
-
-def _transport(base_url: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
-    """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified."""
+    It has all headers that never change, which httpx would encode, decode and copy for each request.
+    """
     context = tls or _usual_tls(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    headers = {"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity", "User-Agent": user_agent}
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=KEEP_ALIVE)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        cookies = aiohttp.DummyCookieJar()
+        return aiohttp.ClientSession(connector=connector, cookie_jar=cookies, headers=headers)
 
     return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
 
@@ -269,27 +257,18 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Tr
     ((aiohttp.ClientConnectorSSLError,), (_NOT_SENT, Trouble.HANDSHAKE, "no TLS connection could be made")),
     ((aiohttp.ClientConnectorDNSError,), (_NOT_SENT, Trouble.NAME_NOT_FOUND, "the name was not found")),
     (
-        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, httpx.ProxyError),
+        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError),
         (_NOT_SENT, Trouble.PROXY, "the proxy does not connect"),
     ),
-    (
-        (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout, httpx.PoolTimeout),
-        (_NOT_SENT, Trouble.CONNECT_TIMEOUT, "no connection in time"),
-    ),
-    ((aiohttp.ClientConnectorError, httpx.ConnectError), (_NOT_SENT, Trouble.CONNECT, "no connection")),
-    (
-        (aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol),
-        (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used"),
-    ),
-    (
-        (aiohttp.ServerTimeoutError, httpx.TimeoutException),
-        (_LOST, Trouble.TIMEOUT, "no whole answer in time"),
-    ),
+    ((aiohttp.ConnectionTimeoutError,), (_NOT_SENT, Trouble.CONNECT_TIMEOUT, "no connection in time")),
+    ((aiohttp.ClientConnectorError,), (_NOT_SENT, Trouble.CONNECT, "no connection")),
+    ((aiohttp.InvalidURL,), (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used")),
+    ((aiohttp.ServerTimeoutError,), (_LOST, Trouble.TIMEOUT, "no whole answer in time")),
     ((AnswerTooLargeError,), (_LOST, Trouble.TOO_LARGE, "the answer is larger than is read")),
     ((UnreadableEncodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
     ((aiohttp.ClientPayloadError,), (_LOST, Trouble.CUT_SHORT, "the answer was cut short")),
     (
-        (aiohttp.ClientConnectionError, httpx.NetworkError, httpx.RemoteProtocolError, OSError),
+        (aiohttp.ClientConnectionError, OSError),
         (_LOST, Trouble.RESET, "the connection closed before the answer"),
     ),
 )

@@ -32,7 +32,6 @@ class Asked:
     body: Any
     #: `own`, `wrong` or `none`.
     key: str
-    method: str
     #: How many requests the operation had before.
     number: int
 
@@ -57,17 +56,10 @@ class WholeService:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
-    async def request(
-        self, method: str, operation: str, body: bytes, headers: Mapping[str, str | None]
-    ) -> Answer:
-        authorization = headers.get("Authorization", "own")
-        key = "none" if authorization is None else "wrong" if authorization != "own" else "own"
-        try:
-            content = json.loads(body) if headers.get("Content-Type") != "text/plain" else None
-        except ValueError:
-            content = None
+    async def request(self, operation: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        key = "own" if headers is None else "wrong" if headers else "none"
         number = sum(one.operation == operation for one in self.asked)
-        asked = Asked(operation, content, key, method, number)
+        asked = Asked(operation, json.loads(body), key, number)
         self.asked.append(asked)
         return self.departure(asked, lambda: self.answer(asked))
 
@@ -82,8 +74,6 @@ class WholeService:
         operation = getattr(self, f"_{asked.operation.replace('/', '_').replace('-', '_')}", None)
         if operation is None:
             return refused(404, f"no operation {asked.operation}")
-        if asked.method != "POST":
-            return refused(405, "POST alone")
         if not isinstance(asked.body, dict):
             return refused(400, "no JSON object")
         found: Answer = operation(asked.body)
