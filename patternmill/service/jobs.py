@@ -68,9 +68,9 @@ class Job:
 
     def is_of_another_kind(self, stage: Stage) -> bool:
         """Whether this job makes something else than `stage` does, by its result, or else by its kind."""
-        if self.is_immediate:
+        if self.result_id(stage) is not None:
             return False
-        return stage not in self.made if self.made else self.has_another_kind(stage)
+        return bool(self.made) or self.has_another_kind(stage)
 
     @property
     def made(self) -> frozenset[Stage]:

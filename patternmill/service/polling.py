@@ -22,7 +22,14 @@ from patternmill.service.outcomes import (
     failed_exchange,
 )
 from patternmill.service.pacing import Clock, Pace
-from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
+from patternmill.service.resend import (
+    UNKNOWN_STATUS,
+    AskAgain,
+    Polled,
+    ResendPolicy,
+    decide_poll,
+    end_of_job,
+)
 from patternmill.states import AttemptState, Stage
 
 logger = logging.getLogger("patternmill.service")
@@ -118,9 +125,8 @@ class Followed:
     #: Polls in a row that showed nothing of the job, and since when.
     failures: int = 0
     failing_since: float = 0.0
-    unknown_status: str | None = None
-    #: It succeeded, by the last answer, which did not name what was made.
-    nameless: bool = False
+    #: How it ends at its deadline, by the last answer.
+    gave_up: No = GAVE_UP
     due: float = 0.0
     #: Raised with each new due time, so that older entries of the heap are passed over.
     turn: int = 0
@@ -315,10 +321,10 @@ class Poller:
             self._end(job, decision)
 
     def _ask_again(self, job: Followed, decision: AskAgain, now: float, asked_age: float) -> None:
-        self._log_unknown_status(job, decision)
-        job.nameless = decision.nameless
+        self._log_unknown_status(decision.gave_up)
+        job.gave_up = decision.gave_up
         if now >= job.deadline:
-            self._end(job, self._gave_up_waiting(job))
+            self._end(job, job.gave_up)
         elif decision.delay is not None:
             if not job.failures:
                 job.failing_since = now
@@ -330,26 +336,11 @@ class Poller:
                 job.ran_until = asked_age
             self._plan(job)
 
-    def _log_unknown_status(self, job: Followed, decision: AskAgain) -> None:
-        status = job.unknown_status = decision.unknown_status
-        if status is not None and status not in self._warned and len(self._warned) < 20:
-            self._warned.add(status)
-            logger.warning("The service reports an unknown status, %.40r. Such jobs are polled on.", status)
-
-    def _gave_up_waiting(self, job: Followed) -> JobEnd:
-        if job.unknown_status is not None:
-            return No(
-                AttemptState.HELD,
-                "unknown_status",
-                f"Job {job.job_id} has the status {job.unknown_status[:40]!r}.",
-            )
-        if job.nameless:
-            return No(
-                AttemptState.HELD,
-                "result_missing",
-                f"Job {job.job_id} succeeded, and the service never said what it made.",
-            )
-        return GAVE_UP
+    def _log_unknown_status(self, gave_up: No) -> None:
+        what = gave_up.message
+        if gave_up.code == UNKNOWN_STATUS and what not in self._warned and len(self._warned) < 20:
+            self._warned.add(what)
+            logger.warning("%s The interface does not name it; such jobs are polled on.", what)
 
     def _end(self, job: Followed, end: JobEnd) -> None:
         if not job.end.done():

@@ -21,6 +21,7 @@ from patternmill.service.jobs import (
     read_job,
 )
 from patternmill.service.outcomes import (
+    GAVE_UP,
     Accepted,
     Answer,
     ExchangeResult,
@@ -45,6 +46,7 @@ MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
 #: Statuses below 500 that are not about the item: the same request may succeed later.
 PASSING = frozenset({408, 423, 425, 499})
 REPEATED = 409
+UNKNOWN_STATUS = "unknown_status"
 RATE_LIMITED = 429
 
 REMEDIES = {
@@ -139,10 +141,8 @@ class AskAgain:
 
     delay: timedelta | None = None
     server_requested: bool = False
-    #: The status, when it is none that the interface names.
-    unknown_status: str | None = None
-    #: It succeeded, and the answer does not name what was made.
-    nameless: bool = False
+    #: How it ends if nobody waits for it any longer.
+    gave_up: No = GAVE_UP
 
 
 CreateDecision = ResendAfter | Accepted | No
@@ -324,8 +324,12 @@ def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecisi
     if (end := end_of_job(job, asked.stage)) is not None:
         return end
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
-        return AskAgain(policy.pause(asked.tries), nameless=True)
-    return AskAgain(unknown_status=None if job.status == RUNNING else job.status)
+        message = f"Job {job.job_id} succeeded, and the service never said what it made."
+        return AskAgain(policy.pause(asked.tries), gave_up=No(AttemptState.HELD, "result_missing", message))
+    if job.status == RUNNING:
+        return AskAgain()
+    message = f"The job has the status {job.status[:40]!r}."
+    return AskAgain(gave_up=No(AttemptState.HELD, UNKNOWN_STATUS, message))
 
 
 def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:

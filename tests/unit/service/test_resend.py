@@ -319,6 +319,8 @@ DONE = {
     "status": "succeeded",
     "result": {"patternId": "p-1", "imageUrl": "https://pics.example/1.png"},
 }
+NAMELESS = "Job job-1 succeeded, and the service never said what it made."
+QUEUED = No(AttemptState.HELD, "unknown_status", "The job has the status 'queued'.")
 ANOTHER_KIND = (UNRESOLVED, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
@@ -327,7 +329,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "succeeded without an ID is asked again",
         answered(200, {**DONE, "result": {}}),
         OLD,
-        AskAgain(timedelta(milliseconds=250), nameless=True),
+        AskAgain(timedelta(milliseconds=250), gave_up=No(AttemptState.HELD, "result_missing", NAMELESS)),
     ),
     (
         "27 28 failed",
@@ -373,7 +375,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("6 time-out", lost(Trouble.TIMEOUT), OLD, AskAgain(timedelta(milliseconds=250))),
     ("23 no jobId", answered(200, {"status": "failed"}), OLD, AskAgain(timedelta(milliseconds=250))),
     ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (CONFLICT, "wrong_job")),
-    ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(unknown_status="queued")),
+    ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(gave_up=QUEUED)),
 ]
 
 
