@@ -98,11 +98,13 @@ def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signa
 
 
 def test_schedule_starts_a_refresh(serving: Up, tmp_path: Path) -> None:
-    """Each full minute instead of each night: the scheduler creates the run, and the worker runs it."""
-    prefect, out = serving.prefect, str(tmp_path / "out")
+    """Each full minute instead of each night, with a source in the folder of `up`, below which runs may read."""
+    shutil.copytree(CHECKOUT / "inputs", tmp_path / "sheets")
+    prefect = serving.prefect
     deployment = prefect.ask("deployments/name/catalog-refresh/catalog-refresh")
     every_minute = {"cron": "* * * * *", "timezone": "Europe/Berlin"}
-    wanted = {"active": True, "schedule": every_minute, "parameters": {"out": out}}
+    parameters = {"source": "sheets/spring_catalog.csv", "out": "out"}
+    wanted = {"active": True, "schedule": every_minute, "parameters": parameters}
     made = prefect.api.post(f"deployments/{deployment['id']}/schedules", [wanted])
     of_it = {"deployments": {"id": {"any_": [deployment["id"]]}}}
 
