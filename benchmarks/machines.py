@@ -170,6 +170,10 @@ class DaskCluster:
         command = [*self._worker, "--name", name, "--memory-limit", "0"]
         self.workers.append(self._processes.start(name, command, self._env))
 
+    def have_joined(self) -> bool:
+        logs = (self._folder / f"worker-{number + 1}.log" for number in range(self._names))
+        return all("Registered to:" in log.read_text("utf-8", "replace") for log in logs)
+
     def remove(self) -> None:
         """As a machine that is switched off."""
         worker = self.workers.pop(0)
@@ -299,15 +303,26 @@ class Measurement:
         return "the flow's process killed and started again"
 
     def resize(self, workers: int) -> str:
-        """Says after how many seconds as many groups are driven as so many workers have threads for."""
+        """Says how long new workers took to join, and then until as many groups are driven as all have threads for."""
         began = time.monotonic()
-        while len(self.cluster.workers) > workers:
-            self.cluster.remove()
+        full = workers * self.load.threads
+        if len(self.cluster.workers) > workers:
+            while len(self.cluster.workers) > workers:
+                self.cluster.remove()
+            self._wait(lambda: self._driven() <= full)
+            return f"{workers} workers after {time.monotonic() - began:.1f} s"
         while len(self.cluster.workers) < workers:
             self.cluster.add()
-        while self._driven() != workers * self.load.threads and time.monotonic() < began + TIMEOUT:
-            time.sleep(0.2)
-        return f"{workers} workers after {time.monotonic() - began:.1f} s"
+        self._wait(self.cluster.have_joined)
+        joined = time.monotonic()
+        self._wait(lambda: self._driven() >= full)
+        at_work = time.monotonic() - joined
+        return f"{workers} workers: joined after {joined - began:.1f} s, at work {at_work:.1f} s later"
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + TIMEOUT
+        while not condition() and time.monotonic() < until:
+            time.sleep(0.1)
 
     def _driven(self) -> int:
         """Groups that beat within the last three seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,8 @@ from prefect_host.stop_signals import run_in_thread
 if TYPE_CHECKING:
     from prefect import Flow, State
 
-    from patternmill.runs.pipeline import Pipeline
     from patternmill.runs.run import Run
+    from tasks.ahead import PipelineAhead
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
@@ -98,8 +98,8 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
         with available_service(spec.settings) as settings:
             running = _run_watched(watched, replace(spec, settings=settings), connection)
             watched.print_ending()
-            has_ended = _has_ended(running, watched, connection)
             watched.keep_pictures()
+            has_ended = _has_ended(running, watched, connection)
             _complete_record(watched, connection, has_ended=has_ended)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
@@ -134,6 +134,7 @@ def _has_ended(running: Future[None], watched: _WatchedRun, connection: PrefectC
     try:
         return connection.wait_for(running) and running.exception() is None
     except KeyboardInterrupt:
+        connection.delivered = False
         return False
 
 
@@ -142,7 +143,7 @@ def _complete_record(watched: _WatchedRun, connection: PrefectConnection, *, has
     steps.clear()
     if watched.is_unshown:
         echo(_UNSHOWN)
-    if not connection.is_available:
+    if not connection.is_available and connection.delivered:
         return
     watched.display.step("Completing the run's record in the Prefect UI …")
     try:
@@ -209,14 +210,14 @@ class _WatchedRun:
         #: Whether it had nothing to do, and no server was started for it.
         self.is_unshown = False
         self._request = request
-        self._work: Pipeline | None = None
+        self._work: PipelineAhead | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
 
     @property
     def flow_run_id(self) -> str | None:
-        return self.begun.record.prefect_flow_run_id if self.begun else self._flow_run_id
+        return (self.begun.record.prefect_flow_run_id if self.begun else None) or self._flow_run_id
 
     @property
     def unpublished(self) -> PatternmillError | None:
@@ -230,11 +231,11 @@ class _WatchedRun:
 
     async def run(self, spec: RunSpec, connection: PrefectConnection) -> None:
         """Run it, as a flow where a Prefect server answers. Raises what the steps before the first purchase raise."""
-        from patternmill.runs.pipeline import Pipeline
+        from tasks.ahead import PipelineAhead
 
         self._loop = asyncio.get_running_loop()
         try:
-            async with Pipeline(spec, self._on_begin) as self._work:
+            async with PipelineAhead(spec, self._on_begin) as self._work:
                 await self._run(self._work, connection)
         except Overlap as overlap:
             self.state_message = str(overlap)
@@ -242,12 +243,11 @@ class _WatchedRun:
             if self.unpublished is None:
                 raise
 
-    async def _run(self, work: Pipeline, connection: PrefectConnection) -> None:
-        # What takes a while to load is loaded while our own server starts, and the rows are read and checked.
-        def load() -> Coroutine[None, None, Flow[..., Any]]:
-            return asyncio.to_thread(_flow_of, self._request)
+    async def _run(self, work: PipelineAhead, connection: PrefectConnection) -> None:
+        def load() -> asyncio.Task[Flow[..., Any]]:
+            return asyncio.create_task(asyncio.to_thread(_flow_of, self._request))
 
-        loading = asyncio.create_task(load()) if connection.is_chosen else None
+        loading = load() if connection.is_chosen else None
         if not connection.configured:
             self.display.step(f"Finding what is to be done for {work.spec.source.name} …")
             await work.read()
@@ -256,19 +256,19 @@ class _WatchedRun:
                 self.is_unshown = True
                 await work.carry_out()
                 return
-        self.display.step(connection.what_starts())
+            work.go_ahead()
+        self.display.step("Asking the Prefect server …")
         connection.start()
         if connection.is_chosen:
-            loading = loading or asyncio.create_task(load())
-            if connection.configured:
-                # To ask that server loads Prefect too, and Prefect fails to load in two threads at once.
-                await loading
+            # To ask a server loads Prefect too, and Prefect fails to load in two threads at once.
+            flow = await (loading or load())
             if await asyncio.to_thread(connection.wait):
-                await self._run_flow(await loading, work)
+                await self._run_flow(flow, work)
+        await work.come_to_its_end()
         if self.begun is None and not self.state_message:
             await work.run_through()
 
-    async def _run_flow(self, flow: Flow[..., Any], work: Pipeline) -> None:
+    async def _run_flow(self, flow: Flow[..., Any], work: PipelineAhead) -> None:
         from patternmill.runs.pipeline import launched
 
         launched.set(work)
@@ -284,12 +284,12 @@ class _WatchedRun:
                 f"The Prefect server does not answer ({type(error).__name__}); the run {went} without it."
             )
         else:
+            self._flow_run_id = str(state.state_details.flow_run_id or "") or None
+            await work.come_to_its_end()
             await self._read_state(state)
 
     async def _read_state(self, state: State[Any]) -> None:
         """What a flow came to that did not end a run, or has no results of it. Raises what kept a run from ending."""
-        if state.state_details.flow_run_id is not None:
-            self._flow_run_id = str(state.state_details.flow_run_id)
         if self.begun is None or self.begun.ending is None:
             if state.is_failed() or state.is_crashed():
                 result = await state.aresult(raise_on_failure=False)

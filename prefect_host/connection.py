@@ -83,12 +83,6 @@ class PrefectConnection:
         """Whether there is a server to wait for."""
         return bool(self.configured) or self._own is not None
 
-    def what_starts(self) -> str:
-        """What `start` and `wait` take their time for, for people."""
-        if self.configured:
-            return f"Asking the Prefect server at {mask_passwords(self.configured)} …"
-        return "Starting the Prefect server of this folder, which shows the run …"
-
     def wait(self) -> bool:
         """Wait until the server answers; whether it does."""
         self.start()
@@ -108,7 +102,12 @@ class PrefectConnection:
         return True
 
     def wait_for(self, running: Future[None]) -> bool:
-        """Wait for the thread in which the flow still ends, as long as for the record; whether it came to that."""
+        """Wait for the thread in which the flow still ends, as long as for the record; whether it came to that.
+
+        A run may have its results before its server answers, which `wait` waits for in that thread.
+        """
+        while self._own is not None and not (self.is_available or running.done()):
+            time.sleep(_POLL_SECONDS)
         return _waited_for(running.done, time.monotonic())
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:

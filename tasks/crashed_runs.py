@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from prefect import State, get_client
+from prefect import get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
@@ -71,11 +71,10 @@ async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | N
             idempotency_key=f"{_RESUMES}{crashed.run_id}",
         )
         what = f"Begun again: flow run {again.id}."
-    message = f"The process that drove run {crashed.run_id} is gone. {what}"
-    marked: State[Any] = Crashed(message=line(message))
-    if state.message == marked.message:
+    message = line(f"The process that drove run {crashed.run_id} is gone. {what}")
+    if state.message == message:
         return None
-    await client.set_flow_run_state(found.id, marked, force=True)
+    await client.set_flow_run_state(found.id, Crashed(message=message), force=True)
     return f"{found.name}: {message}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from functools import partial
 from typing import Any
 
 from prefect import get_run_logger, task
@@ -34,8 +35,7 @@ logger = logging.getLogger(__name__)
 #: for, and a worker that is killed is no fault of its groups.
 SCHEDULER_SETTINGS = {"worker-ttl": "30s", "worker-saturation": 1.0, "allowed-failures": 100}
 _PUT_BACK = "PutBack"
-#: Seconds.
-_LOOK_EVERY = 1.0
+_LOOK_SECONDS = 1.0
 
 
 @task(name="drive rows", task_run_name="{label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
@@ -46,9 +46,7 @@ async def drive_rows(run_id: str, environment: str, number: int, label: str) -> 
     if execution is None:
         return Completed(message="Driven to its end before, or closed with its run.")
     if execution.fence > 1:
-        get_run_logger().warning(
-            "Begun again, for the %d. time; what was begun before goes on.", execution.fence
-        )
+        get_run_logger().warning("Begun again (%d): what was begun before goes on.", execution.fence)
     if not await execution.drive():
         return Cancelled(name=_PUT_BACK, message="To be begun again: nothing is lost.")
     for row, failed in execution.engine.failures(execution.group):
@@ -100,7 +98,7 @@ class _Round:
             for number in left:
                 await asyncio.to_thread(self._submit, runner, number)
             while self._futures and runner.client.status in ("running", "connecting"):
-                await asyncio.sleep(_LOOK_EVERY)
+                await asyncio.sleep(_LOOK_SECONDS)
                 await asyncio.to_thread(self._collect, runner)
                 groups = await self._followed.look()
                 if self._run.halt.is_total and not self._followed.is_any_driven(groups):
@@ -109,16 +107,9 @@ class _Round:
             await asyncio.to_thread(runner.__exit__, None, None, None)
 
     def _submit(self, runner: Any, number: int) -> None:
-        record = self._run.record
-        self._futures[number] = runner.submit(
-            drive_rows,
-            {
-                "run_id": record.run_id,
-                "environment": record.environment,
-                "number": number,
-                "label": line(self._rows[number].describe()),
-            },
-        )
+        record, label = self._run.record, line(self._rows[number].describe())
+        group = {"run_id": record.run_id, "environment": record.environment, "number": number, "label": label}
+        self._futures[number] = runner.submit(drive_rows, group)
         self._run.progress.shown += 1
 
     def _collect(self, runner: Any) -> None:
@@ -138,11 +129,7 @@ def _runner(cluster: str) -> Any:
         import dask
         from prefect_dask.task_runners import DaskTaskRunner
     except ImportError:
-        raise ConfigurationError(
-            "PATTERNMILL_DASK is set, and Dask is not installed here.",
-            code="dask",
-            remedy="Install the extra: pip install -e '.[dask]'. Nothing was bought.",
-        ) from None
+        raise _unfit("Dask is not installed here.", "Install the extra: pip install -e '.[dask]'.") from None
     if cluster.startswith("tls://"):
         return DaskTaskRunner(address=cluster)
     # A cluster of this process has its scheduler here.
@@ -152,26 +139,20 @@ def _runner(cluster: str) -> Any:
 
 def _connect(runner: Any) -> None:
     """Raises ConfigurationError for a cluster that anybody can make run code, or that would lose groups."""
+    import dask
+
     client = runner.client
     address = client.scheduler.address
     if not address.startswith(("tls://", "inproc://")):
-        raise _unfit(f"{address} is not encrypted: whoever reaches it makes its workers run any code.", "TLS")
-    found = client.run_on_scheduler(_scheduler_settings, list(SCHEDULER_SETTINGS))
+        why = f"{address} is not encrypted: whoever reaches it makes its workers run any code."
+        raise _unfit(why, "Start it with TLS (docs/operations.md).")
+    set_to = partial(client.run_on_scheduler, dask.config.get)
+    found = {name: set_to(f"distributed.scheduler.{name}") for name in SCHEDULER_SETTINGS}
     if found != SCHEDULER_SETTINGS:
-        raise _unfit(
-            f"Its scheduler has {found}.", f"these settings of distributed.scheduler: {SCHEDULER_SETTINGS}"
-        )
+        remedy = f"Set distributed.scheduler to {SCHEDULER_SETTINGS} (docs/operations.md)."
+        raise _unfit(f"Its scheduler has {found}.", remedy)
 
 
-def _scheduler_settings(names: list[str]) -> dict[str, Any]:
-    import dask
-
-    return {name: dask.config.get(f"distributed.scheduler.{name}") for name in names}
-
-
-def _unfit(what: str, needed: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"The Dask cluster of PATTERNMILL_DASK cannot drive a run. {what}",
-        code="dask",
-        remedy=f"Start it with {needed} (docs/operations.md). Nothing was bought.",
-    )
+def _unfit(what: str, remedy: str) -> ConfigurationError:
+    message = f"The cluster of PATTERNMILL_DASK cannot drive a run. {what}"
+    return ConfigurationError(message, code="dask", remedy=f"{remedy} Nothing was bought.")

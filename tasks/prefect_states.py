@@ -29,8 +29,6 @@ _TYPES = dict.fromkeys(Outcome, StateType.CANCELLED) | {
     Outcome.COMPLETED_WITH_FAILURES: StateType.FAILED,
     Outcome.FAILED: StateType.FAILED,
 }
-#: Named in the message.
-_WORDS = 2
 
 
 def state_of(outcome: Outcome, message: str) -> State[Any]:
@@ -57,10 +55,6 @@ def group_state(engine: Engine, group: Group) -> State[Any]:
     return Cancelled(name="NotStarted", message=message) if unfinished else Completed(message=message)
 
 
-def failed_state(failed: RowFailed) -> State[Any]:
-    return Failed(message=line(failure_message(failed)))
-
-
 def failure_message(failed: RowFailed) -> str:
     """The error, with the job and request that support needs to know."""
     names = {"job": failed.job_id, "request": failed.request_id}
@@ -79,7 +73,7 @@ def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
     if ending.record.reason:
         parts.append(ending.record.reason)
     words = [cause for cause in causes if cause.code in OF_A_WORD]
-    parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in words[:_WORDS]]
+    parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in words[:2]]
     return ". ".join(parts)
 
 

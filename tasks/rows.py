@@ -9,13 +9,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 from prefect import get_run_logger, task
 from prefect.exceptions import PrefectSignal
-from prefect.results import get_result_store
-from prefect.states import Cancelled
+from prefect.states import Cancelled, Failed
 
 from patternmill.engine.engine import Show
 from patternmill.engine.groups import Group
@@ -27,7 +26,7 @@ from patternmill.states import Stage
 from tasks.cancellation import SUSPENDED
 from tasks.machines import drive_on_machines
 from tasks.markup import line
-from tasks.prefect_states import failed_state, failure_message, group_state
+from tasks.prefect_states import failure_message, group_state
 from tasks.run_page import MOST_ROWS_AS_ITEMS, progress_shown
 
 logger = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ async def make_rows(work: Pipeline) -> None:
     async with progress_shown(run), rows_shown(run) as show:
         # What may be sent only once is sent one by one, which no two machines can.
         if cluster is None or run.plan.sent_once:
-            await run.engine.drive(show)
+            await work.drive(show)
         else:
             await drive_on_machines(run, cluster)
         if not run.is_stopped:
@@ -51,30 +50,19 @@ async def make_rows(work: Pipeline) -> None:
             work.finish()
 
 
-class Shown:
-    """A task run's one parameter. It is opaque, because Prefect walks through every other; it reads the label alone."""
-
-    __slots__ = ("driving", "label", "run", "what")
-
-    def __init__(self, run: Run, what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        self.run, self.what, self.driving, self.label = run, what, driving, line(what.describe())
-
-
-async def make_item(shown: Shown) -> Any:
+async def make_item(shown: SimpleNamespace) -> Any:
     """The task run's state: a failure is a state, without a traceback, because the ledger has its details."""
     try:
         await asyncio.shield(shown.driving)
     except (BudgetReached, NotStarted) as reason:
-        return Cancelled(name="NotStarted", message=line(str(reason)), data=_no_result())
+        return Cancelled(name="NotStarted", message=line(str(reason)))
     except RowFailed as failed:
-        return failed_state(failed)
-    return _no_result()
+        return Failed(message=line(failure_message(failed)))
 
 
-async def drive_group(shown: Shown) -> Any:
+async def drive_group(shown: SimpleNamespace) -> Any:
     await asyncio.shield(shown.driving)
     engine, group = shown.run.engine, shown.what
-    assert isinstance(group, Group)
     for row, failed in engine.failures(group):
         get_run_logger().error("%s failed: %s", row.sku, failure_message(failed))
     return group_state(engine, group)
@@ -100,7 +88,9 @@ async def rows_shown(run: Run) -> AsyncIterator[Show]:
             return
         run.progress.shown += 1
         making = _DRIVE_ROWS if isinstance(what, Group) else _ITEM_TASKS[what.stage]
-        task_run = asyncio.create_task(_shown(run, making(Shown(run, what, driving))))
+        # The one parameter is opaque, because Prefect walks through every other; it reads the label alone.
+        shown = SimpleNamespace(run=run, what=what, driving=driving, label=line(what.describe()))
+        task_run = asyncio.create_task(_shown(run, making(shown)))
         task_runs.add(task_run)
         task_run.add_done_callback(task_runs.discard)
 
@@ -119,9 +109,3 @@ async def _shown(run: Run, task_run: Coroutine[Any, Any, Any]) -> None:
         run.stop(SUSPENDED)
     except Exception as error:
         logger.info("A task run was lost (%s)", type(error).__name__)
-
-
-@lru_cache(1)
-def _no_result() -> Any:
-    """The result record that all task runs share: results are in the ledger, not in Prefect."""
-    return get_result_store().create_result_record(None)

@@ -1,4 +1,4 @@
-"""A run's page in the Prefect UI: progress, then a summary, the rows that failed, and where each row was driven.
+"""A run's page in the Prefect UI: progress, then a summary, pictures and the rows that failed.
 
 A page that cannot be written stops nothing.
 """
@@ -80,7 +80,7 @@ async def progress_shown(run: Run) -> AsyncIterator[None]:
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
-    """Put the summary on the page, with tables of the rows that failed and, above 500 rows, of their groups."""
+    """Put the summary on the page, with pictures and a table of the rows that failed."""
     key = f"run-{ending.record.run_id}"
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
     await show_text(f"{key}-summary", _summary(run, ending, results), title)
@@ -92,16 +92,9 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     table = [
         {name: cell(row[field] or "") for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED]
     ]
-    text = f"{first} rows that failed or were not made. As a file: {out / FAILURES_FILE}"
-    await _show_table(f"{key}-failures", table, text)
-    if run.progress.to_do > MOST_ROWS_AS_ITEMS:
-        groups = {row.entry.record.line: group for group in run.engine.groups for row in group.rows}
-        driven = [(row, groups[row["line"]]) for row in rows if row["line"] in groups]
-        table = [
-            {"sku": cell(row["sku"]), "group": cell(group.describe()), "status": row["status"]}
-            for row, group in driven
-        ]
-        await _show_table(f"{key}-groups", table, "The task run in which each row was driven.")
+    text = markdown(f"{first} rows that failed or were not made. As a file: {out / FAILURES_FILE}")
+    if table:
+        await _if_possible(acreate_table_artifact(table, key=f"{key}-failures", description=text))
 
 
 async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -135,12 +128,6 @@ def _summary(run: Run, ending: RunEnding, results: Results) -> str:
 def _rows(out: Path) -> list[dict[str, Any]]:
     with (out / EXACT).open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-async def _show_table(key: str, table: Sequence[Mapping[str, str]], text: str) -> None:
-    if table:
-        making = acreate_table_artifact([*map(dict, table)], key=key, description=markdown(text))
-        await _if_possible(making)
 
 
 async def show_text(key: str, text: str, description: str) -> None:

@@ -24,16 +24,30 @@ from tasks.flow_parameters import in_worker_folder
 from tasks.markup import line, logged
 
 
-def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
-    """The launching process's spec, else one made from the parameters. Raises ConfigurationError."""
+def requested(request: ImportRequest | RefreshRequest | RetryRequest | RemakeRequest) -> RunSpec:
+    """The launching process's spec, else one made from the parameters, with rows that the ledger has for them.
+
+    Raises ConfigurationError.
+    """
     launch = launched.get()
     if launch is not None:
         return launch.spec
     by_deployment = in_worker_folder()
     if isinstance(request, ImportRequest):
         return import_spec(request, by_deployment=by_deployment)
-    refuse_password(request.source)
-    return refresh_spec(request, by_deployment=by_deployment)
+    if isinstance(request, RefreshRequest):
+        refuse_password(request.source)
+        return refresh_spec(request, by_deployment=by_deployment)
+    settings = read_settings()
+    if by_deployment:
+        require_allowed_paths(settings, request.picks)
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        if isinstance(request, RetryRequest):
+            selection = select_rows(ledger, request)
+            return retry_spec(request, selection, settings, by_deployment=by_deployment)
+        remake = requested_remake(ledger, request, settings.home)
+    refuse_sharing(remake, request)
+    return remake_spec(request, remake, settings, by_deployment=by_deployment)
 
 
 def refresh_name() -> str:
@@ -66,46 +80,24 @@ async def plan_items(work: Pipeline) -> str:
     return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{left_out}")
 
 
-_MOST_LEFT_OUT = 10
-
-
 @task(name="choose", task_run_name="choose the rows", persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is unknown."""
-    spec = await _chosen(request)
+    spec = await asyncio.to_thread(requested, request)
     selection = spec.selection
     assert selection is not None, "a retry has a selection"
     if selection.left_out:
-        logged("\n".join(selection.left_out_lines(_MOST_LEFT_OUT)))
+        logged("\n".join(selection.left_out_lines(10)))
     return spec, selection
 
 
 @task(name="choose takes", task_run_name="choose the takes", persist_result=False)
 async def choose_takes(request: RemakeRequest) -> RunSpec:
     """Raises ConfigurationError when a row is unknown, or rows share a pattern and it is not said how they go."""
-    spec = await _chosen(request)
+    spec = await asyncio.to_thread(requested, request)
     assert spec.remake is not None, "a remake has its rows"
     logged("\n".join(spec.remake.lines()))
     return spec
-
-
-async def _chosen(request: RetryRequest | RemakeRequest) -> RunSpec:
-    """The launching process's spec, else one of the rows that the ledger has for the request."""
-    launch, by_deployment = launched.get(), in_worker_folder()
-    return launch.spec if launch else await asyncio.to_thread(_choose, request, by_deployment)
-
-
-def _choose(request: RetryRequest | RemakeRequest, by_deployment: bool) -> RunSpec:
-    settings = read_settings()
-    if by_deployment:
-        require_allowed_paths(settings, request.picks)
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
-        if isinstance(request, RetryRequest):
-            selection = select_rows(ledger, request)
-            return retry_spec(request, selection, settings, by_deployment=by_deployment)
-        remake = requested_remake(ledger, request, settings.home)
-    refuse_sharing(remake, request)
-    return remake_spec(request, remake, settings, by_deployment=by_deployment)
 
 
 @task(name="publish", task_run_name="write the results", persist_result=False)

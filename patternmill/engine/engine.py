@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Show = Callable[[Item | Group, asyncio.Task[Any]], None]
 
 
-def _show_nothing(what: Item | Group, driving: asyncio.Task[Any]) -> None:
+def show_nothing(what: Item | Group, driving: asyncio.Task[Any]) -> None:
     """Nobody watches."""
 
 
@@ -71,7 +71,7 @@ class Engine:
         #: The window: a slot is a row from the beginning of its first item to the end of its last, so that a stop
         #: finds at most one window of patterns without their products.
         self._window = asyncio.Semaphore(options.max_in_flight)
-        self._show: Show = _show_nothing
+        self._show: Show = show_nothing
         #: Not set while nothing new is begun.
         self._going = asyncio.Event()
         self._going.set()
@@ -84,7 +84,7 @@ class Engine:
         first = ((row, next(filter(None, map(self._failures.get, row.keys)), None)) for row in group.rows)
         return [(row, failed) for row, failed in first if failed is not None]
 
-    async def drive(self, show: Show = _show_nothing) -> None:
+    async def drive(self, show: Show = show_nothing) -> None:
         """Drive all rows to their end, group by group, each begun once all rows of the one before have their slots.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from tempfile import TemporaryFile
@@ -15,6 +15,7 @@ from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeKind, Changes
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.engine.engine import Show, show_nothing
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
@@ -93,13 +94,11 @@ class Pipeline:
         self._offer, known = await current_offer(self._api, self.spec.settings, self._file)
         extras = await read_extras(self._api, self.spec, self._file)
         checked = await asyncio.to_thread(check_rows, self._file, known, extras=extras)
-        if self.spec.origin is not None:
-            checked = await asyncio.to_thread(self._as_of_run, self.spec.origin, checked)
-        first = [
-            origin_note(self._file.name, self.spec.origin) if self.spec.origin else None,
-            self._file.mapping.sentence(self._file.header),
-        ]
-        return replace(checked, notes=(*filter(None, first), *self._notes, *checked.notes))
+        if (origin := self.spec.origin) is not None:
+            checked = await asyncio.to_thread(self._as_of_run, origin, checked)
+        mapped = self._file.mapping.sentence(self._file.header)
+        first = filter(None, [origin_note(self._file.name, origin) if origin else None, mapped])
+        return replace(checked, notes=(*first, *self._notes, *checked.notes))
 
     def _as_of_run(self, origin: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
         """A results file's rows, held to its run. Failed rows are tried again where it has failures alone."""
@@ -111,9 +110,8 @@ class Pipeline:
             self._decisions = read_decisions(ledger, origin, self.spec.source, looks)
             if self._decisions.decisions:
                 count = plural(len(self._decisions.decisions), "decision")
-                checked = replace(
-                    checked, notes=(*checked.notes, f"It has {count} on patterns: recorded by the run.")
-                )
+                note = f"It has {count} on patterns: recorded by the run."
+                checked = replace(checked, notes=(*checked.notes, note))
         return checked
 
     def _keep_decisions(self) -> None:
@@ -160,6 +158,9 @@ class Pipeline:
         )
         self._on_begin(self._run)
         return self._run
+
+    async def drive(self, show: Show = show_nothing) -> None:
+        await self.begun.engine.drive(show)
 
     @property
     def begun(self) -> Run:
@@ -236,8 +237,8 @@ class Pipeline:
 
     async def carry_out(self) -> None:
         """The steps after the check, without Prefect. Raises what the steps raise."""
-        run = await self.plan()
-        await run.engine.drive()
+        await self.plan()
+        await self.drive()
         await self.finish()
 
     def _require_writable_results(self) -> None:
@@ -262,8 +263,5 @@ launched: ContextVar[Pipeline | None] = ContextVar("launched", default=None)
 async def opened(spec: RunSpec) -> AsyncIterator[Pipeline]:
     """The pipeline that launched this flow, which may have read and checked its rows already; else a new one."""
     launch = launched.get()
-    if launch is not None:
-        yield launch
-        return
-    async with Pipeline(spec) as work:
+    async with nullcontext(launch) if launch is not None else Pipeline(spec) as work:
         yield work

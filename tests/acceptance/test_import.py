@@ -23,10 +23,17 @@ import psutil
 import pytest
 
 from prefect_host import shared_process
+from prefect_host.client_settings import server_answers
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
 from tests.acceptance.harness import clean_environment
-from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process, settle_at
+from tests.acceptance.prefect_servers import (
+    eventually,
+    lay_database,
+    migrated_database,
+    run_process,
+    settle_at,
+)
 from tests.prefect_api import OPEN_STATES, api_of
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
@@ -277,8 +284,13 @@ def await_create(shop: Shop) -> None:
 @contextmanager
 def frozen_server(command: subprocess.Popen[str]) -> Iterator[None]:
     """Its Prefect server is stopped by a signal; at the end it goes on, so that the command can end it."""
-    children = psutil.Process(command.pid).children(recursive=True)
-    (server,) = (one for one in children if "/prefect/" in " ".join(one.cmdline()))
+
+    def servers() -> list[psutil.Process]:
+        children = psutil.Process(command.pid).children(recursive=True)
+        return [one for one in children if "/prefect/users.lock" in " ".join(one.cmdline())]
+
+    eventually(lambda: bool(servers()), 30)
+    (server,) = servers()
     server.suspend()
     try:
         yield
@@ -294,15 +306,17 @@ def end_after_ctrl_c(command: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.usefixtures("unforked")
+@pytest.mark.parametrize("has_answered", [False, True])
 def test_results_do_not_wait_for_a_frozen_prefect_server(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, has_answered: bool
 ) -> None:
     """They are there when the last row is; Ctrl-C, which ends the wait, then hides neither them nor the outcome."""
     with begun_import(tmp_path, migrated_database(tmp_path_factory.getbasetemp())) as command:
-        await_create(Shop(tmp_path))
+        if has_answered:
+            eventually(lambda: server_answers(OwnServer(tmp_path / ".patternmill").api_url), 60)
         with frozen_server(command):
             deadline = time.monotonic() + 30
-            while not list(tmp_path.glob("results/tea/latest/manifest.json")):
+            while len(list(tmp_path.glob("results/tea/latest/pictures/*.png"))) < 2:
                 assert time.monotonic() < deadline, "the results wait for the server"
                 time.sleep(0.1)
             time.sleep(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -79,18 +78,3 @@ def test_signal_after_the_end_changes_nothing() -> None:
     stopping.attach(run.as_run())
     stopping.request("Stopped by SIGTERM.")
     assert run.stops == []
-
-
-def test_signal_handlers_are_untouched_outside_the_main_thread() -> None:
-    """The command line runs flows in a thread and handles signals itself."""
-    before = signal.getsignal(signal.SIGTERM)
-    seen: list[object] = []
-
-    async def main() -> None:
-        with stop_on_signals():
-            seen.append(signal.getsignal(signal.SIGTERM))
-
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
-    thread.start()
-    thread.join(10)
-    assert seen == [before]

@@ -54,12 +54,6 @@ def test_ui_uses_the_port_of_this_server(server: OwnServer) -> None:
         assert json.loads(answer.read())["api_url"] == server.api_url
 
 
-def test_ui_is_served(server: OwnServer) -> None:
-    request = urllib.request.Request(f"{server.ui_url}/", headers={"Accept": "text/html"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status == 200
-
-
 def test_second_user_joins_the_running_server(server: OwnServer) -> None:
     """A second use of the same home starts nothing, and its end leaves the server running."""
     with OwnServer(server.directory.parent) as joined:

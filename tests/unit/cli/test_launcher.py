@@ -96,15 +96,16 @@ def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.Monkey
     async def run_through() -> None:
         steps.append("run")
 
+    async def come_to_its_end() -> None: ...
+
     connection = SimpleNamespace(
         configured="http://127.0.0.1:9/api",
         is_chosen=True,
-        what_starts=str,
         start=str,
         wait=lambda: steps.append("asked"),
     )
     monkeypatch.setattr(launcher, "_flow_of", load)
-    work = SimpleNamespace(run_through=run_through)
+    work = SimpleNamespace(run_through=run_through, come_to_its_end=come_to_its_end)
     asyncio.run(_WatchedRun(cast(Any, None))._run(cast(Any, work), cast(Any, connection)))
     assert steps == ["loaded", "asked", "run"]
 

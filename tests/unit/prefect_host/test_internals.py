@@ -20,10 +20,6 @@ OUR_ONE_FILE = "prefect_host/internals.py"
 MOVED = f"Prefect {prefect.__version__} moved {{}}; see {OUR_ONE_FILE}"
 
 
-def test_sigterm_handler_exists() -> None:
-    assert hasattr(engine, internals.SIGTERM_HANDLER), MOVED.format(internals.SIGTERM_HANDLER)
-
-
 def test_flow_keeps_a_sigterm_handler_that_it_recognises() -> None:
     def handler(number: int, frame: object) -> None:
         raise AssertionError("nobody sends it")
