@@ -20,15 +20,15 @@ LATEST = "latest"
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 
 
-def write_whole(path: Path, chunks: Iterable[bytes]) -> str:
-    """Write `chunks` as the whole of `path`, durably, and return its SHA-256.
+def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> str:
+    """Write `chunks` as the whole of `path`, durably, and return its SHA-256; `mode`: of which the umask takes.
 
     When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left next to it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        digest = _write_synced(temporary, chunks)
+        digest = _write_synced(temporary, chunks, mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -67,9 +67,9 @@ def link_latest(out: Path, name: str = LATEST) -> Path | None:
         return None
 
 
-def _write_synced(temporary: Path, chunks: Iterable[bytes]) -> str:
+def _write_synced(temporary: Path, chunks: Iterable[bytes], mode: int) -> str:
     digest = hashlib.sha256()
-    with temporary.open("xb") as file:
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         for chunk in chunks:
             file.write(chunk)
             digest.update(chunk)
@@ -156,13 +156,7 @@ def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
 
 def replace_private(path: Path, content: str | bytes) -> None:
     """Write a file for its owner alone; no reader sees a part."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_private(fresh, content)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    write_whole(path, [content.encode() if isinstance(content, str) else content], mode=0o600)
 
 
 def write_private(path: Path, content: str | bytes) -> None:

@@ -96,15 +96,12 @@ def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _cause_of(problem: Problem) -> Cause:
-    word = problem.value if problem.code in OF_A_WORD else None
-    return problem.code, problem.column or "", word or "", (problem.suggestion or "") if word else ""
-
-
 def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
     causes: dict[Cause, list[Problem]] = defaultdict(list)
     for problem in problems:
-        causes[_cause_of(problem)].append(problem)
+        word = (problem.value if problem.code in OF_A_WORD else None) or ""
+        meant = (problem.suggestion if word else None) or ""
+        causes[problem.code, problem.column or "", word, meant].append(problem)
     ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     for (code, column, word, meant), found in ordered[:limit]:
         what = f"{code} {shown(word)}" if word else code

@@ -25,7 +25,6 @@ class FileCode(StrEnum):
     NUL_BYTES = "nul_bytes"
     SEVERAL_WORKSHEETS = "several_worksheets"
     WRONG_DELIMITER = "wrong_delimiter"
-    NO_KNOWN_COLUMNS = "no_known_columns"
     MISSING_COLUMN = "missing_column"
     MAPPING_CHANGED = "mapping_changed"
     DUPLICATE_HEADER = "duplicate_header"
@@ -103,17 +102,7 @@ class Finding:
     offered: tuple[str, ...] = ()
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(
-            self.column,
-            self.code,
-            self.message,
-            self.remedy,
-            self.value,
-            self.suggestion,
-            self.offered,
-            line=line,
-            sku=sku,
-        )
+        return Problem(**{name: getattr(self, name) for name in Finding.__slots__}, line=line, sku=sku)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -252,7 +252,7 @@ def word_questions(checked: CheckedCatalog) -> list[Question]:
 def _word_question(problems: Sequence[Problem]) -> Question:
     word, first = problems[0].value or "", problems[0]
     choices = tuple(dict.fromkeys(value for one in problems for value in one.offered))
-    meant = {meant_by(word, one.offered) for one in problems}
+    meant = {meant_by(word, offered) for offered in {one.offered for one in problems}}
     suggestion, certain = meant.pop() if len(meant) == 1 else meant_by(word, choices)
     lines = tuple(dict.fromkeys(one.line for one in problems))
     return Question("values", word, choices, suggestion, certain and not meant, lines, first.column)

@@ -25,6 +25,7 @@ from patternmill.text import shown
 UNCHECKED = "Categories and options were not checked, because no offer was read."
 _MOST_LINES_NAMED = 5
 _CACHED = 4096
+_QUOTES = 'straight quotes ("..."), with no space before them'
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,9 @@ class _RowChecker:
         choices, misread = read_choices(cells, self._columns, self._header, self._mapping, known)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
+        if any(one.code is RowCode.MALFORMED_SELECTIONS for one in misread):
+            # What the cell cannot say is not missing as well.
+            mismatched = tuple(one for one in mismatched if one.code is not RowCode.MISSING_OPTION)
         return _Chosen(choices, selections, (*misread, *mismatched))
 
     def _sku_of(self, record: Record) -> str:
@@ -200,7 +204,9 @@ class _RowChecker:
         width, found = len(self._header), len(record.cells)
         if found > width:
             message = f"the row has {found} cells, but the header has {width}"
-            remedy = 'put the text that holds the separator within quotes ("...")'
+            remedy = "delete the separators at its end"
+            if not all(map(is_blank, record.cells[width:])):
+                remedy = f"put the text that holds the separator within {_QUOTES}"
             return Finding(None, RowCode.SURPLUS_CELLS, message, remedy)
         if found < width:
             first = shown(self._header[found].strip() or column_letter(found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -80,7 +79,9 @@ class Columns:
 
 
 def header_key(text: str) -> str:
-    folded = " ".join(unicodedata.normalize("NFC", text).replace("\ufeff", "").split()).casefold()
+    """What headers share that differ in case, in spaces, or in what nobody sees."""
+    visible = UNSAFE.sub("", " ".join(unicodedata.normalize("NFC", text).split()))
+    folded = " ".join(visible.split()).casefold()
     prefix, colon, name = folded.partition(":")
     return f"{prefix.rstrip()}:{name.strip()}" if prefix.rstrip() + colon in _PREFIXES else folded
 
@@ -106,7 +107,6 @@ def column_letter(index: int) -> str:
 def read_columns(header: Sequence[str], name: str) -> Columns:
     """Raises InputRefused when a needed column is missing, double, contradictory or not to be read."""
     keys = [header_key(cell) for cell in header]
-    _refuse_unknown(keys, header, name)
     refuse_duplicates(header, name)
     _refuse_conflicts(keys, name)
     _refuse_missing(keys, name)
@@ -165,16 +165,6 @@ def _is_known(key: str) -> bool:
     return key in _PLAIN or key.startswith(_PREFIXES)
 
 
-def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> None:
-    if any(map(_is_known, keys)):
-        return
-    raise refusal(
-        FileCode.NO_KNOWN_COLUMNS,
-        f"{name} has none of the columns that a catalog has; its first row has {plural(len(header), 'cell')}.",
-        "The first row names them: sku, prompt, category, and option:<name> for each option, or selections.",
-    )
-
-
 def refuse_duplicates(header: Sequence[str], name: str) -> None:
     seen: dict[str, int] = {}
     for index, key in enumerate(map(header_key, header)):
@@ -220,8 +210,9 @@ def _refuse_missing(keys: Sequence[str], name: str) -> None:
         return
     raise refusal(
         FileCode.MISSING_COLUMN,
-        f"{name} has no column {' and no column '.join(map(shown, wanted))}.",
-        f"Add {'them' if len(wanted) > 1 else 'it'} to the first row.",
+        f"{name} has no column {' and no column '.join(map(shown, wanted))};"
+        f" its first row has {plural(len(keys), 'cell')}.",
+        "The first row names them: sku, prompt, category, and option:<name> for each option, or selections.",
     )
 
 
@@ -241,13 +232,11 @@ def _operation(key: str, cell: str, index: int, name: str) -> str:
     operation = key.removeprefix(REFINE_PREFIX)
     if operation in REFINEMENTS:
         return operation
-    near = difflib.get_close_matches(operation, REFINEMENTS, n=1)
-    meant = f"Is {shown(REFINE_PREFIX + near[0])} meant? " if near else ""
     columns = ", ".join(REFINE_PREFIX + known for known in REFINEMENTS)
     raise refusal(
         FileCode.UNKNOWN_REFINEMENT,
         f"The header {shown(cell)} in column {column_letter(index)} of {name} names no refinement.",
-        f"{meant}There are {columns}.",
+        f"There are {columns}.",
     )
 
 

@@ -166,12 +166,16 @@ def _from_json(cell: str, column: str) -> tuple[tuple[WrittenSelection, ...], tu
         return (), (_malformed(column, f"the selections are no JSON ({reason})"),)
     if not isinstance(value, dict):
         return (), (_malformed(column, "the selections are no JSON object"),)
-    wrong = [name for name, text in value.items() if not isinstance(text, str) or not name.strip()]
-    findings = [
-        _malformed(column, f"{shown(name)} in the selections has no name, or no text") for name in wrong
+    wrong = [
+        f"the value of {shown(name)} in the selections is no text"
+        if name.strip()
+        else "a name in the selections is empty"
+        for name, text in value.items()
+        if not isinstance(text, str) or not name.strip()
     ]
-    chosen = {name: text for name, text in value.items() if name not in wrong and text.strip()}
-    return tuple(WrittenSelection(column, name, text) for name, text in chosen.items()), tuple(findings)
+    if wrong:
+        return (), tuple(_malformed(column, message) for message in wrong)
+    return tuple(WrittenSelection(column, *pair) for pair in value.items() if pair[1].strip()), ()
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -55,18 +55,16 @@ class SheetLayout:
     @property
     def text(self) -> str:
         """`Excel workbook, worksheet “Artikel”, header in row 3`."""
-        return ", ".join(self._parts())
+        parts = (
+            self.format,
+            f"worksheet “{plain(self.worksheet)}”" if self.worksheet is not None else None,
+            f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
+            if self.delimiter
+            else None,
+            self.encoding and self.encoding.removesuffix("-sig").upper(),
+            f"header in row {self.header_row}" if (self.header_row or 1) > 1 else None,
+        )
+        return ", ".join(filter(None, parts))
 
     def on_record(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def _parts(self) -> Iterator[str]:
-        yield self.format
-        if self.worksheet is not None:
-            yield f"worksheet “{plain(self.worksheet)}”"
-        if self.delimiter is not None:
-            yield f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
-        if self.encoding is not None:
-            yield self.encoding.removesuffix("-sig").upper()
-        if (self.header_row or 1) > 1:
-            yield f"header in row {self.header_row}"

@@ -14,7 +14,6 @@ from patternmill.catalog.rows import header_key, is_results_header, restore, sku
 from patternmill.errors import InputRefused
 from patternmill.parameters import MOST_OF_A_PRODUCT
 from patternmill.sheets.sheet_reader import read_table
-from patternmill.sheets.tables import WRITE_AS_TEXT
 from patternmill.text import more, plain, shown
 
 _YES = frozenset({"yes", "y", "x", "1", "true", "✓", "✔"})
@@ -53,10 +52,10 @@ def read_picks(path: Path, quantity: int) -> Picks:
     for line, written in table.records:
         cells = [tidy(restore(cell) if is_results_header(table.header) else cell) for cell in written]
         read = {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}
-        fault = table.sku_fault(line, columns["sku"])
+        fault = table.fault(line, columns["sku"], is_sku=True)
         pick = _pick(read, f"{name}, row {line}", quantity)
         if isinstance(pick, Pick) and fault is not None:
-            problems.append(f"{pick.place}: {fault}; {WRITE_AS_TEXT}")
+            problems.append(f"{pick.place}: {'; '.join(fault)}")
         elif isinstance(pick, Pick):
             picks.append(pick)
         elif pick is not None:

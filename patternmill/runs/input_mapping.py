@@ -14,13 +14,12 @@ from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.files import write_whole
 from patternmill.runs.spec import RunSpec, catalog_name
-from patternmill.sheets.sheet_reader import read_catalog, read_source, read_tables
+from patternmill.sheets.sheet_reader import read_source, read_tables
 from patternmill.sheets.text_encodings import likely_encodings
 
 #: What a mapping mends.
 MAPPABLE = frozenset(
     {
-        FileCode.NO_KNOWN_COLUMNS,
         FileCode.MISSING_COLUMN,
         FileCode.MAPPING_CHANGED,
         FileCode.RESERVED_COLUMN,
@@ -39,10 +38,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
     if spec.file is not None:
         return spec.file
     try:
-        if spec.refresh is not None:
-            file = read_source(spec.refresh.address, choices=spec.choices, mapping=spec.mapping, empty=True)
-        else:
-            file = read_catalog(spec.source, choices=spec.choices, mapping=spec.mapping)
+        empty = spec.refresh is not None
+        file = read_source(_address(spec), choices=spec.choices, mapping=spec.mapping, empty=empty)
     except InputRefused as refused:
         if refused.code not in MAPPABLE:
             raise
@@ -57,6 +54,10 @@ def read_input(spec: RunSpec) -> CatalogFile:
     return file
 
 
+def _address(spec: RunSpec) -> str:
+    return spec.refresh.address if spec.refresh is not None else str(spec.source)
+
+
 def check_command(spec: RunSpec) -> str:
     """What a person types to be asked about the input, with what they named."""
     is_own = spec.refresh is None and spec.catalog == catalog_name(spec.source)
@@ -66,8 +67,7 @@ def check_command(spec: RunSpec) -> str:
 
 def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -> list[Question]:
     """What is to be said of a sheet that is refused as it is, before its rows can be checked. Raises InputRefused."""
-    address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-    raw, name = source_bytes(address), source_name(address)
+    raw, name = source_bytes(_address(spec)), source_name(_address(spec))
     if refused.code == FileCode.UNREADABLE_ENCODING:
         return _encoding_question(raw)
     tables = read_tables(raw, name, trade_score(spec.mapping, offer), spec.choices)

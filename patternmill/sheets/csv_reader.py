@@ -107,7 +107,8 @@ class CsvText:
 
     def _strict_rows(self) -> Iterator[NumberedRow]:
         """Every row with its number, blank ones too."""
-        reader = csv.reader(self._lines(), delimiter=self._delimiter, strict=True)
+        lines = io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         row = before = 0
         try:
             for row, cells in enumerate(reader, 1):
@@ -116,9 +117,6 @@ class CsvText:
                 yield row, tuple(cells)
         except csv.Error as error:
             raise _unreadable(self.name, row + 1, before + 1, reader.line_num, str(error)) from None
-
-    def _lines(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
 
 
 def has_content(cells: Sequence[str]) -> bool:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.read_limits import Reading, ReadLimits
-from patternmill.catalog.remote import shown_address, source_bytes, source_name, stable_bytes
+from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
@@ -27,15 +26,6 @@ _LONGEST_NAME = 1000
 _ZIP = b"PK\x03\x04"
 
 
-def read_catalog(
-    path: Path, *, choices: SheetChoices = NO_CHOICES, mapping: ColumnMapping = NO_MAPPING
-) -> CatalogFile:
-    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode."""
-    reading = Reading(plain(path.name, _LONGEST_NAME))
-    raw = stable_bytes(path, reading)
-    return parse_sheet(raw, name=path.name, choices=choices, mapping=mapping, reading=reading)
-
-
 def read_source(
     address: str,
     *,
@@ -44,7 +34,10 @@ def read_source(
     empty: bool = False,
     limits: ReadLimits | None = None,
 ) -> CatalogFile:
-    """Read a catalog from a path or an address; `empty`: a header without rows is accepted. Raises InputRefused."""
+    """Read a catalog from a path or an address; `empty`: a header without rows is accepted.
+
+    Raises InputRefused with one of the codes of FileCode.
+    """
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
     name = source_name(address)
@@ -107,7 +100,6 @@ def read_tables(
 _READ_OTHERWISE = frozenset(
     {
         FileCode.WRONG_DELIMITER,
-        FileCode.NO_KNOWN_COLUMNS,
         FileCode.MISSING_COLUMN,
         FileCode.MAPPING_CHANGED,
         FileCode.DUPLICATE_HEADER,

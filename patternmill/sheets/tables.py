@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patternmill.catalog.catalog_file import NumberedRow
@@ -23,7 +23,12 @@ _FEWEST_COLUMNS = 3
 #: Whether a row names all that a catalog needs, and how many columns it names.
 Fit = tuple[bool, int]
 Score = Callable[[Sequence[str]], Fit]
-WRITE_AS_TEXT = "format the column as Text and type it again"
+_WRITE_AS_TEXT = "format the column as Text and type it again"
+#: By how what a cell holds begins.
+_REMEDIES = {
+    "the error": "correct the formula, or type what belongs there",
+    "a formula": "let its program calculate the sheet, and save it again",
+}
 
 
 @dataclass(frozen=True)
@@ -81,25 +86,23 @@ class Table:
         places = {place for place in self.sheet.unfit if place[1] in columns.used}
         places |= {(row, columns.sku) for row in self.sheet.numbers.get(columns.sku, ())}
         for row, index in sorted(place for place in places if place[0] > first):
-            message = self.sku_fault(row, index) if index == columns.sku else self.fault(row, index)
-            finding = Finding(self.header[index], RowCode.NOT_TEXT, message or "", WRITE_AS_TEXT)
-            found.setdefault(row, []).append(finding)
+            if fault := self.fault(row, index, is_sku=index == columns.sku):
+                found.setdefault(row, []).append(Finding(self.header[index], RowCode.NOT_TEXT, *fault))
         return {row: tuple(findings) for row, findings in found.items()}
 
-    def fault(self, row: int, index: int) -> str | None:
-        """What a cell holds that is no text, with its address: `Artikel!B7 holds the date 2026-05-01`."""
-        what = self.sheet.unfit.get((row, index))
-        return f"{self.address(row, index)} holds {what}, not text" if what else None
+    def fault(self, row: int, index: int, *, is_sku: bool) -> tuple[str, str] | None:
+        """What a cell holds that is no text (`Artikel!B7 holds the date 2026-05-01, not text`), and the remedy.
 
-    def sku_fault(self, row: int, index: int) -> str | None:
-        """The same of a sku, of which a number has lost its zeros: `00012` reads 12."""
-        return self.fault(row, index) or (
-            f"{self.address(row, index)} holds a number, of which leading zeros are lost"
-            if row in self.sheet.numbers.get(index, ())
-            else None
-        )
+        A sku that is a number has lost its zeros: `00012` reads 12.
+        """
+        if what := self.sheet.unfit.get((row, index)):
+            remedies = (remedy for begin, remedy in _REMEDIES.items() if what.startswith(begin))
+            return f"{self._address(row, index)} holds {what}, not text", next(remedies, _WRITE_AS_TEXT)
+        if not is_sku or row not in self.sheet.numbers.get(index, ()):
+            return None
+        return f"{self._address(row, index)} holds a number, of which leading zeros are lost", _WRITE_AS_TEXT
 
-    def address(self, row: int, index: int) -> str:
+    def _address(self, row: int, index: int) -> str:
         """As spreadsheets write it: `Artikel!B7`; of other files the row alone has a meaning."""
         if self.layout.worksheet is None:
             return "the cell"
@@ -114,7 +117,7 @@ def table_of(sheet: Sheet, name: str, layout: SheetLayout, header: int | None, s
     number = header or best_row(sheet.rows, score)[1]
     if number not in cells:
         raise refusal(
-            FileCode.NO_KNOWN_COLUMNS,
+            FileCode.MISSING_COLUMN,
             f"{name} has nothing in row {number}, which its mapping names as the header.",
             "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
         )
@@ -156,12 +159,7 @@ def rectangular(rows: Iterable[tuple[int, Sequence[str]]], reading: Reading) -> 
     width = max((_last(cells) for _, cells in filled), default=0)
     reading.check_columns(width)
     reading.check_rows(max((number for number, _ in filled), default=0))
-    return tuple(_padded(filled, width))
-
-
-def _padded(rows: Iterable[tuple[int, Sequence[str]]], width: int) -> Iterator[NumberedRow]:
-    for number, cells in rows:
-        yield number, (*cells[:width], *[""] * (width - len(cells)))
+    return tuple((number, (*cells[:width], *[""] * (width - len(cells)))) for number, cells in filled)
 
 
 def _last(cells: Sequence[str]) -> int:

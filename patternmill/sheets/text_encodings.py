@@ -16,19 +16,17 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _OTHER_FORMATS = (
-    (b"PK\x03\x04", "a workbook or ZIP archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls), or a workbook with a password"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"PAR1", "a Parquet file"),
-    (b"%PDF-", "a PDF document"),
+    (rb"PK\x03\x04", "a workbook or ZIP archive"),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls), or a workbook with a password"),
+    (rb"\x1f\x8b", "a gzip archive"),
+    (rb"PAR1", "a Parquet file"),
+    (rb"%PDF-", "a PDF document"),
     # What some shops call .xls.
-    (b"<html", "a web page"),
-    (b"<!DOCTYPE", "a web page"),
-    (b"<table", "a web page"),
-    (b"<?xml", "an XML document"),
-    (b'{"', "JSON"),
-    (b"[{", "JSON"),
+    (rb"(?i:<html|<!doctype|<table)", "a web page"),
+    (rb"<\?xml", "an XML document"),
+    (rb'\{\s*"|\[\s*\{', "JSON"),
 )
+_BEFORE_TEXT = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 #: Of host names, so slow that a small file would take hours; and of what may decode to half a character.
 _NOT_OF_FILES = frozenset({"punycode", "idna", "utf-7", "unicode-escape", "raw-unicode-escape"})
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
@@ -48,8 +46,9 @@ def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
 
     Passing the result as `requested` chooses the same again. Raises InputRefused.
     """
-    for magic, what in _OTHER_FORMATS:
-        if raw.startswith(magic):
+    begin = _BEFORE_TEXT.match(raw).end()  # type: ignore[union-attr]  # it matches nothing too
+    for pattern, what in _OTHER_FORMATS:
+        if re.compile(pattern).match(raw, begin):
             raise not_read(name, what)
     marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
     if marked is not None or requested is None:
@@ -112,7 +111,6 @@ def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError
 #: Of the programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.
 _LIKELY = ("cp1252", "cp1250", "mac_roman", "cp932")
 _BETWEEN_WORDS = re.compile(rb"[\s,;\"]+")
-_JUDGED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -130,17 +128,13 @@ class LikelyEncoding:
 
 def likely_encodings(raw: bytes) -> list[LikelyEncoding]:
     """The encodings that read words of the file differently, the likeliest first."""
-    # Slow to import, and needed for such a file alone.
-    from charset_normalizer import from_bytes
-
     words = list(dict.fromkeys(word for word in _BETWEEN_WORDS.split(raw) if not word.isascii()))
-    found = from_bytes(b" ".join(words)[:_JUDGED], cp_isolation=list(_LIKELY), enable_fallback=False)
     read: dict[tuple[str, ...], str] = {}
-    for codec in (*(match.encoding for match in found), *_LIKELY):
+    for codec in _LIKELY:
         texts = tuple(word.decode(codec, "replace") for word in words)
         if not any("\ufffd" in text for text in texts):
             # Of two that read the whole file alike the more usual one is named.
-            read[texts] = min(codec, read.get(texts, codec), key=_LIKELY.index)
+            read.setdefault(texts, codec)
     # First the words that tell most of them apart.
     order = sorted(range(len(words)), key=lambda index: -len({texts[index] for texts in read}))
     likely = [LikelyEncoding(codec, tuple(texts[i] for i in order)) for texts, codec in read.items()]

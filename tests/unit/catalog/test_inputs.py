@@ -10,7 +10,7 @@ from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
 from patternmill.catalog.problems import FileCode, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import RESULT_COLUMNS
-from patternmill.sheets.sheet_reader import read_catalog
+from patternmill.sheets.sheet_reader import read_source
 from studio.offer import categories_get, categories_list
 
 INPUTS = Path(__file__).parents[3] / "inputs"
@@ -21,7 +21,7 @@ def check_sample(name: str) -> CheckedCatalog:
     listed = read_category_list(listing)
     assert listed is not None
     details = {category.id: categories_get("staging", category.id) for category in listed.categories}
-    return check_rows(read_catalog(INPUTS / name), assemble_offer(listing, details), prompt_limit=4000)
+    return check_rows(read_source(str(INPUTS / name)), assemble_offer(listing, details), prompt_limit=4000)
 
 
 def test_spring_catalog_is_valid() -> None:

@@ -89,7 +89,7 @@ def test_nonsense_is_refused_with_the_form(operation: str, cell: str) -> None:
 @pytest.mark.parametrize(
     ("header", "remedy"),
     [
-        ("refine:recolour", "Is `refine:recolor` meant?"),
+        ("refine:recolour", "There are refine:recolor, refine:crop, "),
         ("refine recolor", "refine:recolor"),
         ("refine_crop", "refine:crop"),
         ("refine:", "refine:edit"),

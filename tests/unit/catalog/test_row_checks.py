@@ -46,6 +46,33 @@ def test_every_problem_of_every_row_is_found_in_one_pass() -> None:
     assert [row.sku for row in found.rows] == ["C"]
 
 
+@pytest.mark.parametrize(
+    ("end", "remedy"),
+    [
+        (",x,,", "delete the separators at its end"),
+        (', "x, y"', 'straight quotes ("..."), with no space before'),
+    ],
+)
+def test_remedy_of_surplus_cells_is_of_what_is_surplus(end: str, remedy: str) -> None:
+    assert remedy in checked_row(f"A,b,Cushion,S,linen{end}").problems[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("selections", "message"),
+    [
+        ('{""fabric"": 52}', "the value of `fabric` in the selections is no text"),
+        ('{"" "": ""linen""}', "a name in the selections is empty"),
+        (
+            "{'fabric': 'linen'}",
+            "the selections are no JSON (Expecting property name enclosed in double quotes)",
+        ),
+    ],
+)
+def test_selections_that_cannot_be_read_are_not_missing_as_well(selections: str, message: str) -> None:
+    found = checked_row(f'A,b,Cushion,"{selections}"', header="sku,prompt,category,selections")
+    assert [problem.message for problem in found.problems] == [message]
+
+
 def test_duplicate_skus_are_all_refused_and_name_one_another() -> None:
     """Which of them is meant is unknown."""
     found = checked(f"{HEADER}\nA,b,Mug,,,\na,c,Mug,,,\nB,b,Mug,,,\nA ,d,Mug,,,\n")

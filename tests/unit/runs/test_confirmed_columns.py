@@ -62,7 +62,7 @@ def test_nothing_is_bought_of_columns_that_nobody_confirmed(desk: Desk, by_refre
     source = desk.file(text=THEIRS)
     with pytest.raises(InputRefused, match=r"`patternmill check .*spring.csv( --catalog spring)?`") as caught:
         (desk.refresh if by_refresh else desk.run)(source)
-    assert caught.value.code == "no_known_columns"
+    assert caught.value.code == "missing_column"
     assert desk.service.bought == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.results.row_results import input_file
-from patternmill.sheets.sheet_reader import read_catalog
+from patternmill.sheets.sheet_reader import read_source
 from patternmill.states import RowStatus
 from tests.unit.sheets.sheet_files import workbook
 
@@ -17,7 +17,7 @@ from .workshop import Workshop
 
 class SheetWorkshop(Workshop):
     def file(self, catalog: str) -> CatalogFile:
-        return read_catalog(self.home / catalog)
+        return read_source(str(self.home / catalog))
 
 
 ROWS = (

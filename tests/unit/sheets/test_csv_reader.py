@@ -18,7 +18,7 @@ from patternmill.catalog.rows import defuse
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
-from patternmill.sheets.sheet_reader import read_catalog
+from patternmill.sheets.sheet_reader import read_source
 from tests.unit.catalog.samples import catalog
 
 ROWS = "sku,prompt,category\nA,herons,Mug\n"
@@ -27,7 +27,7 @@ CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 def refused(path: Path, encoding: str | None = None) -> InputRefused:
     with pytest.raises(InputRefused) as caught:
-        read_catalog(path, choices=SheetChoices(encoding=encoding))
+        read_source(str(path), choices=SheetChoices(encoding=encoding))
     return caught.value
 
 
@@ -35,7 +35,7 @@ def test_file_is_described_by_its_bytes(tmp_path: Path) -> None:
     """Name and hash are those of the raw bytes."""
     path = tmp_path / "spring.csv"
     path.write_bytes(ROWS.encode())
-    file = read_catalog(path)
+    file = read_source(str(path))
     assert (file.name, file.raw) == ("spring.csv", ROWS.encode())
     assert file.sha256 == hashlib.sha256(ROWS.encode()).hexdigest()
     assert parse_catalog(file.raw, name=file.name).records == file.records
@@ -47,14 +47,10 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert "nowhere.csv" in str(fault)
 
 
-def test_folder_is_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path).code == FileCode.NOT_A_FILE
-
-
-def test_pipe_is_refused(tmp_path: Path) -> None:
+def test_folder_and_pipe_are_refused(tmp_path: Path) -> None:
     """What can be read only once cannot be checked for changes."""
     os.mkfifo(tmp_path / "pipe")
-    assert refused(tmp_path / "pipe").code == FileCode.NOT_A_FILE
+    assert refused(tmp_path).code == refused(tmp_path / "pipe").code == FileCode.NOT_A_FILE
 
 
 @pytest.mark.parametrize("change", ["append", "rewrite", "replace", "touch"])
@@ -125,6 +121,13 @@ def test_columns_are_found_in_any_spelling() -> None:
     assert [(option.index, option.name) for option in columns.options] == [(2, "Size")]
     assert (columns.results, columns.carried, columns.run) == ((5, 6), (0,), 5)
     assert file.header[1] == " SKU"
+
+
+def test_what_nobody_sees_in_a_header_makes_no_other_column() -> None:
+    """As web pages and chats leave it; the header stays as written."""
+    file = catalog("\u200bsku,prompt\u200b \u2060,\u00adcategory,\u200b note\nA,b,Mug,x\n")
+    assert (file.columns.sku, file.columns.prompt, file.columns.category) == (0, 1, 2)
+    assert file.header[0] == "\u200bsku"
 
 
 def test_duplicate_columns_are_both_named() -> None:

@@ -130,7 +130,9 @@ def test_errors_and_formulas_without_a_result_are_not_taken_for_empty() -> None:
     found = checked(read(raw_workbook(xml_row(1, HEADER[:3]) + rows)))
     assert [problem.column for problem in found.problems] == ["sku", "prompt", "category"]
     assert "Artikel!A2 holds the error #REF!" in str(found.problems[0])
+    assert "correct the formula" in found.problems[0].remedy
     assert "a formula whose result is not stored" in str(found.problems[1])
+    assert "save it again" in found.problems[1].remedy
     assert (found.rows[0].sku, found.rows[0].prompt) == ("S-3", "12")
     header = ("sku", "prompt", "category", "option:fabric")
     found = checked(
@@ -192,6 +194,9 @@ def test_several_worksheets_are_shown() -> None:
         (b"PAR1" + b"\0" * 40 + b"PAR1", "a Parquet file"),
         (b"\x1f\x8b\x08\x00", "a gzip archive"),
         (b'[{"sku": "A"}]', "JSON"),
+        (b' [\n  {"sku": "A"}]', "JSON"),
+        (b"\xef\xbb\xbf\r\n <HTML xmlns:x=''><table>", "a web page"),
+        (b"<!doctype html>", "a web page"),
         (archive({"xl/workbook.bin": b""}), "no workbook of Excel"),
         (archive({"Index/Document.iwa": b""}), "no workbook of Excel"),
         (archive({"spring.csv": delimited(TABLE)}), "no workbook of Excel"),
