@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from getpass import getuser
 from socket import gethostname
 
@@ -21,24 +22,21 @@ from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.spec import RunSpec
 
 
-async def approved(spec: RunSpec, digest: str | None) -> bool:
+async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bool:
     """Whether the plan may be carried out; asks on a terminal if it needs an approval.
 
-    `digest` is the approved plan's, or its beginning. Raises ApprovalNeeded without a terminal, and
-    ConfigurationError when the digest is another plan's.
+    `digest` is the approved plan's, or its beginning. With `asks`, what it makes and costs is shown, and asked, also
+    where it needs none, unless it buys nothing. Raises ApprovalNeeded without a terminal, and ConfigurationError when
+    the digest is another plan's.
     """
     async with Pipeline(spec) as work:
         preview = await work.preview()
-        return await is_approved(work.spec, preview.proposal, digest, lambda: plan_lines(preview))
-
-
-async def confirmed(spec: RunSpec) -> bool:
-    """Show on a terminal what would be made and what it costs, and ask, unless that was approved or is nothing."""
-    async with Pipeline(spec) as work:
-        preview = await work.preview()
         proposal = preview.proposal
-        is_approved_already = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
-        if not proposal.to_buy or is_approved_already:
+        if not await is_approved(work.spec, proposal, digest, partial(plan_lines, preview)):
+            return False
+        if not asks or not proposal.to_buy:
+            return True
+        if await asyncio.to_thread(approval.current_approval, work.spec, proposal):
             return True
         echo_lines(plan_lines(preview))
     with _interruptible():
@@ -48,7 +46,7 @@ async def confirmed(spec: RunSpec) -> bool:
 async def is_approved(
     requester: Requester, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
-    """The same of any proposal; `lines` show it."""
+    """The same, without `asks`, of any proposal; `lines` show it."""
     earlier: Approval | None = None
     needed: ApprovalNeeded | None = None
     try:

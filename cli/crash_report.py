@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
-from patternmill.files import private_folder
+from patternmill.files import private_folder, write_private
 from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.settings import Settings, load_settings
 
@@ -22,7 +22,8 @@ BEARER = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
 
 def masked(text: str) -> str:
     """`text` without the known secrets, bearer credentials and passwords in addresses."""
-    for secret in sorted(set(_known_secrets()), key=len, reverse=True):
+    known = {secret for secret in _known_secrets() if len(secret) >= SHORTEST_SECRET}
+    for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return mask_passwords(BEARER.sub(rf"\1{MASK}", text))
 
@@ -33,28 +34,23 @@ def masked_traceback(error: BaseException) -> str:
 
 def write_report(error: BaseException) -> Path | None:
     """Write the traceback to a new file under `<home>/logs`; None when that fails."""
+    settings = _settings()
+    logs = (settings.home if settings else Path(".patternmill")) / "logs"
     try:
-        path = private_folder(_home() / "logs") / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
-        path.write_text(masked_traceback(error), encoding="utf-8")
-        path.chmod(0o600)
+        path = private_folder(logs) / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
+        write_private(path, masked_traceback(error))
     except OSError:
         return None
     return path
 
 
 def _known_secrets() -> Iterator[str]:
+    settings = _settings()
+    yield from settings.secrets() if settings else ()
     for name, value in os.environ.items():
-        if SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET:
+        yield from passwords_in(value)
+        if SECRET_NAMES.search(name):
             yield value
-        yield from (password for password in passwords_in(value) if len(password) >= SHORTEST_SECRET)
-    settings = _settings()
-    known = settings.secrets() if settings else frozenset()
-    yield from (secret for secret in known if len(secret) >= SHORTEST_SECRET)
-
-
-def _home() -> Path:
-    settings = _settings()
-    return settings.home if settings else Path(".patternmill")
 
 
 def _settings() -> Settings | None:

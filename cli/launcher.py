@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from patternmill.looking.takes import pictures_of_takes
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
-from patternmill.runs.request import RefreshRequest, RemakeRequest, RetryRequest, RunRequest
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note
 from patternmill.runs.safeguards import refuse_new_ledger
 from patternmill.runs.spec import RunSpec
@@ -41,6 +42,13 @@ if TYPE_CHECKING:
     from patternmill.runs.run import Run
     from tasks.ahead import PipelineAhead
 
+#: Each in the module of its name.
+_FLOWS: dict[type[RunRequest], str] = {
+    ImportRequest: "bulk_import",
+    RefreshRequest: "catalog_refresh",
+    RetryRequest: "retry_failed",
+    RemakeRequest: "remake_patterns",
+}
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
 _UNSHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill status` shows this run."
@@ -81,13 +89,10 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
     spec = replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         make_home(spec.settings.home)
-    if not _is_approved(spec, approve):
+    asks = asks and approve is None and _is_paid_on_a_terminal(spec)
+    if not _is_agreed(spec, approve, asks=asks):
         return EXIT_REFUSED
-    if asks and approve is None and _is_paid_on_a_terminal(spec):
-        from cli.approval_prompt import confirmed
-
-        if not asyncio.run(confirmed(spec)):
-            return EXIT_REFUSED
+    if asks:
         spec = replace(spec, settings=spec.settings.confirming(spec.settings.environment))
     if spec.settings.service is None:
         echo("PATTERNMILL_STUDIO_URL is not set: the embedded studio makes what is asked for.", err=True)
@@ -162,32 +167,20 @@ def _is_paid_on_a_terminal(spec: RunSpec) -> bool:
     return is_terminal and spec.settings.service is not None and not spec.settings.embedded
 
 
-def _is_approved(spec: RunSpec, digest: str | None) -> bool:
-    if digest is None and not may_need_approval(spec):
+def _is_agreed(spec: RunSpec, digest: str | None, *, asks: bool) -> bool:
+    if digest is None and not asks and not may_need_approval(spec):
         return True
-    from cli.approval_prompt import approved
+    from cli.approval_prompt import agreed
 
     with available_service(spec.settings) as settings:
-        return asyncio.run(approved(replace(spec, settings=settings), digest))
+        return asyncio.run(agreed(replace(spec, settings=settings), digest, asks=asks))
 
 
 def _flow_of(request: RunRequest) -> Flow[..., Any]:
     """Imported late: Prefect reads its server's address on import."""
-    if isinstance(request, RetryRequest):
-        from flows.retry_failed import retry_failed
-
-        return retry_failed
-    if isinstance(request, RemakeRequest):
-        from flows.remake_patterns import remake_patterns
-
-        return remake_patterns
-    if isinstance(request, RefreshRequest):
-        from flows.catalog_refresh import catalog_refresh
-
-        return catalog_refresh
-    from flows.bulk_import import bulk_import
-
-    return bulk_import
+    name = _FLOWS[type(request)]
+    flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
+    return flow
 
 
 def _parameters(request: RunRequest) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.approval_prompt import approved, confirmed
+from cli.approval_prompt import agreed
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
@@ -39,7 +39,7 @@ def asked_for(folder: Path, count: int) -> RunSpec:
 
 
 def is_approved(spec: RunSpec, digest: str | None = None) -> bool:
-    return asyncio.run(asyncio.wait_for(approved(spec, digest), 30))
+    return asyncio.run(asyncio.wait_for(agreed(spec, digest), 30))
 
 
 def digest_of(spec: RunSpec) -> str:
@@ -156,10 +156,10 @@ def test_question_of_an_import_shows_what_it_costs(
     asked: list[str] = []
     monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: asked.append(text) or answer)
     spec = asked_for(tmp_path, 4)
-    assert asyncio.run(confirmed(spec)) is answer
+    assert asyncio.run(agreed(spec, None, asks=True)) is answer
     assert len(asked) == 1 and asked[0].startswith("Make 8 items") and asked[0].endswith("in staging?")
     assert "To buy: 4 patterns and 4 products." in capsys.readouterr().out
     assert not home.exists()
     carry_out(spec)
-    assert asyncio.run(confirmed(spec))
+    assert asyncio.run(agreed(spec, None, asks=True))
     assert len(asked) == 1
