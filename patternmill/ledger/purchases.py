@@ -132,29 +132,24 @@ class Purchases(Approvals):
         )
         return found is not None
 
-    def accepted_stages(self, environment: str) -> frozenset[Stage]:
-        """The stages of which the service has ever accepted a create in this environment."""
-        return frozenset(
-            stage for stage in Stage if self._has_accepted(environment, "i.stage = :stage", stage=stage.value)
-        )
+    def accepted(
+        self, environment: str, operations: Iterable[str]
+    ) -> tuple[frozenset[Stage], frozenset[str]]:
+        """The stages, and those of the refinements, of which the service has ever accepted a create."""
 
-    def accepted_refinements(self, environment: str, operations: Iterable[str]) -> frozenset[str]:
-        """Those of the operations of which the service has ever accepted a create in this environment."""
-        of_operation = "i.stage = 'refinement' AND i.content LIKE :content"
-        return frozenset(
-            operation
-            for operation in operations
-            if self._has_accepted(environment, of_operation, content=f'%"operation":"{operation}"%')
-        )
+        def is_accepted(stage: Stage, content: str = "%") -> bool:
+            found = self._row(
+                "SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment "
+                "AND i.stage = :stage AND i.content LIKE :content AND a.job_id IS NOT NULL LIMIT 1",
+                environment=environment,
+                stage=stage.value,
+                content=content,
+            )
+            return found is not None
 
-    def _has_accepted(self, environment: str, items: str, **params: str) -> bool:
-        found = self._row(
-            "SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key "  # noqa: S608
-            f"WHERE i.environment = :environment AND {items} AND a.job_id IS NOT NULL LIMIT 1",
-            environment=environment,
-            **params,
-        )
-        return found is not None
+        stages = frozenset(filter(is_accepted, Stage))
+        named = {operation: f'%"operation":"{operation}"%' for operation in operations}
+        return stages, frozenset(one for one, text in named.items() if is_accepted(Stage.REFINEMENT, text))
 
     def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
         """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.

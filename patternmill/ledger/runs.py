@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -56,13 +56,15 @@ class Runs(Purchases):
     def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
         """`raw` is the bytes of its input, `number` its lease's fence; None: it never had one."""
         self.keep_document(record.input_sha256, raw)
+        scope = {"environment": record.environment, "catalog": record.catalog}
+        sql = "SELECT max(started_at) FROM runs WHERE environment = :environment AND catalog = :catalog"
+        ((before,),) = self.database.rows(sql, scope)
         self._insert(
             "runs",
+            **scope,
             run_id=record.run_id,
-            environment=record.environment,
-            catalog=record.catalog,
             record=orjson.dumps(record).decode(),
-            started_at=record.started_at.timestamp(),
+            started_at=max(before or 0.0, record.started_at.timestamp()),
             number=number,
         )
 
@@ -95,22 +97,13 @@ class Runs(Purchases):
         return datetime.fromtimestamp(found[0], UTC) if found and found[0] is not None else None
 
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:
-        """The runs, the newest first: those of one catalog in the order of their leases.
-
-        Between catalogs their times order them, as far as the clocks agreed. Runs that never had a lease
-        come after the numbered ones of their catalog.
-        """
-        rows = [
-            ((its_environment, its_catalog), number, text)
-            for its_environment, its_catalog, number, text in self.database.rows(
-                "SELECT environment, catalog, coalesce(number, 0), record FROM runs ORDER BY started_at DESC, run_id"
-            )
-            if environment in (None, its_environment) and catalog in (None, its_catalog)
-        ]
-        of_scope: dict[tuple[str, str], deque[str]] = defaultdict(deque)
-        for scope, _, text in sorted(rows, key=lambda row: row[1], reverse=True):
-            of_scope[scope].append(text)
-        return [_RECORD.validate_json(of_scope[scope].popleft()) for scope, _, _ in rows]
+        """The runs, the newest first: those of one catalog in the order of their leases, whatever the clocks said."""
+        rows = self.database.rows(
+            "SELECT record FROM runs WHERE coalesce(:environment, environment) = environment "
+            "AND coalesce(:catalog, catalog) = catalog ORDER BY started_at DESC, coalesce(number, 0) DESC, run_id",
+            {"environment": environment, "catalog": catalog},
+        )
+        return [_RECORD.validate_json(text) for (text,) in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
         raw = self.document(record.input_sha256)

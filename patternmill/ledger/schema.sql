@@ -77,7 +77,7 @@ CREATE TABLE runs (
     catalog     TEXT NOT NULL,
     number      INTEGER,            -- its lease's fence: the order of a catalog's runs; NULL: it never had a lease
     record      TEXT NOT NULL,      -- JSON of the run's record
-    started_at  DOUBLE PRECISION NOT NULL,
+    started_at  DOUBLE PRECISION NOT NULL,  -- never before that of the catalog's runs so far
     outcome     TEXT
 );
 CREATE INDEX runs_by_scope ON runs (environment, catalog, started_at);

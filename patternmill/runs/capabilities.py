@@ -97,8 +97,8 @@ def _proven(settings: Settings) -> frozenset[str]:
     with ledger_if_any(settings) as ledger:
         if ledger is None:
             return frozenset()
-        uploads = {UPLOAD} if Stage.REFERENCE in ledger.accepted_stages(settings.environment) else set()
-        return ledger.accepted_refinements(settings.environment, REFINEMENTS) | uploads
+        stages, refinements = ledger.accepted(settings.environment, REFINEMENTS)
+        return refinements | ({UPLOAD} if Stage.REFERENCE in stages else set())
 
 
 def _place_of(spec: RunSpec, source: str | None) -> ReferencePlace:

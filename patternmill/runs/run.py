@@ -257,12 +257,7 @@ async def learn_what_works(
     api: StudioApi, writer: LedgerWriter, environment: str, unstated: Unstated
 ) -> None:
     """What the service has ever accepted, so that "not found" is about one item."""
-    stages, refinements = await writer.run(
-        lambda ledger: (
-            ledger.accepted_stages(environment),
-            ledger.accepted_refinements(environment, REFINEMENTS),
-        )
-    )
+    stages, refinements = await writer.run(lambda ledger: ledger.accepted(environment, REFINEMENTS))
     api.known_to_work(stages, unstated.operations(stages, refinements))
 
 

@@ -12,7 +12,7 @@ from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import asked_services
-from patternmill.ledger.reports.unsettled import open_attempt, service_of
+from patternmill.ledger.reports.unsettled import open_attempt, run_of
 from patternmill.parameters import DUPLICATES, NEW_LEDGER
 from patternmill.planning.plan import Plan
 from patternmill.results.summary import run_of_results
@@ -84,7 +84,8 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
     item = open_attempt(ledger, request_id)
     assert item is not None, "it is on record"
     settings = load_settings(environment=item.environment)
-    asked, here = service_of(ledger, request_id) or None, settings.studio_url
+    run, here = run_of(ledger, request_id), settings.studio_url
+    asked = run.studio_url if run is not None and run.studio_url else None
     if (asked and settings.service_at(asked)) != (here and settings.service_at(here)):
         raise ConfigurationError(
             f"The request went to {asked or 'an embedded studio'}, and {here or 'no service'} is set here: another "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from patternmill.identifiers import RequestId, RunId
+from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.items import RecordedItem, items_with_attempt
@@ -52,11 +52,7 @@ def is_for_a_person(ledger: Ledger, item: RecordedItem, limit: timedelta) -> boo
     state = item.attempt.state
     if state not in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         return state is AttemptState.HELD
-    return is_past_limit(age_of(ledger, item), limit)
-
-
-def is_past_limit(age: timedelta | None, limit: timedelta) -> bool:
-    """Whether a person decides about what is so old; None: the clocks contradict one another."""
+    age = age_of(ledger, item)
     return age is None or age > limit
 
 
@@ -67,13 +63,5 @@ def open_items(ledger: Ledger) -> Iterator[RecordedItem]:
 
 def run_of(ledger: Ledger, request_id: RequestId) -> RunRecord | None:
     """The run that recorded a request."""
-    rows = ledger.database.rows(
-        "SELECT run_id FROM attempts WHERE request_id = :request_id", {"request_id": request_id}
-    )
-    return ledger.run(RunId(rows[0][0])) if rows else None
-
-
-def service_of(ledger: Ledger, request_id: RequestId) -> str:
-    """The address that a request was sent to; empty for an embedded studio."""
-    record = run_of(ledger, request_id)
-    return record.studio_url if record is not None else ""
+    sql = "SELECT run_id FROM attempts WHERE request_id = :request_id"
+    return next((ledger.run(name) for (name,) in ledger.database.rows(sql, {"request_id": request_id})), None)
