@@ -127,21 +127,14 @@ class Catalogs(Runs):
         None when another process was quicker.
         """
         lease = Lease(environment, catalog, (over or 0) + 1, run_id)
-        values = {"environment": environment, "catalog": catalog, "fence": lease.fence, "run_id": run_id}
-        if over is None:
-            claimed = self.database.execute(
-                "INSERT INTO leases (environment, catalog, fence, run_id, holder, beats) "
-                "VALUES (:environment, :catalog, :fence, :run_id, :holder, 0) "
-                "ON CONFLICT (environment, catalog) DO NOTHING",
-                {**values, "holder": holder},
-            )
-        else:
-            claimed = self.database.execute(
-                "UPDATE leases SET fence = :fence, run_id = :run_id, holder = :holder, beats = 0, stop = NULL "
-                "WHERE environment = :environment AND catalog = :catalog AND fence = :over",
-                {**values, "holder": holder, "over": over},
-            )
-            self.close_groups(environment, catalog)
+        claimed = self.database.execute(
+            "INSERT INTO leases (environment, catalog, fence, run_id, holder, beats) "
+            "VALUES (:environment, :catalog, :fence, :run_id, :holder, 0) ON CONFLICT (environment, catalog) "
+            "DO UPDATE SET fence = excluded.fence, run_id = excluded.run_id, holder = excluded.holder, beats = 0, "
+            "stop = NULL WHERE leases.fence = :over",
+            {**vars(lease), "holder": holder, "over": over},
+        )
+        self.close_groups(environment, catalog)
         return lease if claimed == 1 else None
 
     def renew_lease(self, lease: Lease) -> None:
@@ -236,9 +229,8 @@ class Catalogs(Runs):
         return [change.sku for change in self.changes_of(run_id) if change.verdict is verdict]
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
-        now = self.now()
-        offer = replace(offer, read_on=f"{moment(now)} UTC")
-        self.keep_document(f"offer {environment}", orjson.dumps(offer), at=now)
+        offer = replace(offer, read_on=f"{moment(self.now())} UTC")
+        self.keep_document(f"offer {environment}", orjson.dumps(offer), anew=True)
 
     def last_offer(self, environment: str) -> Offer | None:
         found = self.document(f"offer {environment}")

@@ -63,7 +63,7 @@ def make_tables(database: Database, serial: str) -> None:
             for statement in filter(None, map(str.strip, script.split(";"))):
                 database.execute(statement)
             schema = {"name": "schema", "raw": SCHEMA_DIGEST.encode()}
-            database.execute("INSERT INTO documents (name, raw, at) VALUES (:name, :raw, 0)", schema)
+            database.execute("INSERT INTO documents (name, raw) VALUES (:name, :raw)", schema)
 
 
 def has_schema(tables: Iterable[str], rows: Callable[[str], list[tuple[Any, ...]]], where: str) -> bool:
@@ -125,12 +125,12 @@ class Tables:
         )
         return added == 1
 
-    def keep_document(self, name: str, raw: bytes, *, at: float = 0.0) -> None:
-        """Keep bytes under a name: those that are kept already, or the later ones."""
+    def keep_document(self, name: str, raw: bytes, *, anew: bool = False) -> None:
+        """Keep bytes under a name; those that are kept already stay, unless `anew`."""
         self.database.execute(
-            "INSERT INTO documents (name, raw, at) VALUES (:name, :raw, :at) ON CONFLICT (name) "
-            "DO UPDATE SET raw = excluded.raw, at = excluded.at WHERE excluded.at > 0",
-            {"name": name, "raw": zlib.compress(raw, 6), "at": at},
+            "INSERT INTO documents (name, raw) VALUES (:name, :raw) "
+            "ON CONFLICT (name) DO UPDATE SET raw = excluded.raw WHERE :anew",
+            {"name": name, "raw": zlib.compress(raw, 6), "anew": anew},
         )
 
     def document(self, name: str) -> bytes | None:

@@ -8,8 +8,7 @@
 -- `schema` is the digest of this file.
 CREATE TABLE documents (
     name        TEXT PRIMARY KEY,
-    raw         BYTEA NOT NULL,
-    at          DOUBLE PRECISION NOT NULL   -- of an offer; 0: it never changes
+    raw         BYTEA NOT NULL
 );
 
 CREATE TABLE items (
