@@ -134,8 +134,10 @@ class Catalogs(Runs):
             "stop = NULL WHERE leases.fence = :over",
             {**vars(lease), "holder": holder, "over": over},
         )
+        if claimed != 1:
+            return None
         self.close_groups(environment, catalog)
-        return lease if claimed == 1 else None
+        return lease
 
     def renew_lease(self, lease: Lease) -> None:
         """A heartbeat. Raises LeaseLost when the lease is another's by now."""

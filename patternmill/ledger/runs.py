@@ -127,9 +127,7 @@ class Runs(Purchases):
         counts: Counter[RowStatus] = Counter()
         for chunk in self._rows_with_outcomes(record, now=True):
             counts.update(outcome.status for _, outcome in chunk)
-            self._set_row_outcomes(
-                record.run_id, ((row.position, outcome.as_json()) for row, outcome in chunk)
-            )
+            self._write_outcomes(record.run_id, chunk)
         return dict(counts)
 
     def write_decided_rows(self, record: RunRecord) -> None:
@@ -137,18 +135,17 @@ class Runs(Purchases):
 
         To be called for a catalog's latest run, with the catalog's lease: nothing else has changed them since.
         """
-        for first in range(0, self.row_count(record.run_id), _CHUNK):
-            last = first + _CHUNK - 1
-            rows = self.rows_of(record.run_id, first, last)
-            if without_end := [row for row in rows if RowOutcome.of_row(row).status in WITHOUT_END]:
-                attempts = self.attempts_of_rows(record.run_id, first, last)
-                found = ((row.position, outcome_of_row(row, attempts, record.outcome)) for row in without_end)
-                self._set_row_outcomes(record.run_id, ((place, now.as_json()) for place, now in found))
+        for chunk in self._rows_with_outcomes(record, now=True):
+            without_end = [one for one in chunk if RowOutcome.of_row(one[0]).status in WITHOUT_END]
+            self._write_outcomes(record.run_id, without_end)
 
-    def _set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
+    def _write_outcomes(self, run_id: RunId, rows: Iterable[tuple[RunRow, RowOutcome]]) -> None:
         self.database.execute_many(
             "UPDATE run_rows SET outcome = :outcome WHERE run_id = :run_id AND position = :position",
-            ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
+            (
+                {"run_id": run_id, "position": row.position, "outcome": outcome.as_json()}
+                for row, outcome in rows
+            ),
         )
 
     def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
@@ -193,10 +190,9 @@ class Runs(Purchases):
         """Every attempt at the items of some rows of a run (by position, both ends included), by item."""
         found: dict[ItemKey, dict[int, Attempt]] = {}
         where = {"run_id": run_id, "first": first, "last": last}
-        columns = ", ".join(f"a.{name}" for name in ATTEMPT_COLUMNS.split(", "))
         for key in ("pattern_key", "product_key"):
             for values in self.database.rows(
-                f"SELECT {columns} FROM run_rows r JOIN attempts a ON a.item_key = r.{key} "  # noqa: S608
+                f"SELECT {ATTEMPT_COLUMNS} FROM run_rows r JOIN attempts a ON a.item_key = r.{key} "  # noqa: S608
                 "WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last ORDER BY a.attempt",
                 where,
             ):

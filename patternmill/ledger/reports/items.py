@@ -43,10 +43,9 @@ def item_called(ledger: Ledger, key: str) -> RecordedItem | None:
 
 def items_with_attempt(ledger: Ledger, where: str, params: Mapping[str, object]) -> Iterator[RecordedItem]:
     """One for each attempt `a` that fits, in the order of their catalogs and intents; with that attempt alone."""
-    columns = ", ".join(f"a.{name}" for name in ATTEMPT_COLUMNS.split(", "))
     for row in ledger.database.rows(
         "SELECT i.key, i.environment, i.catalog, i.stage, i.sku, i.content, "  # noqa: S608
-        f"{columns} FROM attempts a JOIN items i ON i.key = a.item_key WHERE {where} "
+        f"{ATTEMPT_COLUMNS} FROM attempts a JOIN items i ON i.key = a.item_key WHERE {where} "
         "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
         params,
     ):

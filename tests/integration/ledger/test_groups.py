@@ -66,8 +66,10 @@ def test_ended_groups_are_not_begun_again(two_groups: Ledger) -> None:
     lease = execution(two_groups)
     with two_groups.transaction(lease):
         two_groups.end_group(lease)
-    assert is_closed(two_groups)
-    assert not is_closed(two_groups, 2)
+    with two_groups.transaction():
+        late = two_groups.claim_lease(STAGING, CATALOG, RunId("late"), "{}", over=0)
+    assert late is None and is_closed(two_groups)
+    assert not is_closed(two_groups, 2), "who comes too late takes nothing over"
 
 
 def test_run_that_takes_over_closes_the_groups(two_groups: Ledger) -> None:
@@ -77,8 +79,7 @@ def test_run_that_takes_over_closes_the_groups(two_groups: Ledger) -> None:
         assert two_groups.claim_lease(STAGING, CATALOG, RunId("run-2"), "{}", over=1)
     with pytest.raises(LeaseLost), two_groups.transaction(lease):
         pass
-    assert is_closed(two_groups, 1)
-    assert is_closed(two_groups, 2)
+    assert is_closed(two_groups, 1) and is_closed(two_groups, 2)
 
 
 def test_window_counts_what_has_no_end(two_groups: Ledger) -> None:

@@ -97,8 +97,7 @@ def test_budget_of_a_run_does_not_restart_at_midnight(ledger: Ledger, clock: Clo
 def test_known_intent_reserves_nothing_more(ledger: Ledger) -> None:
     """Also when the budget is used up."""
     limits = SpendingLimits(items=1, run_amount=50)
-    first = begin(ledger, "a", limits=limits, price=50)
-    assert begin(ledger, "a", limits=limits, price=50) == first
+    assert begin(ledger, "a", limits=limits, price=50) == begin(ledger, "a", limits=limits, price=50)
     assert spent(ledger) == (1, 50)
 
 
