@@ -135,7 +135,8 @@ def _run_watched(watched: _WatchedRun, spec: RunSpec, connection: PrefectConnect
 def _has_ended(running: Future[None], watched: _WatchedRun, connection: PrefectConnection) -> bool:
     """Whether a run with results came to its end in the Prefect UI too. Ctrl-C waits no longer."""
     steps.clear()
-    watched.display.step("Completing the run's page in the Prefect UI …")
+    if not watched.is_unshown:
+        watched.display.step("Completing the run's page in the Prefect UI …")
     try:
         return connection.wait_for(running) and running.exception() is None
     except KeyboardInterrupt:

@@ -32,10 +32,9 @@ def certain_answers(questions: Sequence[Question]) -> list[Entry]:
     _list("Certain:", certain)
     if len(certain) < len(questions):
         echo("\nNot certain, and left open:")
-    for question in questions:
-        if not question.certain:
-            probably = f"; {shown(question.suggestion)}?" if question.suggestion else ""
-            echo(f"  {_asked(question)}{probably}")
+    for question in (one for one in questions if not one.certain):
+        probably = f" Perhaps {shown(question.suggestion)}." if question.suggestion else ""
+        echo(f"  {_asked(question)}{probably}")
     return _suggested(certain)
 
 

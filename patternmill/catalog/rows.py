@@ -210,7 +210,7 @@ def _refuse_missing(keys: Sequence[str], name: str) -> None:
         return
     raise refusal(
         FileCode.MISSING_COLUMN,
-        f"{name} has no column {' and no column '.join(map(shown, wanted))};"
+        f"{name} has no column {' or '.join(map(shown, wanted))};"
         f" its first row has {plural(len(keys), 'cell')}.",
         "The first row names them: sku, prompt, category, and option:<name> for each option, or selections.",
     )

@@ -50,7 +50,8 @@ def unfound(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -
     names = tuple(dict.fromkeys(one.name for one in known))
     near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in known)))))
     message = f"unknown {noun} {shown(text)}; {offered(names)}"
-    return Finding(column, code, message, did_you_mean(near, "choose one of them"), text, near, names)
+    remedy = did_you_mean(near, f"write an offered {noun}")
+    return Finding(column, code, message, remedy, text, near, names)
 
 
 def read_choices(
@@ -113,9 +114,8 @@ def _option_of(choice: WrittenSelection, category: Category | None) -> WrittenSe
     values = tuple(dict.fromkeys(value for one in category.options for value in one.values or ()))
     what = f"no option of category {shown(category.name)} has the value {shown(choice.value)}"
     message = f"{what}; {offered(values)}"
-    return Finding(
-        choice.column, RowCode.UNKNOWN_VALUE, message, "choose one of them", choice.value, None, values
-    )
+    remedy = "write an offered value"
+    return Finding(choice.column, RowCode.UNKNOWN_VALUE, message, remedy, choice.value, None, values)
 
 
 def resolve(
@@ -213,7 +213,7 @@ def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) ->
     values = option.values or ()
     message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
     near = nearest.find(value, values)
-    remedy = did_you_mean(near, "choose one of them")
+    remedy = did_you_mean(near, f"write an offered {shown(option.name)}")
     return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near, values)
 
 

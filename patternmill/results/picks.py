@@ -95,7 +95,7 @@ def _columns(header: Sequence[str], name: str) -> Mapping[str, int]:
     if missing:
         raise refusal(
             FileCode.MISSING_COLUMN,
-            f"{name} has no column {' and no column '.join(map(repr, missing))}.",
+            f"{name} has no column {' or '.join(map(repr, missing))}.",
             f"Add {'them' if len(missing) > 1 else 'it'} to the first row: sku, picked, and maybe quantity and note.",
         )
     twice = [column for column in _READ if keys.count(column) > 1]

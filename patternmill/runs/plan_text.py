@@ -17,9 +17,8 @@ _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 def plan_lines(preview: Preview) -> Iterator[str]:
     """Every item with its reason, up to a screenful, and what is to be looked at; the plan's summary comes last."""
     plan, cost, checked = preview.plan, preview.cost, preview.checked
-    rows = (
-        f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
-    )
+    scope = plan.scope
+    rows = f"Plan for catalog {scope.catalog} ({scope.environment}): {plural(len(plan.rows), 'row')}"
     yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
     yield from _item_lines(plan)
     for sku, fields in preview.changed:
@@ -29,7 +28,8 @@ def plan_lines(preview: Preview) -> Iterator[str]:
     if checked.refused_count:
         yield from report_lines(checked)
         yield ""
-    yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *checked.notes)))
+    notes = () if checked.refused_count else checked.notes  # of the report
+    yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *notes)))
     if preview.duplicates is not None:
         yield f"Note: {preview.duplicates.message}"
     for stage in plan.stages:

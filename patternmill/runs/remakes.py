@@ -146,7 +146,7 @@ def select_remake(
     )
 
 
-_NOTHING = "no row waits for another take, and none has another one than was picked"
+_NOTHING = "no row waits for another take, and each has the one that was picked."
 
 
 def refuse_sharing(remake: Remake, request: RemakeRequest) -> None:

@@ -53,7 +53,7 @@ class RunRequest(BaseModel):
     )
     confirm: Confirmation | None = Field(
         None,
-        description="Confirm what is asked: the environment's name (a large purchase), duplicates, or new-ledger.",
+        description="Confirm what is asked: the environment (a large purchase), duplicates, mapping or new-ledger.",
     )
 
 

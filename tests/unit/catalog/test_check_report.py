@@ -15,7 +15,7 @@ def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
     """The most frequent first; of one word each row has the same to say. Each problem before them, where asked for."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\nE,,Mug,,,\nF,,Mug,,,\nG,b,Mug,12oz,,\n"
     offered = "offered: Cushion, Mug, Tote bag"
-    nope = f"category: unknown category `Nope`; {offered}; choose one of them [unknown_category]"
+    nope = f"category: unknown category `Nope`; {offered}; write an offered category [unknown_category]"
     causes = [
         "Causes:",
         "  empty_prompt in `prompt`: 3 rows (4, 7-8)",
@@ -24,8 +24,8 @@ def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
         "  unknown_category `Nope` in `category`: 2 rows (2-3)",
         f"    row 2 (A), {nope}",
         "  unknown_value `12oz` in `option:size`: 1 row (9)",
-        "    row 9 (G), option:size: unknown value `12oz` for option `size`; offered: 11oz, 15oz; choose one of them"
-        " [unknown_value]",
+        "    row 9 (G), option:size: unknown value `12oz` for option `size`; offered: 11oz, 15oz; "
+        "write an offered `size` [unknown_value]",
     ]
     first = "spring.csv: 7 rows, 1 accepted, 6 refused, 1 blank row skipped."
     assert report_lines(checked(f"{HEADER}\n{rows}")) == [*causes, "", first]
