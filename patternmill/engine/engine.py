@@ -168,6 +168,8 @@ class Engine:
             pass
         finally:
             self.progress.in_flight -= 1
+            if self.halt.forbids_all_sending:
+                self._api.drain()
             if self._slots is not None:
                 self._slots.wake()
 

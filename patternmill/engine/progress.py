@@ -127,6 +127,10 @@ class Halt:
     def is_total(self) -> bool:
         return all(map(self.halts, ROW_STAGES))
 
+    @property
+    def forbids_all_sending(self) -> bool:
+        return all(map(self.forbids_sending, ROW_STAGES))
+
     def forbids_sending(self, stage: Stage) -> bool:
         """Whether what has an intent must not be sent any more; within a budget it was reserved, and may be."""
         reason = self._reasons.get(stage)

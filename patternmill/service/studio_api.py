@@ -44,7 +44,7 @@ from patternmill.service.resend import (
     sentence,
 )
 from patternmill.settings import Settings
-from patternmill.states import AttemptState, Stage
+from patternmill.states import Stage
 from patternmill.text import duration
 
 #: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
@@ -123,8 +123,6 @@ class StudioApi:
         self._draining, self._abandoned = Interrupt(), Interrupt()
         #: Creates whose outcome is not known yet, and those of them that are out.
         self._creating = self._out = 0
-        #: Which request each job belongs to, by a hash of its body; so with checkouts, which have IDs of their own.
-        self._owners: dict[tuple[Stage | None, str], int] = {}
         self._reached = self._answered_well = False
         #: Operations of which a create was accepted, in this run or before.
         self._working: set[str] = set()
@@ -344,8 +342,7 @@ class StudioApi:
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         sending.now = self._situation(sending)
-        decision = decide_create(answer, sending.now, self._policy)
-        end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+        end = decide_create(answer, sending.now, self._policy)
         self._pace(sending.operation, answer, end, pace, sent_at)
         return end
 
@@ -381,17 +378,6 @@ class StudioApi:
         if job_id not in self._running:
             self._running[job_id] = pace
             pace.began()
-
-    def _owned(self, accepted: Accepted, sending: _Sending) -> CreateEnd:
-        job, request = accepted.job, hash(sending.body)
-        if job.is_immediate and sending.now.stage is Stage.REFERENCE:
-            return accepted  # the same picture may have the same ID, whoever uploads it
-        owner = (sending.now.stage if job.is_immediate else None, job.job_id)
-        if self._owners.setdefault(owner, request) != request:
-            what = sending.now.stage if job.is_immediate else "job"
-            message = f"The service named {what} {job.job_id} for two requests."
-            return No(AttemptState.HELD, "job_of_another_item", message, stops=True)
-        return accepted
 
     async def _ask(self, job_id: str) -> Answer:
         return await self._post(POLL, orjson.dumps({"jobId": job_id}))

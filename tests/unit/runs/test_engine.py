@@ -244,11 +244,16 @@ def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: 
 
 
 def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
-    """The second request is held, nothing new is begun, and the first keeps its job."""
+    """The second request is held, nothing new is begun, what waits to be sent ends, and the first keeps its job."""
+
+    async def drained(_: Run, api: FakeStudioApi) -> None:
+        while not api.draining:
+            await asyncio.sleep(0.01)
+
     catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
     theirs = outcomes.Accepted(Job("job-1", "pattern", "running", None, {}))
     service.on_create["ferns"] = [theirs]
-    ended = shop.run(catalog, max_in_flight=1)
+    ended = shop.run(catalog, watch=drained, max_in_flight=1)
     assert shop.state("ferns") is AttemptState.HELD
     assert ended.statuses["F-1"] is RowStatus.HELD
     assert ended.rows["F-1"].error_code == "job_of_another_item"

@@ -176,24 +176,6 @@ def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
     virtual.run(main())
 
 
-def test_one_job_for_two_requests_is_a_conflict() -> None:
-    """24: also when only the answers show it; the same request may get its job again. Nobody follows the other's:
-    it would occupy a slot for ever.
-    """
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)]})
-        async with _api(script) as api:
-            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
-            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
-            api._running.pop("job-1").ended()
-            assert _code(await api.create(Stage.PATTERN, b"{}")) == "job_of_another_item"
-            assert not api._running
-            assert not api._paces["patterns/create"].occupied
-
-    virtual.run(main())
-
-
 def test_nothing_is_resent_above_the_age_limit() -> None:
     """The service may have forgotten the ID; a person decides."""
     end, script = _create(says(200, JOB), age=timedelta(hours=13))
