@@ -11,7 +11,7 @@ import orjson
 from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
-from patternmill.service.redaction import clean
+from patternmill.service.redaction import REMOVED, clean, each_text
 from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not show which does.
@@ -20,7 +20,6 @@ KEY_REFUSED = {status: STOPPING[status] for status in (401, 403, 407)}
 _PASSING = PASSING | {RATE_LIMITED}
 #: Bounded, so that a long text takes no long time.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
-REMOVED = "[removed]"
 #: Fields of an order that are, or may be, about the buyer, or let somebody in.
 _PRIVATE = re.compile(
     r"url$|uri$|link|token|secret|password|address|e-?mail|phone|name$|buyer|customer|recipient|shipping|billing|card|"
@@ -31,7 +30,6 @@ _PRIVATE = re.compile(
 _CANCELLED = ("cancelled", "canceled")
 _MOST_KEPT = 100_000
 _LONGEST = 200
-_DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +118,8 @@ def _text(value: Any) -> str | None:
 
 
 def _kept(body: dict[str, Any]) -> str:
-    text = orjson.dumps(_scrubbed(body), option=orjson.OPT_SORT_KEYS)
+    try:
+        text = orjson.dumps(each_text(body, without_addresses, _PRIVATE) or {}, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # nested too deeply
+        return "{}"
     return text.decode() if len(text) <= _MOST_KEPT else "{}"
-
-
-def _scrubbed(value: Any, depth: int = _DEEPEST) -> Any:
-    if isinstance(value, str):
-        return without_addresses(value)
-    if not depth:
-        return REMOVED
-    if isinstance(value, list):
-        return [_scrubbed(part, depth - 1) for part in value]
-    if isinstance(value, dict):
-        return {
-            name: REMOVED if part and _PRIVATE.search(name) else _scrubbed(part, depth - 1)
-            for name, part in value.items()
-        }
-    return value

@@ -47,7 +47,7 @@ def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
 
 def mask_deeply(value: Any, secret: str) -> Any:
     """The same JSON value with the key masked in every string; None if it is nested too deeply for that."""
-    return _each_text(value, lambda text: _masked(text, secret))
+    return each_text(value, lambda text: _masked(text, secret))
 
 
 def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
@@ -56,7 +56,7 @@ def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
     `secrets` are masked wherever they are. None if it is nested too deeply for that.
     """
     longest_first = sorted(secrets, key=len, reverse=True)
-    return _each_text(value, lambda text: _scrub(text, longest_first), _CREDENTIAL_FIELD)
+    return each_text(value, lambda text: _scrub(text, longest_first), _CREDENTIAL_FIELD)
 
 
 def reason_in(body: Any, depth: int = 4) -> str:
@@ -70,8 +70,11 @@ def reason_in(body: Any, depth: int = 4) -> str:
     return ""
 
 
-def _each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
-    """With each string changed, names of fields too; without the values of the fields that are to be `removed`."""
+def each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
+    """With each string changed, names of fields too; without the values of the fields that are to be `removed`.
+
+    None if it is nested too deeply for that.
+    """
 
     def changed(value: Any) -> Any:
         if isinstance(value, str):
@@ -80,7 +83,7 @@ def _each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str
             return [changed(part) for part in value]
         if isinstance(value, dict):
             return {
-                change(name): REMOVED if removed and removed.search(name) else changed(part)
+                change(name): REMOVED if part and removed and removed.search(name) else changed(part)
                 for name, part in value.items()
             }
         return value
