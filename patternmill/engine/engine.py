@@ -259,12 +259,9 @@ class Engine:
         if isinstance(failure, RowFailed):
             self._failures[item.key] = failure
             if failure.is_final:
-                self._count_failure()
+                self.progress.items_failed += 1
+                self.halt_if_too_many_failed()
         raise failure
-
-    def _count_failure(self) -> None:
-        self.progress.items_failed += 1
-        self.halt_if_too_many_failed()
 
     def halt_if_too_many_failed(self) -> None:
         failed = self.progress.items_failed
@@ -289,10 +286,6 @@ class Engine:
 
 
 def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
-    found = {}
-    for key, planned in plan.items.items():
-        is_needed = planned.reason is Reason.DONE and planned.item.stage is not Stage.PRODUCT
-        last = memory.last_attempts.get(key) if is_needed else None
-        if isinstance(last, Attempt) and last.result_id is not None:
-            found[key] = last.result_id
-    return found
+    items = (one.item for one in plan.items.values() if one.reason is Reason.DONE)
+    last = {item.key: memory.last_attempts.get(item.key) for item in items if item.stage is not Stage.PRODUCT}
+    return {key: one.result_id for key, one in last.items() if isinstance(one, Attempt) and one.result_id}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cache
-from ipaddress import ip_address
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,6 +20,7 @@ from httpx_aiohttp import AiohttpTransport
 from pydantic import SecretStr
 
 from patternmill import __version__
+from patternmill.addresses import is_loopback
 from patternmill.errors import ConfigurationError
 from patternmill.service.key_memory import answered_before, remember
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
@@ -278,17 +278,8 @@ _UNKNOWN = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
 def proxy_for(base_url: str) -> httpx.Proxy | None:
     """The proxy that the environment names for `base_url`; loopback is always reached directly."""
     url = httpx.URL(base_url)
-    if _is_loopback(url.host) or proxy_bypass(url.netloc.decode("ascii")):
+    if is_loopback(base_url) or proxy_bypass(url.netloc.decode("ascii")):
         return None
     proxies = getproxies()
     address = proxies.get(url.scheme) or proxies.get("all")
     return httpx.Proxy(address if "://" in address else f"http://{address}") if address else None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -267,8 +267,9 @@ def _refused(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str)
     )
 
 
-def _unclear(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str) -> CreateDecision:
+def _unclear(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Perhaps of another server than the service: about one item when others succeed, else about the run."""
+    code = unclear_code(answer, works=now.works)
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     executed = answer.status == SEE_OTHER
     in_doubt = now.in_doubt or executed or (now.redirected and code != "redirected")
@@ -285,14 +286,17 @@ def _unclear(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str)
     return _stopped(code, answer, in_doubt, item_refused=True)
 
 
-def is_unclear(answer: Answer, *, works: bool) -> bool:
-    """Whether another server than the service may have answered. `works`: a create of this operation was accepted."""
-    if answer.status is None or answer.status in STOPPING:
-        return False
-    if works and answer.status in MISADDRESSED and answer.trouble is Trouble.NONE:
-        return False
-    page = answer.trouble is Trouble.HTML and _is_refusal(answer)
-    return page or answer.status in REDIRECTS or answer.status in MISADDRESSED
+def unclear_code(answer: Answer, *, works: bool) -> str:
+    """What an answer means that may be of another server than the service; "" for any other.
+
+    `works`: a create of this operation was accepted, so that "not found" is about the item.
+    """
+    if answer.status in REDIRECTS:
+        return "redirected"
+    if answer.status in MISADDRESSED:
+        return "" if works and answer.trouble is Trouble.NONE else "wrong_address"
+    is_other = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer)
+    return "proxy_page" if answer.trouble is Trouble.HTML and _is_refusal(answer) and not is_other else ""
 
 
 _REPEATED_ID = re.compile(
@@ -406,20 +410,11 @@ _RULES: tuple[_Rule, ...] = (
     (lambda answer, now: answer.trouble in _UNREACHABLE, _stop),
     (lambda answer, now: answer.trouble in _UNREACHED and not now.reached, _stop),
     (lambda answer, now: answer.exchange is not ExchangeResult.ANSWERED, _again),
-    (lambda answer, now: answer.status in REDIRECTS, partial(_unclear, code="redirected")),
+    (lambda answer, now: bool(unclear_code(answer, works=now.works)), _unclear),
     (lambda answer, now: answer.status in STOPPING, _stop),
-    # The item's own once the operation was seen to work, else perhaps a wrong address.
-    (
-        lambda answer, now: answer.status in MISADDRESSED and now.works and answer.trouble is Trouble.NONE,
-        partial(_refused, code="not_found"),
-    ),
-    (lambda answer, now: answer.status in MISADDRESSED, partial(_unclear, code="wrong_address")),
+    (lambda answer, now: answer.status in MISADDRESSED, partial(_refused, code="not_found")),
     (lambda answer, now: answer.status == RATE_LIMITED, _rate_limited),
     (lambda answer, now: _is_repeated(answer), _repeated),
-    (
-        lambda answer, now: _is_refusal(answer) and answer.trouble is Trouble.HTML,
-        partial(_unclear, code="proxy_page"),
-    ),
     (lambda answer, now: _is_refusal(answer), partial(_refused, code="invalid_request")),
     (lambda answer, now: True, _read),
 )

@@ -40,8 +40,8 @@ from patternmill.service.resend import (
     ResendPolicy,
     Situation,
     decide_create,
-    is_unclear,
     sentence,
+    unclear_code,
 )
 from patternmill.settings import Settings
 from patternmill.states import Stage
@@ -85,11 +85,6 @@ class _Sending:
     first_sent: float = 0.0
     #: The last answer, and after how many seconds it came.
     last: tuple[Answer, float] | None = None
-
-    def with_exchange(self, end: CreateEnd) -> CreateEnd:
-        if isinstance(end, No) and end is not NOT_BEGUN and self.last is not None:
-            return replace(end, exchange=failed_exchange(self.operation, *self.last))
-        return end
 
 
 class StudioApi:
@@ -190,7 +185,9 @@ class StudioApi:
                 if not isinstance(end, ResendAfter):
                     if isinstance(end, No) and end.stops:
                         self.drain()
-                    return sending.with_exchange(end)
+                    if isinstance(end, No) and end is not NOT_BEGUN and sending.last is not None:
+                        return replace(end, exchange=failed_exchange(operation, *sending.last))
+                    return end
                 in_doubt, redirected = (
                     end.in_doubt or sending.now.in_doubt,
                     end.redirected or sending.now.redirected,
@@ -289,13 +286,6 @@ class StudioApi:
         await self._poller.close()
         await self._client.close()
 
-    def _too_old(self, sending: _Sending) -> No | None:
-        """In doubt for so long that the service may have forgotten the request, and would make it anew."""
-        age = timedelta(seconds=self._uptime() - sending.began)
-        if not sending.now.in_doubt or age <= self._policy.in_doubt_limit:
-            return None
-        return No(None, "in_doubt_too_long", "The service may have forgotten this request.")
-
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
         pace = self._paces[sending.operation]
         try:
@@ -317,13 +307,17 @@ class StudioApi:
     async def _kept_back(self, sending: _Sending) -> CreateEnd | None:
         """Directly before each send: why it is not sent after all. The wait for its turn may have been long.
 
-        The run's last beat may be too old, which `permitted` renews or refuses, and so may the request.
+        The run's last beat may be too old, which `permitted` renews or refuses; and so may a request in doubt: the
+        service may have forgotten it, and would make it anew.
         """
         if sending.permitted is not None:
             await sending.permitted()
         if self._draining.begun or sending.stopping():
             return _unsent(sending)
-        return self._too_old(sending)
+        age = timedelta(seconds=self._uptime() - sending.began)
+        if sending.now.in_doubt and age > self._policy.in_doubt_limit:
+            return No(None, "in_doubt_too_long", "The service may have forgotten this request.")
+        return None
 
     async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
         sent_at = self._clock()
@@ -339,7 +333,7 @@ class StudioApi:
             self._out -= 1
         sending.last = answer, self._clock() - sent_at
         self._learn(answer)
-        if is_unclear(answer, works=sending.operation in self._working):
+        if unclear_code(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         sending.now = self._situation(sending)
         end = decide_create(answer, sending.now, self._policy)

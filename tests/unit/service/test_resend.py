@@ -24,6 +24,7 @@ from patternmill.service.resend import (
     decide_create,
     decide_poll,
     read_retry_after,
+    unclear_code,
 )
 from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
 
@@ -386,6 +387,11 @@ def test_outcome_of_each_answer_to_a_poll(answer: Answer, age: timedelta, expect
     """A poll's error never changes a job."""
     polled = Polled("job-1", Stage.PATTERN, age)
     _assert_is(decide_poll(answer, polled, POLICY), expected)
+
+
+def test_page_that_limits_the_rate_says_nothing_of_the_address() -> None:
+    assert not unclear_code(answered(429, None, Trouble.HTML), works=False)
+    assert unclear_code(answered(400, None, Trouble.HTML), works=False) == "proxy_page"
 
 
 @pytest.mark.parametrize(
