@@ -1,4 +1,4 @@
-"""A run's page in the Prefect UI: progress, then a summary, pictures and the rows that failed.
+"""A run's page in the Prefect UI: progress, then a summary, pictures, the rows that failed, and where each was driven.
 
 A page that cannot be written stops nothing.
 """
@@ -9,11 +9,11 @@ import asyncio
 import json
 import logging
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -34,7 +34,6 @@ from tasks.cancellation import heed_state
 from tasks.markup import cell, markdown, markdown_lines
 from tasks.prefect_states import counts_message
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _BEAT_SECONDS = 5.0
@@ -80,7 +79,7 @@ async def progress_shown(run: Run) -> AsyncIterator[None]:
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
-    """Put the summary on the page, with pictures and a table of the rows that failed."""
+    """Put the summary on the page, with pictures, and tables of the rows that failed and of large runs' groups."""
     key = f"run-{ending.record.run_id}"
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
     await show_text(f"{key}-summary", _summary(run, ending, results), title)
@@ -89,22 +88,26 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     await _show_pictures(run, rows)
     failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
     first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
-    table = [
-        {name: cell(row[field] or "") for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED]
-    ]
-    text = markdown(f"{first} rows that failed or were not made. As a file: {out / FAILURES_FILE}")
-    if table:
-        await _if_possible(acreate_table_artifact(table, key=f"{key}-failures", description=text))
+    text = f"{first} rows that failed or were not made. As a file: {out / FAILURES_FILE}"
+    shown = ({name: row[field] for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED])
+    await _show_table(f"{key}-failures", shown, text)
+    if run.progress.to_do > MOST_ROWS_AS_ITEMS:
+        names = {row.entry.record.line: group.describe() for group in run.engine.groups for row in group.rows}
+        driven = ({**row, "group": names[row["line"]]} for row in rows if row["line"] in names)
+        shown = ({name: row[name] for name in ("sku", "group", "status")} for row in driven)
+        await _show_table(f"{key}-groups", shown, "The task run in which each row was driven.")
+
+
+async def _show_table(key: str, rows: Iterable[Mapping[str, str | None]], text: str) -> None:
+    if table := [{name: cell(value or "") for name, value in row.items()} for row in rows]:
+        await _if_possible(acreate_table_artifact(table, key=key, description=markdown(text)))
 
 
 async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
     """The first pictures, under a key of the catalog: Prefect shows those of its earlier runs as their history."""
     urls = [row["product"]["picture_url"] for row in rows if row["product"] and row["product"]["picture_url"]]
-    if not urls:
-        return
-    sheet = await _if_possible(asyncio.to_thread(contact_sheet, urls, run.spec.settings))
-    if sheet is not None:
-        record = run.record
+    record = run.record
+    if sheet := await _if_possible(asyncio.to_thread(contact_sheet, urls, run.spec.settings)):
         look = f"patternmill look {shlex.quote(record.catalog)}"
         text = f"{record.catalog} ({record.environment}). To look at all of them and decide: {look}"
         key = slugify(f"pictures-{record.environment}-{record.catalog}")
@@ -135,7 +138,7 @@ async def show_text(key: str, text: str, description: str) -> None:
     await _if_possible(acreate_markdown_artifact(key=key, markdown=text, description=description))
 
 
-async def _if_possible(making: Awaitable[T]) -> T | None:
+async def _if_possible(making: Awaitable[Any]) -> Any:
     try:
         return await asyncio.wait_for(making, _PATIENCE)
     except Exception as error:

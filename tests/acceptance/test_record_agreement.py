@@ -99,6 +99,7 @@ def test_every_task_run_agrees_with_the_ledger(
         assert_flow_run_agrees(api, statuses)
         if rows > 500:
             assert_groups_agree(task_runs, statuses)
+            assert_groups_are_named(api, task_runs, rows)
         else:
             assert_items_agree(task_runs, items_of(evidence))
 
@@ -150,6 +151,14 @@ def assert_groups_agree(task_runs: list[dict[str, Any]], statuses: Counter[str])
     assert [run["state_type"] for run in groups] == whole
     assert sum(int(found[1]) for found in made if found) == statuses["succeeded"]
     assert sum(int(found[2]) for found in made if found) == statuses.total()
+
+
+def assert_groups_are_named(api: PrefectApi, task_runs: list[dict[str, Any]], rows: int) -> None:
+    """A table says of each sku in which task run it was driven."""
+    (table,) = [one for one in everything(api, "artifacts") if str(one["key"]).endswith("-groups")]
+    lines = json.loads(table["data"])
+    assert len({line["sku"] for line in lines}) == rows
+    assert {line["group"] for line in lines} <= {run["name"] for run in task_runs}
 
 
 def assert_flow_run_agrees(api: PrefectApi, statuses: Counter[str]) -> None:
