@@ -56,14 +56,13 @@ def offer_of(settings: Settings) -> Offer:
 
 def embedded_offer(environment: str) -> Offer:
     """The embedded studio's offer, without starting it."""
-    from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
+    from patternmill.catalog import offer_shapes
     from studio.offer import categories_get, categories_list
 
-    listed = categories_list(environment)
-    categories = read_category_list(listed)
-    assert categories is not None, "the embedded studio's own answer can be read"
-    answers = {category.id: categories_get(environment, category.id) for category in categories.categories}
-    return assemble_offer(listed, answers)
+    found = offer_shapes.read_category_list(categories_list(environment))
+    assert found is not None, "the embedded studio's own answer can be read"
+    answers = {category.id: categories_get(environment, category.id) for category in found.categories}
+    return offer_shapes.offer_of(found, answers)
 
 
 def embedded_extras(catalog: CatalogFile, place: ReferencePlace) -> Extras:

@@ -11,6 +11,7 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.rows import (
     ANY_OPTION,
+    NOTE_PREFIX,
     OPTION_PREFIX,
     REFINE_PREFIX,
     RESULT_COLUMNS,
@@ -25,7 +26,6 @@ from patternmill.text import UNSAFE, plain, shown
 MAPPING = "mapping"
 #: A column that a person saw and that chooses nothing: carried through to the results.
 NOTE = "note"
-_NOTE_PREFIX = f"{NOTE}:"
 #: Any option of the row's category that offers the cell's value.
 OPTION = "option"
 _SINGLE = ("sku", "prompt", "category", "category_id", "selections", "model", "reference")
@@ -75,7 +75,7 @@ class ColumnMapping:
         if target == OPTION:
             return ANY_OPTION
         # A note keeps its name; one that is a catalog's own would be read as that.
-        return _NOTE_PREFIX + cell.strip() if target == NOTE else target
+        return NOTE_PREFIX + cell.strip() if target == NOTE else target
 
     def repeated(self, header: Sequence[str]) -> tuple[str, ...]:
         """The header as results have it: a remark that has the name of a result there is called a note."""

@@ -126,14 +126,10 @@ def read_unlisted_category(answer: Json, text: str) -> Category | None:
     return Category(alike[0], name, options) if alike else None
 
 
-def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
-    """The offer from one answer of `categories/list` and those of `categories/get` by category ID."""
-    found = read_category_list(listing)
-    return UNREADABLE_OFFER if found is None else offer_of(found, details)
-
-
-def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
-    """The offer from a list and the answers of `categories/get`; categories without one are as the list has them."""
+def offer_of(found: CategoryList | None, details: Mapping[str, Json]) -> Offer:
+    """The offer from a list and the answers of `categories/get` by category ID; what has none is as the list has it."""
+    if found is None:
+        return UNREADABLE_OFFER
     categories = tuple(read_category(details.get(one.id), one) for one in found.categories)
     return described_offer(categories, complete=found.complete, notes=() if found.complete else (IN_PART,))
 
@@ -247,16 +243,15 @@ def _values(holder: Json) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str]
     """The values, and their labels; no values when one of them cannot be read."""
     if isinstance(holder, dict):
         holder = _first_holder(_plain(holder), _VALUE_HOLDERS)
-    read = [_value(one) for one in holder] if isinstance(holder, list) else []
+    # The value to send, and what else it is called; nothing where it cannot be read.
+    read = [
+        _texts(_plain(one), _VALUE_NAMES) if isinstance(one, dict) else _texts({"value": one}, ("value",))
+        for one in (holder if isinstance(holder, list) else ())
+    ]
     if not all(read):
         return None, ()
     values = tuple(dict.fromkeys(texts[0] for texts in read))
     return values or None, tuple((label, texts[0]) for texts in read for label in texts[1:])
-
-
-def _value(one: Json) -> tuple[str, ...]:
-    """The value to send, and what else it is called; nothing where it cannot be read."""
-    return _texts(_plain(one), _VALUE_NAMES) if isinstance(one, dict) else _texts({"value": one}, ("value",))
 
 
 def _is_required(spec: Fields) -> bool | None:

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Category, Option
 from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import OPTION_PREFIX, header_key, is_blank, tidy
+from patternmill.catalog.rows import NOTE_PREFIX, OPTION_PREFIX, header_key, is_blank, tidy
 from patternmill.catalog.selections import WrittenSelection
 from patternmill.catalog.trade_words import names_option, same_word
 from patternmill.text import plain, shown
 
-_NOTE = "note:"
 #: What a column of selections in JSON may be called by mistake.
 _NEAR_SELECTIONS = frozenset({"selection", "option", "options", "choice", "choices"})
 _CALLED_OPTION = re.compile(r"\b(?:options?|opts?)\b[ :.]*", re.IGNORECASE)
@@ -24,8 +23,8 @@ class OptionColumns:
 
     def __init__(self, file: CatalogFile) -> None:
         self._file = file
-        names = file.mapping.applied(file.header)
-        self._carried = [index for index in file.columns.carried if not is_note(names[index])]
+        names = [header_key(name) for name in file.mapping.applied(file.header)]
+        self._carried = [one for one in file.columns.carried if not names[one].startswith(NOTE_PREFIX)]
         self._json = [index for index in self._carried if header_key(file.header[index]) in _NEAR_SELECTIONS]
         self._common = [index for index in self._carried if names_option(file.header[index])]
         #: By category ID: the columns that are called like options of it, and like which.
@@ -77,14 +76,9 @@ class OptionColumns:
         name = f"{OPTION_PREFIX}{plain(option)}" if option else "selections"
         remedy = (
             f"say once what the column is with `patternmill check`, or rename it: to `{name}`, "
-            f"or to `{_NOTE}{plain(header.strip())}` if it is only a remark"
+            f"or to `{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark"
         )
         return Finding(header, RowCode.OPTION_COLUMN, message, remedy, header, name)
-
-
-def is_note(header: str) -> bool:
-    before, colon, _ = header_key(header).partition(":")
-    return bool(colon) and before.rstrip() == _NOTE[:-1]
 
 
 def options_called(category: Category, header: str) -> tuple[Option, ...]:

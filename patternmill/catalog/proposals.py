@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from patternmill.catalog.column_mapping import NOTE, OPTION, ColumnMapping
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, numbers_in, offer_key, suggestion_key
-from patternmill.catalog.option_columns import is_note, options_called
+from patternmill.catalog.option_columns import options_called
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import (
+    NOTE_PREFIX,
     OPTION_PREFIX,
     RESULT_COLUMNS,
     column_place,
@@ -29,7 +30,7 @@ from patternmill.catalog.rows import (
     tidy,
 )
 from patternmill.catalog.selections import parts_of
-from patternmill.catalog.trade_words import column_keys, column_rank, meanings, name_key, same_word
+from patternmill.catalog.trade_words import column_rank, meanings, name_key, same_word
 
 #: How alike two spellings of one word are: `Cusion` and `Cushion` are, `cotton` and `organic cotton` are not.
 _ALIKE = 0.83
@@ -78,7 +79,7 @@ def trade_score(mapping: ColumnMapping, offer: Offer | None) -> Callable[[Sequen
         found = {
             column
             for column in missing_columns(())
-            if any(column_place(header_key(name)) == column or _rank(column, name) for name in names)
+            if any(column_place(header_key(name)) == column or column_rank(column, name) for name in names)
         }
         options = sum(is_catalog_column(header_key(name)) or bool(_named(name, offer)) for name in names)
         return not missing_columns(found), len(found) + options
@@ -106,10 +107,15 @@ class _ColumnProposals:
 
     def __post_init__(self) -> None:
         self.rows = [row for row in self.rows if len(row) == len(self.header)][:_MOST_CELLS]
-        for index, name in enumerate(self.mapping.applied(self.header)):
+        for index, name in enumerate(map(header_key, self.mapping.applied(self.header))):
             cell = header_key(self.header[index])
-            if not cell or cell in self.mapping.columns or is_catalog_column(cell) or is_note(name):
-                self.known[index] = header_key(name)
+            if (
+                not cell
+                or cell in self.mapping.columns
+                or is_catalog_column(cell)
+                or name.startswith(NOTE_PREFIX)
+            ):
+                self.known[index] = name
 
     def questions(self) -> Iterator[Question]:
         for index, name in self.known.items():
@@ -154,7 +160,7 @@ class _ColumnProposals:
 
     def _fit(self, target: str, index: int) -> tuple[float, bool]:
         """How well a column is the target, and whether its name and its cells leave no doubt."""
-        rank, values = _rank(target, self.header[index]), self._values(index)
+        rank, values = column_rank(target, self.header[index]), self._values(index)
         if target == "category":
             found = sum(self._category(value) is not None for value in values)
             is_fitting = bool(values) and found >= _MOST_OF * len(values)
@@ -177,7 +183,7 @@ class _ColumnProposals:
 
     def _is_option(self, index: int) -> bool:
         header = self.header[index]
-        return not any(_rank(column, header) for column in ("sku", "prompt")) and bool(
+        return not any(column_rank(column, header) for column in ("sku", "prompt")) and bool(
             _named(header, self.offer)
         )
 
@@ -203,7 +209,7 @@ class _ColumnProposals:
             or (not belongs and (each or bool(every - named)))
         )
         target = OPTION if is_any else OPTION_PREFIX + name
-        if named and not every and _rank("sku", header):
+        if named and not every and column_rank("sku", header):
             # A shop's `Handle` is no `handles` of a bag.
             target = NOTE
         is_free = target in (OPTION, NOTE) or target not in self.known.values()
@@ -246,7 +252,7 @@ def word_questions(checked: CheckedCatalog) -> list[Question]:
         if is_of_word and (key := offer_key(problem.value or "")) not in meant_already:
             groups[key].append(problem)
     found = [_word_question(problems) for problems in groups.values()]
-    return sorted([*found, *_misnamed_options(checked)], key=lambda one: -len(one.lines))
+    return sorted(found, key=lambda one: -len(one.lines))
 
 
 def _word_question(problems: Sequence[Problem]) -> Question:
@@ -256,24 +262,6 @@ def _word_question(problems: Sequence[Problem]) -> Question:
     suggestion, certain = meant.pop() if len(meant) == 1 else meant_by(word, choices)
     lines = tuple(dict.fromkeys(one.line for one in problems))
     return Question("values", word, choices, suggestion, certain and not meant, lines, first.column)
-
-
-def _misnamed_options(checked: CheckedCatalog) -> Iterator[Question]:
-    """Columns like `option:colr`, which no row's category has as an option."""
-    file = checked.file
-    groups: dict[str, list[Problem]] = defaultdict(list)
-    for problem in checked.problems:
-        if problem.code is RowCode.UNKNOWN_OPTION and problem.column and file.columns.selections is None:
-            groups[problem.column].append(problem)
-    for header, problems in groups.items():
-        index, lines = file.header.index(header), {one.line for one in problems}
-        filled = [one for one in file.records if len(one.cells) > index and not is_blank(one.cells[index])]
-        if all(record.line in lines for record in filled):
-            names = tuple(dict.fromkeys(name for one in problems for name in one.offered))
-            near, certain = meant_by(problems[0].value or "", names)
-            choices = (*(OPTION_PREFIX + name for name in names), NOTE)
-            suggestion = OPTION_PREFIX + near if near else None
-            yield Question("columns", header, choices, suggestion, certain, tuple(sorted(lines)), header)
 
 
 def meant_by(word: str, offered: Sequence[str]) -> tuple[str | None, bool]:
@@ -299,14 +287,6 @@ def _is_alike(one: str, other: str) -> bool:
         return left == right
     is_long = min(len(left), len(right)) >= _FEWEST_LETTERS
     return is_long and difflib.SequenceMatcher(None, left, right).ratio() >= _ALIKE
-
-
-def _rank(column: str, header: str) -> int:
-    """How surely a header is the name of a column: 2 surely, 1 perhaps."""
-    rank = column_rank(column, header)
-    if rank or len(key := name_key(header)) < _FEWEST_LETTERS:
-        return rank
-    return int(bool(difflib.get_close_matches(key, column_keys(column), n=1, cutoff=_ALIKE)))
 
 
 def _named(header: str, offer: Offer | None, categories: Sequence[Category] = ()) -> set[str]:

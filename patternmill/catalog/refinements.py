@@ -86,16 +86,12 @@ def _extend(cell: str) -> dict[str, Any]:
     return {"columns": columns, "rows": rows}
 
 
-def _edit(cell: str) -> dict[str, Any]:
-    return {"prompt": normalised(cell)}
-
-
 #: How a cell is read, and an example.
 _FORMS: Mapping[str, tuple[Callable[[str], dict[str, Any]], str]] = {
     "recolor": (_recolor, "write colours: #1f3a5f #f2e8cf"),
     "crop": (_crop, "write x,y,width,height: 0,0,0.5,0.5"),
     "extend": (_extend, "write columns and rows: 2x3"),
-    "edit": (_edit, "write what is to be changed"),
+    "edit": (lambda cell: {"prompt": normalised(cell)}, "write what is to be changed"),
 }
 #: The operations of the group Refine.
 REFINEMENTS = tuple(_FORMS)

@@ -147,7 +147,6 @@ def _scheme(address: str) -> str:
 
 def _file_system(address: str) -> tuple[Any, str]:
     """What reads this kind of address, and the path in it. Raises ConfigurationError."""
-    require_known_kind(address)
     # Slow to import: loaded for an address alone.
     import fsspec  # type: ignore[import-untyped]
 

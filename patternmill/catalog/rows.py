@@ -24,6 +24,8 @@ OPTION_PREFIX = "option:"
 #: A column whose cells choose whatever option of the row's category offers them; there may be several.
 ANY_OPTION = f"{OPTION_PREFIX}*"
 REFINE_PREFIX = "refine:"
+#: A remark: carried through to the results, never taken for an option.
+NOTE_PREFIX = "note:"
 _PREFIXES = (OPTION_PREFIX, REFINE_PREFIX)
 #: Also where the colon is forgotten: a column that is only carried would leave the pattern as it is.
 _NAMES_REFINEMENT = re.compile(r"refine(?![a-z])")
@@ -83,7 +85,11 @@ def header_key(text: str) -> str:
     visible = UNSAFE.sub("", " ".join(unicodedata.normalize("NFC", text).split()))
     folded = " ".join(visible.split()).casefold()
     prefix, colon, name = folded.partition(":")
-    return f"{prefix.rstrip()}:{name.strip()}" if prefix.rstrip() + colon in _PREFIXES else folded
+    return (
+        f"{prefix.rstrip()}:{name.strip()}"
+        if prefix.rstrip() + colon in (*_PREFIXES, NOTE_PREFIX)
+        else folded
+    )
 
 
 def is_catalog_column(key: str) -> bool:

@@ -32,10 +32,6 @@ def column_rank(column: str, header: str) -> int:
     return 2 if key in surely else int(key in often)
 
 
-def column_keys(column: str) -> frozenset[str]:
-    return _columns()[column][0]
-
-
 def same_word(one: str, other: str) -> bool:
     """Whether the trade uses the two for one thing: `Kissenhülle` and `Cushion`."""
     left, right = name_key(one), name_key(other)

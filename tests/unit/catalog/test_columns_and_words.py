@@ -57,7 +57,7 @@ def read(text: str, mapping: ColumnMapping = NO_MAPPING) -> CatalogFile:
         ("Code,Motif,Product,Taille", "category", "Product", True),
         # It is asked for the others.
         ("Code,Motif,Product,Taille", "prompt", "Motif", False),
-        # Nearly the letters of a name.
+        # Words in each cell, under no name that is known.
         ("SKU,Promt text,Category,Size", "prompt", "Promt text", False),
         # Nothing in the name: by what is in it.
         ("aaa,bbb,ccc,ddd", "sku", "aaa", False),
@@ -153,13 +153,6 @@ def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
     plain = check_rows(read(text.replace("Kissen", "Cushion").replace("Samt", "velvet")), OFFER)
     bought = [(row.category_id, row.category, row.selections) for row in checked.rows]
     assert bought == [(row.category_id, row.category, row.selections) for row in plain.rows]
-
-
-def test_a_misnamed_option_is_a_question_about_its_column() -> None:
-    text = "sku,prompt,category,option:size,option:fabrik\nA,x,Cushion,50x50,linen\n"
-    (question,) = word_questions(check_rows(read(text), OFFER))
-    assert question.entry("option:fabric") == ("columns", "option:fabrik", "option:fabric")
-    assert (question.suggestion, question.certain) == ("option:fabric", True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
+from patternmill.catalog.offer_shapes import offer_of, read_category_list
 from patternmill.catalog.problems import FileCode, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import RESULT_COLUMNS
@@ -17,11 +17,10 @@ INPUTS = Path(__file__).parents[3] / "inputs"
 
 
 def check_sample(name: str) -> CheckedCatalog:
-    listing = categories_list("staging")
-    listed = read_category_list(listing)
+    listed = read_category_list(categories_list("staging"))
     assert listed is not None
     details = {category.id: categories_get("staging", category.id) for category in listed.categories}
-    return check_rows(read_source(str(INPUTS / name)), assemble_offer(listing, details), prompt_limit=4000)
+    return check_rows(read_source(str(INPUTS / name)), offer_of(listed, details), prompt_limit=4000)
 
 
 def test_spring_catalog_is_valid() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.offer import Category, Option
 from patternmill.catalog.offer_shapes import (
-    assemble_offer,
+    offer_of,
     read_category,
     read_category_list,
     read_options,
@@ -148,7 +148,7 @@ def test_name_and_id_of_an_option_are_sent_as_written() -> None:
 
 def test_offer_reports_what_could_not_be_read() -> None:
     """One sentence names the categories whose options are not checked."""
-    offer = assemble_offer([MUG, TOTE], {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
+    offer = offer_of(read_category_list([MUG, TOTE]), {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
     assert offer.categories is not None
     assert [category.options is None for category in offer.categories] == [False, True]
     assert offer.note == "Options were not checked for Tote bag: they cannot be read."
@@ -156,7 +156,7 @@ def test_offer_reports_what_could_not_be_read() -> None:
 
 def test_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
     """With a note."""
-    offer = assemble_offer({"what": "ever"}, {})
+    offer = offer_of(read_category_list({"what": "ever"}), {})
     assert offer.categories is None
     assert offer.note
 
@@ -193,7 +193,7 @@ def test_readers_and_checks_never_raise(listing: object, details: object) -> Non
     """Any JSON is read or found unreadable, and rows are checked against what was read."""
     found = read_category_list(listing)
     answers = {category.id: details for category in found.categories} if found else {}
-    offer = assemble_offer(listing, answers)
+    offer = offer_of(read_category_list(listing), answers)
     is_read = offer.categories is not None and all(one.checkable for one in offer.categories)
     assert is_read or offer.note
     for category in offer.categories or ():
@@ -207,11 +207,10 @@ def test_readers_and_checks_never_raise(listing: object, details: object) -> Non
 def test_offered_spellings_are_kept() -> None:
     """What is sent is what is offered, composed or not; invisible characters are ignored."""
     values = ["cafe\u0301", "noir"]
-    offer = assemble_offer(
-        [MUG, {"id": "\ud800", "name": "Ghost"}], {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}}
-    )
+    listed = read_category_list([MUG, {"id": "\ud800", "name": "Ghost"}])
+    offer = offer_of(listed, {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}})
     assert offer.categories == (Category("c1", "Mug", None),)
-    offer = assemble_offer([MUG], {"c1": {"options": {" size ": values}}})
+    offer = offer_of(read_category_list([MUG]), {"c1": {"options": {" size ": values}}})
     found = checked("sku,prompt,category,option:Size\nA,b,mug,CAF\u00c9\n", offer)
     assert found.rows[0].selections == {" size ": "cafe\u0301"}
 
