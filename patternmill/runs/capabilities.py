@@ -45,7 +45,9 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
     source, earlier = None, dict[str, Picture]()
     if file.columns.reference is not None:
         source, earlier = await asyncio.to_thread(_earlier_pictures, spec)
-    place = _place_of(spec, source)
+    # Paths in a file of an earlier run are from the folder of that run's input.
+    address = source or (spec.refresh.address if spec.refresh is not None else str(spec.source))
+    place = reference_place(address, spec.settings, by_deployment=spec.by_deployment)
     read = partial(extras_of, api, spec.settings, file, place, unstated=spec.unstated)
     if source is None:
         return await read()
@@ -99,12 +101,6 @@ def _proven(settings: Settings) -> frozenset[str]:
             return frozenset()
         stages, refinements = ledger.accepted(settings.environment, REFINEMENTS)
         return refinements | ({UPLOAD} if Stage.REFERENCE in stages else set())
-
-
-def _place_of(spec: RunSpec, source: str | None) -> ReferencePlace:
-    """Paths in a file of an earlier run are from the folder of that run's input."""
-    address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-    return reference_place(source or address, spec.settings, by_deployment=spec.by_deployment)
 
 
 def reference_place(address: str, settings: Settings, *, by_deployment: bool = False) -> ReferencePlace:

@@ -48,9 +48,7 @@ async def verified_job(job_id: str, item: RecordedItem, look_up: LookUp | None) 
 
 def refuse_result_of_another(ledger: Ledger, job: Job, item: RecordedItem) -> None:
     result_id = job.result_id(item.stage)
-    made = ledger.attempts_with_result(result_id, item.environment, item.stage) if result_id else []
-    other = next((one for one in made if one.request_id != item.attempt.request_id), None)
-    if other is not None:
+    if result_id and (other := _other_with(ledger, result_id, item)):
         raise ConfigurationError(
             f"Job {job.job_id} made {result_id}, which belongs to request {other.request_id}.", remedy=_REMEDY
         )

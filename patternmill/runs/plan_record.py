@@ -23,8 +23,8 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
 from patternmill.looking.kept_pictures import KEPT_PICTURES
-from patternmill.planning.items import Item, Scope, canonical_json
-from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.planning.items import Scope, canonical_json
+from patternmill.planning.plan import Plan, Reason
 from patternmill.runs.approval import APPROVE_ABOVE
 from patternmill.runs.followed_source import source_rows_of
 from patternmill.runs.refresh_changes import find_changes
@@ -104,7 +104,10 @@ def put_on_record(
     ledger.add_run(record, checked.file.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_document(sha256, raw)
-    items = [_new_item(planned.item) for planned in plan.items.values()]
+    items = [
+        NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
+        for item in (planned.item for planned in plan.items.values())
+    ]
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
     ledger.add_rows(record.run_id, _run_rows(plan, checked.file))
@@ -137,26 +140,19 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     return broken
 
 
-def _new_item(item: Item) -> NewItem:
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
-
-
-def _is_undecided(plan: Plan, row: PlannedRow) -> bool:
-    return row.product is not None and plan.items[row.product].reason is Reason.UNDECIDED
-
-
 def _run_rows(plan: Plan, file: CatalogFile) -> Iterator[RunRow]:
     for row, key, texts in zip(plan.rows, keys_of(file), texts_of(file), strict=True):
         entry = row.entry
         own = file.own_texts.get(entry.record.line, texts)
         corrected = difference(own, texts)
+        undecided = row.product is not None and plan.items[row.product].reason is Reason.UNDECIDED
         yield RunRow(
             row.position,
             entry.record.line,
             row.known_sku,
             row.pattern,
             row.product,
-            entry_text(entry, undecided=_is_undecided(plan, row)),
+            entry_text(entry, undecided=undecided),
             json.dumps(own, ensure_ascii=False) if key else None,
             json.dumps(corrected, ensure_ascii=False) if key and corrected else None,
         )

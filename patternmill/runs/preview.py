@@ -14,7 +14,6 @@ from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import sku_key
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
-from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger, ledger_if_any
@@ -42,8 +41,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import WRITTEN_OFF, AttemptState, Outcome
-from patternmill.text import joined
+from patternmill.states import WRITTEN_OFF, AttemptState
 
 
 def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
@@ -153,17 +151,6 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
-def apply_limits(
-    ledger: Ledger, spec: RunSpec, plan: Plan, approved: Approval | None
-) -> tuple[Plan, HaltReason | None]:
-    """The plan as far as the limits and what is left of its approval cover it, and why rows are left out of it."""
-    limited = limit_plan(plan, plan_limits(ledger, spec, approved))
-    if limited is None:
-        return plan, None
-    message = joined(str(limited), limited.remedy)
-    return limited.plan, HaltReason(Outcome.BUDGET_REACHED, "limit", message)
-
-
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:
     """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
     options, limits = spec.options, spec.options.limits
@@ -191,16 +178,13 @@ async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | 
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        read = await api.offer(_categories_of(file) if file is not None else ())
+        texts = file.texts_in(file.columns.category) if file is not None else ()
+        read = await api.offer({file.mapping.word(text) for text in texts} if file is not None else ())
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise
         read = UNREADABLE_OFFER
     return read, merged(read, before)
-
-
-def _categories_of(file: CatalogFile) -> set[str]:
-    return {file.mapping.word(text) for text in file.texts_in(file.columns.category)}
 
 
 def _remembered(settings: Settings) -> Offer | None:

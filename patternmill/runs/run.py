@@ -19,7 +19,7 @@ from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.unsettled import open_requests
 from patternmill.ledger.spending import Spent
-from patternmill.planning.plan import Plan, cost_of
+from patternmill.planning.plan import Plan, cost_of, limit_plan
 from patternmill.planning.recognition import Memory
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
@@ -35,7 +35,7 @@ from patternmill.runs.plan_record import (
 )
 from patternmill.runs.preview import (
     Preview,
-    apply_limits,
+    plan_limits,
     preview,
     with_spending_limits,
 )
@@ -75,11 +75,18 @@ class Run:
     """A run that has the lease of its catalog: `begin`, drive its `engine`, `end`."""
 
     def __init__(
-        self, spec: RunSpec, begun: _Begun, writer: LedgerWriter, api: StudioApi, heartbeat: LeaseHeartbeat
+        self,
+        spec: RunSpec,
+        record: RunRecord,
+        plan: Plan,
+        memory: Memory,
+        writer: LedgerWriter,
+        api: StudioApi,
+        heartbeat: LeaseHeartbeat,
     ) -> None:
-        plan, options = begun.plan, spec.options
-        self.spec, self.record, self.plan, self.writer = spec, begun.record, plan, writer
-        self.engine = Engine(begun.record, plan, begun.memory, writer, api, options)
+        self.spec, self.record, self.plan, self.writer = spec, record, plan, writer
+        options = spec.options
+        self.engine = Engine(record, plan, memory, writer, api, options)
         self.halt, self.progress = self.engine.halt, self.engine.progress
         self._studio, self._heartbeat = api, heartbeat
         heartbeat.on_loss = self._lost
@@ -93,9 +100,9 @@ class Run:
         #: Why they could not be written, or not where they were to be delivered.
         self.unpublished: PatternmillError | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
-        self.left_out = begun.left_out
+        self.left_out: HaltReason | None = None
         #: Earlier runs of its catalog whose process was lost.
-        self.broken = begun.broken
+        self.broken: list[RunRecord] = []
 
     @classmethod
     async def begin(
@@ -129,7 +136,7 @@ class Run:
             # 4. What the service is known to take.
             await learn_what_works(api, writer, record.environment, spec.unstated)
             # 5. Approval, confirmation, limits and the record of the plan, in one transaction.
-            begun = await writer.run(
+            record, plan, approved, left_out, broken = await writer.run(
                 lambda ledger: _put_on_record(ledger, writer, spec, offer, refused, record, planned)
             )
         except BaseException:
@@ -137,7 +144,9 @@ class Run:
             await release_lease(writer)
             raise
         # 6. The engine, within its limits.
-        run = cls(with_spending_limits(spec, begun.plan, begun.approved), begun, writer, api, heartbeat)
+        spec = with_spending_limits(spec, plan, approved)
+        run = cls(spec, record, plan, planned.memory, writer, api, heartbeat)
+        run.left_out, run.broken = left_out, broken
         if refused is not None:
             run.halt.begin(rejection(refused))
         return run
@@ -261,18 +270,9 @@ async def learn_what_works(
     api.known_to_work(stages, unstated.operations(stages, refinements))
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A plan on record, within the limits and the approval of its run."""
-
-    record: RunRecord
-    memory: Memory
-    plan: Plan
-    approved: Approval | None
-    #: Why rows were left out of it.
-    left_out: HaltReason | None
-    #: The catalog's earlier runs that this one found without an end.
-    broken: list[RunRecord]
+#: A plan on record within its limits, the approval that it rests on, why rows were left out of it, and the catalog's
+#: earlier runs that were found without an end.
+_Begun = tuple[RunRecord, Plan, Approval | None, HaltReason | None, list[RunRecord]]
 
 
 def _put_on_record(
@@ -284,8 +284,7 @@ def _put_on_record(
     record: RunRecord,
     planned: Preview,
 ) -> _Begun:
-    memory, whole = planned.memory, planned.plan
-    lease = writer.lease
+    whole, lease = planned.plan, writer.lease
     assert lease is not None, "a run has a lease"
     with ledger.transaction(lease):
         approved = require_approval(ledger, spec, planned.proposal) if refused is None else None
@@ -293,11 +292,14 @@ def _put_on_record(
             require_confirmation(spec.settings, whole, planned.duplicates)
         broken = close_broken_runs(ledger, spec.scope)
         record = with_decision(record, approved or refused)
-        plan, left_out = apply_limits(ledger, spec, whole, approved)
+        plan, left_out = whole, None
+        if limited := limit_plan(whole, plan_limits(ledger, spec, approved)):
+            message = joined(str(limited), limited.remedy)
+            plan, left_out = limited.plan, HaltReason(Outcome.BUDGET_REACHED, "limit", message)
         if refused is None:
             left_out = put_off(ledger, spec, whole) or left_out
         # A person who decided against a correction leaves what the source has.
         keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
-        kept = memory.source_rows if keeps else None
+        kept = planned.memory.source_rows if keeps else None
         record = put_on_record(ledger, spec, record, plan, planned.checked, offer, lease.fence, kept)
-    return _Begun(record, memory, plan, approved, left_out, broken)
+    return record, plan, approved, left_out, broken
