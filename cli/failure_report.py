@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +15,16 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.reports.story import Story
-    from patternmill.service.feedback_report import Delivery, FeedbackReport
-    from patternmill.service.studio_api import StudioApi
-    from patternmill.settings import Settings
-
-    Send = Callable[[StudioApi], Coroutine[Any, Any, Delivery | None]]
 
 
 def report_failure(ledger: Ledger, found: Sequence[Story], name: str, text: str | None, yes: bool) -> int:
-    """Report the failure that is meant to the service that its request went to; the exit code."""
+    """Show the report of the failure that is meant exactly as it is sent to the service that its request went to, and
+    send it when that is confirmed; the exit code.
+    """
+    from cli.available_service import ask_service
     from patternmill.runs.failure_reports import failure_in, failure_report, send_feedback
     from patternmill.runs.safeguards import settings_for_request
+    from patternmill.service.feedback_report import DeliveryState
 
     if text is not None and not text.strip():
         raise click.UsageError("The --text is empty.")
@@ -33,24 +32,12 @@ def report_failure(ledger: Ledger, found: Sequence[Story], name: str, text: str 
     request_id = failure[0].request_id
     settings = settings_for_request(ledger, request_id)
     report = failure_report(ledger, failure, settings.secrets(), text)
-
-    async def send(api: StudioApi) -> Delivery | None:
-        return await send_feedback(ledger, api, request_id, report)
-
-    return _reported(settings, report, send, yes)
-
-
-def _reported(settings: Settings, report: FeedbackReport, send: Send, yes: bool) -> int:
-    """Show the report exactly as it is sent, and send it when that is confirmed."""
-    from cli.available_service import ask_service
-    from patternmill.service.feedback_report import DeliveryState
-
     echo(f"To the operators of {settings.studio_url or 'the embedded studio'}:")
     echo(json.dumps(report, ensure_ascii=False, indent=2))
     echo("Look for personal data in it: the request has what the row asked for.")
     if not yes and not confirmed("Send it?", "Not sent"):
         return EXIT_REFUSED
-    delivery = ask_service(settings, send)
+    delivery = ask_service(settings, lambda api: send_feedback(ledger, api, request_id, report))
     if delivery is None:
         raise ConfigurationError(
             "This failure was reported before, or may have been: see `patternmill explain`."

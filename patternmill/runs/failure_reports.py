@@ -26,7 +26,11 @@ from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 
 #: What may be reported: there was a request, and nothing was made.
 _WITHOUT_RESULT = frozenset(AttemptState) - {AttemptState.WITHDRAWN, AttemptState.SUCCEEDED}
-_OPEN = frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED})
+#: What is said of a request that has no end.
+_WITHOUT_END = {
+    AttemptState.INTENDED: "The request had no clear answer.",
+    AttemptState.ACCEPTED: "The job had not ended when it was last asked for.",
+}
 #: Of the body of a request, in bytes: one with a picture in it is left out.
 _LARGEST_BODY = 32_000
 _STAGES = list(Stage)
@@ -54,7 +58,7 @@ def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
         )
     lease = ledger.lease(found[0].environment, found[0].catalog)
     attempt, _ = failure
-    if attempt.state in _OPEN and lease is not None and not is_free(lease):
+    if attempt.state in _WITHOUT_END and lease is not None and not is_free(lease):
         raise ConfigurationError(
             f"Request {attempt.request_id} is of a run that goes on.",
             remedy="Wait until it has ended.",
@@ -88,15 +92,18 @@ def failure_report(
     if answer is not None:
         at, exchange = answer[0], json.loads(answer[1])
     operation = asked_of if exchange is None or exchange["operation"] == POLL else exchange["operation"]
-    fields = {
+    fields: dict[str, Any] = {
         "requestId": f"feedback-{uuid.uuid4()}",
-        "text": text if text is not None else _story(attempt, operation),
+        "text": text if text is not None else _text(attempt, operation),
         "procedure": operation,
         "agent": f"patternmill/{__version__}",
         "reportedAt": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}",
         "request": _request(ledger, attempt),
-        **({} if exchange is None else {"response": _response(exchange)}),
     }
+    if exchange is not None:
+        # A status outside the bounds of a report is left out.
+        left_out = {"operation"} if exchange["status"] <= 599 else {"operation", "status"}
+        fields["response"] = {name: value for name, value in exchange.items() if name not in left_out}
     return feedback_report(fields, secrets)
 
 
@@ -126,25 +133,12 @@ def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
     return known
 
 
-def _response(exchange: FailedExchange) -> dict[str, Any]:
-    """A status outside the bounds of a report is left out."""
-    left_out = {"operation"} if exchange["status"] <= 599 else {"operation", "status"}
-    return {name: value for name, value in exchange.items() if name not in left_out}
-
-
-def _story(attempt: Attempt, operation: str) -> str:
-    """What was expected, and what happened."""
+def _text(attempt: Attempt, operation: str) -> str:
+    """What was expected, and what happened; a person's own reason is not the service's business."""
+    written_off = (
+        attempt.error_code == WRITTEN_OFF and "It never became clear whether the request was executed."
+    )
+    reason = written_off or _WITHOUT_END.get(attempt.state) or attempt.error or "The service gave no reason."
     job = f", job {attempt.job_id}" if attempt.job_id else ""
     named = f"{attempt.error_code or attempt.state}; request {attempt.request_id}{job}"
-    return f"Expected: {operation} makes what it was asked for.\nHappened: {_reason(attempt)} [{named}]"
-
-
-def _reason(attempt: Attempt) -> str:
-    """Why it made nothing; a person's own reason is not the service's business."""
-    if attempt.error_code == WRITTEN_OFF:
-        return "It never became clear whether the request was executed."
-    if attempt.state is AttemptState.INTENDED:
-        return "The request had no clear answer."
-    if attempt.state is AttemptState.ACCEPTED:
-        return "The job had not ended when it was last asked for."
-    return attempt.error or "The service gave no reason."
+    return f"Expected: {operation} makes what it was asked for.\nHappened: {reason} [{named}]"
