@@ -177,8 +177,10 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
         assert (shop.changes["added"], shop.changes["unchanged"]) == (0, 2)
         for take in (1, 2):
             shop.decide(Decided.REJECT, "herons", take)
-    shop.refresh(rows | {"c": {"prompt": "owls"}})
-    assert (shop.changes["added"], shop.changes["unchanged"]) == (1, 2)
+    # A new row, and one that was gone meanwhile.
+    for now, counts in ((rows | {"c": rows["b"]}, (1, 2)), ({"a": rows["a"]}, (0, 1)), (rows, (1, 1))):
+        shop.refresh(now)
+        assert (shop.changes["added"], shop.changes["unchanged"]) == counts
 
 
 def _run(shop: Shop, words: list[str]) -> None:
