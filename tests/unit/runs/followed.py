@@ -53,7 +53,7 @@ class Shop:
     codes: dict[str, str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     #: What it found to differ from the catalog, where it was a refresh.
-    changes: Mapping[str, int] | None = None
+    changes: Mapping[str, int] = field(default_factory=dict)
     #: The IDs of all runs, and of the last; and whether its process died.
     runs: list[str] = field(default_factory=list)
     is_dead: bool = False
@@ -188,7 +188,7 @@ class Shop:
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
-        self.notes, self.changes = work.checked.notes, counts_of(record)
+        self.notes, self.changes = work.checked.notes, counts_of(record) or {}
 
     def _bury(self, work: Pipeline) -> None:
         """As the kernel does for a process that has died."""

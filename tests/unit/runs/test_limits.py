@@ -147,8 +147,7 @@ def test_limit_and_approval_both_apply(shop: Workshop, service: Service) -> None
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(10)), service.offer, prompt_limit=100)
-    found = preview(its, checked).proposal
-    approval.approve(its, found, ApprovalDecision("anna"))
+    approval.approve(its, preview(its, checked).proposal, ApprovalDecision("anna"))
     ended = shop.run(many(10), limits=SpendingLimits(run_amount=120), **terms)
     assert bought(service) == (2, 2)
     assert "reaches to 2 of 10 rows" in reason(ended)

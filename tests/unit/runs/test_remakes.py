@@ -173,7 +173,6 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
     shop.load_source(rows, takes=2)
     for _ in range(2):
         shop.refresh()
-        assert shop.changes is not None
         assert (shop.changes["added"], shop.changes["unchanged"]) == (0, 2)
         for take in (1, 2):
             shop.decide(Decided.REJECT, "herons", take)
