@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
 
 def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
     """The outcome of a row by what is known now; `outcome` is the run's, None when it crashed."""
-    kept = json.loads(row.row)
+    kept = orjson.loads(row.row)
     problems = kept.get("problems")
     if problems is not None:
         return RowOutcome(

@@ -11,7 +11,6 @@ from patternmill.states import Outcome
 
 LATEST = "latest"
 _MOST_NAMED = 5
-_CHUNK = 500
 
 
 def find_run(
