@@ -23,10 +23,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-@pytest.mark.parametrize("header", ["", "Bearer  ", "Basic x", "Bearer x", "Bearer \udcff"])
-def test_other_headers_are_refused(store: Store, header: str) -> None:
+def test_header_that_is_no_text_is_refused(store: Store) -> None:
     with pytest.raises(Refusal) as refused:
-        Keys(store, ["configured"]).account(header)
+        Keys(store, ["configured"]).account("Bearer \udcff")
     assert refused.value.status == 401
 
 
