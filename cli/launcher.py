@@ -362,6 +362,6 @@ class _WatchedRun:
         self._is_stopping = True
         drain = duration(run.spec.options.drain)
         self.display.print(
-            f"Stopping: jobs in flight are followed for {drain}. A second signal ends it at once."
+            f"Stopping: jobs in flight are followed for {drain}. A second Ctrl-C ends it at once."
         )
         self._loop.call_soon_threadsafe(run.stop, f"Stopped by {name}.")

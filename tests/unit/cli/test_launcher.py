@@ -50,7 +50,7 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     watched.on_signal("SIGINT")
     with pytest.raises(Exited, match="130"):
         watched.on_signal("SIGINT")
-    assert "A second signal ends it at once." in capsys.readouterr().err
+    assert "A second Ctrl-C ends it at once." in capsys.readouterr().err
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert stops == ["Stopped by SIGINT."]
