@@ -12,15 +12,12 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from patternmill.runs.run import Run
 
-#: Prefect kills a process 30 seconds after the signal; what is left is for the results files and the last states.
-DRAIN = timedelta(seconds=18)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _WAIT_SECONDS = 0.2
 
@@ -104,7 +101,6 @@ class Stopping:
         if run is None or self.reason is None or run.is_stopped or run.ending is not None:
             return
         run.stop(self.reason)
-        asyncio.get_running_loop().call_later(DRAIN.total_seconds(), run.engine.abandon)
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from patternmill.planning.items import Item
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 from patternmill.states import Stage
-from tasks.cancellation import SUSPENDED
 from tasks.machines import drive_on_machines
 from tasks.markup import line
 from tasks.prefect_states import failure_message, group_state
@@ -90,7 +89,7 @@ async def rows_shown(run: Run) -> AsyncIterator[Show]:
         making = _DRIVE_ROWS if isinstance(what, Group) else _ITEM_TASKS[what.stage]
         # The one parameter is opaque, because Prefect walks through every other; it reads the label alone.
         shown = SimpleNamespace(run=run, what=what, driving=driving, label=line(what.describe()))
-        task_run = asyncio.create_task(_shown(run, making(shown)))
+        task_run = asyncio.create_task(_shown(making(shown)))
         task_runs.add(task_run)
         task_run.add_done_callback(task_runs.discard)
 
@@ -99,13 +98,11 @@ async def rows_shown(run: Run) -> AsyncIterator[Show]:
         await asyncio.wait(task_runs, timeout=_ENDING_SECONDS)
 
 
-async def _shown(run: Run, task_run: Coroutine[Any, Any, Any]) -> None:
+async def _shown(task_run: Coroutine[Any, Any, Any]) -> None:
     try:
         await task_run
     except PatternmillError:
         pass
-    except PrefectSignal:
-        # Prefect begins no task run of a suspended flow run.
-        run.stop(SUSPENDED)
-    except Exception as error:
+    except (Exception, PrefectSignal) as error:
+        # A signal: Prefect begins no task run of a flow run that is suspended.
         logger.info("A task run was lost (%s)", type(error).__name__)

@@ -71,8 +71,8 @@ class RunOptions:
     #: More failed items than this stop the run.
     most_failures: int | None = None
     most_failures_share: float | None = None
-    #: How long a stopped run still polls the jobs that it has.
-    drain: timedelta = timedelta(seconds=20)
+    #: How long a stopped run still polls the jobs that it has; Prefect kills a run 30 seconds after its signal.
+    drain: timedelta = timedelta(seconds=18)
 
     @classmethod
     def from_settings(

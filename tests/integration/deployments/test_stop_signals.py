@@ -20,21 +20,13 @@ class StandIn:
 
     stops: list[str] = field(default_factory=list)
     ending: Any = None
-    abandoned: bool = False
 
     @property
     def is_stopped(self) -> bool:
         return bool(self.stops)
 
-    @property
-    def engine(self) -> StandIn:
-        return self
-
     def stop(self, why: str) -> None:
         self.stops.append(why)
-
-    def abandon(self) -> None:
-        self.abandoned = True
 
     def as_run(self) -> Run:
         return cast(Run, self)
