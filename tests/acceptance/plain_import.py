@@ -20,13 +20,15 @@ import cli.launcher
 import patternmill.results.results_files  # noqa: F401  # loaded once, for all forks
 from cli.main import run
 from patternmill.ledger import ledger
-from patternmill.runs import lease, pipeline
+from patternmill.runs import lease
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.spec import RunSpec
 from patternmill.service import studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
 from prefect_host.connection import PrefectConnection
+from tasks import ahead
+from tasks.ahead import PipelineAhead
 from tests.acceptance import points, seeded_bugs
 
 
@@ -98,9 +100,9 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
 
 def _drain_for(drain: timedelta) -> None:
     def begun(spec: RunSpec, *watchers: Any) -> Pipeline:
-        return Pipeline(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
+        return PipelineAhead(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
 
-    pipeline.Pipeline = begun  # type: ignore[misc,assignment]
+    ahead.PipelineAhead = begun  # type: ignore[misc,assignment]
 
 
 def _explode() -> None:
