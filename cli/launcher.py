@@ -250,8 +250,8 @@ class _WatchedRun:
                 self.is_unshown = True
                 await work.carry_out()
                 return
-            work.go_ahead()
-        self.display.step("Asking the Prefect server …")
+            await work.go_ahead()
+        self.display.step(f"{'Asking' if connection.configured else 'Starting'} the Prefect server …")
         connection.start()
         if connection.is_chosen:
             # To ask a server loads Prefect too, and Prefect fails to load in two threads at once.

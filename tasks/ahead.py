@@ -16,31 +16,29 @@ from patternmill.runs.run import Run
 class PipelineAhead(Pipeline):
     """Once it goes ahead, the steps of a flow from the plan on join what is under way."""
 
-    _planning: asyncio.Task[Run] | None = None
     _driving: asyncio.Task[None] | None = None
 
-    def go_ahead(self) -> None:
-        """Plan and drive the checked rows, and publish their results, whether or not a flow joins in.
+    async def go_ahead(self) -> None:
+        """Plan the checked rows, and begin to drive them and publish their results, whether or not a flow joins in.
 
-        Not on Dask, where task runs of the flow drive them: then this does nothing.
+        Raises what the plan raises. Not on Dask, where task runs of the flow drive them: then this does nothing.
         """
         if self.spec.settings.dask is None:
             #: What is to be shown once somebody shows it.
             self._begun: list[tuple[Any, asyncio.Task[Any]]] = []
             self._show: Show = lambda *begun: self._begun.append(begun)
-            self._planning = asyncio.create_task(super().plan())
-            self._driving = asyncio.create_task(self._drive(self._planning))
+            run = await super().plan()
+            self._driving = asyncio.create_task(self._drive(run))
 
-    async def _drive(self, planning: asyncio.Task[Run]) -> None:
-        run = await planning
+    async def _drive(self, run: Run) -> None:
         await run.engine.drive(lambda *begun: self._show(*begun))
         self.finish()
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """The run, with the flow run that shows it on record, unless it has ended before."""
-        if self._planning is None:
+        if self._driving is None:
             return await super().plan(prefect_flow_run_id)
-        run = await asyncio.shield(self._planning)
+        run = self.begun
         run.record = record = replace(run.record, prefect_flow_run_id=prefect_flow_run_id)
         if self._finishing is None:
             with suppress(LedgerError):

@@ -34,7 +34,7 @@ def test_late_flow_shows_what_was_begun(ahead: PipelineAhead, has_ended: bool) -
         async with ahead as work:
             await work.read()
             await work.check()
-            work.go_ahead()
+            await work.go_ahead()
             while has_ended and not work.is_finished:
                 await asyncio.sleep(0.01)
             run = await work.plan("flow-run")
