@@ -79,7 +79,7 @@ def test_stop_before_the_run_leaves_nothing_behind(number: signal.Signals, tmp_p
         text=True,
     )
     assert command.stderr is not None
-    while "Prefect server" not in (line := command.stderr.readline()):
+    while "Finding what is to be done" not in (line := command.stderr.readline()):
         assert line, "it ended by itself"
     started = psutil.Process(command.pid).children(recursive=True)
     command.send_signal(number)
