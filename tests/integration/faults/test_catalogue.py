@@ -37,6 +37,8 @@ class Case:
     then: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
     inject: tuple[str, ...] = ()
+    #: How long the jobs of products take, in seconds: while one runs, the service is known to answer.
+    products: float = 0.05
 
     def __str__(self) -> str:
         return self.name
@@ -153,7 +155,7 @@ CASES = [
     ),
     one(
         "18 the same 500 for ever", "in_doubt", Rule(PATTERN, "status", {"code": 500}, matching=FIRST),
-        bought=4, then=0, settings=SOON,
+        bought=4, then=0, settings={"PATTERNMILL_CREATE_TIMEOUT": "PT1S"}, products=3.0,
     ),
     one(
         "29 job never ends", "waiting", Rule(PATTERN, "job_never_ends", matching=FIRST),
@@ -200,12 +202,8 @@ CASES = [
 ]  # fmt: skip
 
 
-def room_for(folder: Path, service: Hostile, zygote: Zygote, case: Case) -> Room:
-    return Room(folder / "room", service, some_rows(ROWS, shared=0, goods=1), zygote, case.settings)
-
-
 def plan_of(case: Case) -> Plan:
-    return Plan(rules=case.rules, patterns=Times(median=0.05), products=Times(median=0.05))
+    return Plan(rules=case.rules, patterns=Times(median=0.05), products=Times(median=case.products))
 
 
 class Ahead:
@@ -251,7 +249,7 @@ def test_case_names_are_unique() -> None:
 
 def tried(case: Case, folder: Path, zygote: Zygote) -> None:
     with Hostile(plan_of(case), folder) as service:
-        room = room_for(folder, service, zygote, case)
+        room = Room(folder / "room", service, some_rows(ROWS, shared=0, goods=1), zygote, case.settings)
         ended = room.run(inject=(*HURRY, *case.inject))
         evidence = Evidence(room)
         check(case, ended, evidence)
