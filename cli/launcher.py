@@ -19,7 +19,6 @@ from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
-from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.looking.kept_pictures import keep_pictures
@@ -218,11 +217,6 @@ class _WatchedRun:
         """Why an ended run has no results where they were to be."""
         return self.begun.unpublished if self.begun is not None else None
 
-    @property
-    def run_id(self) -> RunId:
-        assert self.begun is not None, "a run that has not begun has no ID"
-        return self.begun.record.run_id
-
     async def run(self, spec: RunSpec, connection: PrefectConnection) -> None:
         """Run it, as a flow where a Prefect server answers. Raises what the steps before the first purchase raise."""
         from tasks.ahead import PipelineAhead
@@ -292,7 +286,7 @@ class _WatchedRun:
         elif self.begun.results is None and self.begun.unpublished is None:
             self.begun.unpublished = PatternmillError(
                 f"The results were not written: {state.message or state.name}",
-                remedy=f"Nothing is lost: `patternmill results {self.run_id}` writes them.",
+                remedy=f"Nothing is lost: `patternmill results {self.begun.record.run_id}` writes them.",
             )
 
     def exit_code(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,9 @@ from patternmill.states import UNDECIDED, UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from patternmill.ledger.records import RunRecord
     from patternmill.runs.run import Run, RunEnding
 
 _LINE_EVERY = 5.0
@@ -123,25 +126,22 @@ def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
         yield from [message] if message else _without_an_end(run, command)
         return
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
-    causes = run.results.causes if run.results is not None else ()
-    if undecided := sum(cause.count for cause in causes if cause.code == UNDECIDED):
-        yield f"To decide: patternmill look {shlex.quote(run.record.catalog)}"
-    limited = run.left_out is None or run.left_out.code != CANARY
-    yield from _next_lines(run.ending, command, limited=limited, undecided=undecided)
+    yield from _next_lines(run, run.ending, command)
+    if run.results is not None:
+        yield from _correction_lines(run.record, run.ending.rows, run.results.failures)
 
 
 def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
-    halted = run.halt.reason if run is not None else None
-    if halted is not None:
-        yield halted.message
+    if run is not None and run.halt.reason is not None:
+        yield run.halt.reason.message
     yield f"The run ended before it was complete. To go on: {command}"
 
 
-def _next_lines(ending: RunEnding, command: str, *, limited: bool, undecided: int) -> Iterator[str]:
-    """The command that goes on with what did not finish; no run goes on with what waits for a person.
-
-    `limited`: what was left out is for a limit, not for an approval. `undecided`: rows that wait for a choice.
-    """
+def _next_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
+    """The command that goes on with what did not finish; no run goes on with what waits for a person."""
+    causes = run.results.causes if run.results is not None else ()
+    if undecided := sum(cause.count for cause in causes if cause.code == UNDECIDED):
+        yield f"To decide: patternmill look {shlex.quote(run.record.catalog)}"
     if ending.to_decide:
         yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle"
     unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
@@ -150,12 +150,21 @@ def _next_lines(ending: RunEnding, command: str, *, limited: bool, undecided: in
     is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:
         if ending.outcome is Outcome.CANCELLED:
-            begun, rest = (
-                sum(ending.rows.get(s, 0) for s in some) for some in (_BEGUN, {RowStatus.NOT_STARTED})
-            )
+            begun = plural(sum(ending.rows.get(status, 0) for status in _BEGUN), "row")
             yield (
                 "What was made or begun is kept, and is not bought again: the next command finishes "
-                f"{plural(begun, 'row')}, and begins {rest:,}."
+                f"{begun}, and begins {ending.rows.get(RowStatus.NOT_STARTED, 0):,}."
             )
+        limited = run.left_out is None or run.left_out.code != CANARY
         higher = ", with a higher limit" if limited and ending.outcome is Outcome.BUDGET_REACHED else ""
         yield f"To go on{higher}: {command}"
+
+
+def _correction_lines(record: RunRecord, rows: Mapping[RowStatus, int], failures: Path) -> Iterator[str]:
+    """What to do about rows that no other run changes; an import of their file retries those that failed too."""
+    correct = f"correct {failures.name}, then patternmill import {shlex.quote(str(failures))}"
+    if rows.get(RowStatus.REFUSED):
+        yield f"Next: {correct}"
+    elif rows.get(RowStatus.FAILED):
+        scope = f"--catalog {shlex.quote(record.catalog)} --environment {record.environment}"
+        yield f"Next: patternmill retry {scope}; or {correct}"

@@ -26,7 +26,7 @@ from prefect.artifacts import (
 from slugify import slugify
 
 from patternmill.looking.contact_sheet import contact_sheet
-from patternmill.results.results_files import EXACT, FAILURES_FILE, Results
+from patternmill.results.results_files import EXACT, Results
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import RowStatus
@@ -88,7 +88,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     await _show_pictures(run, rows)
     failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
     first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
-    text = f"{first} rows that failed or were not made. As a file: {out / FAILURES_FILE}"
+    text = f"{first} rows that failed or were not made. As a file: {out / results.failures.name}"
     shown = ({name: row[field] for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED])
     await _show_table(f"{key}-failures", shown, text)
     if run.progress.to_do > MOST_ROWS_AS_ITEMS:
@@ -123,7 +123,7 @@ def _summary(run: Run, ending: RunEnding, results: Results) -> str:
         retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
         shown.append(
             f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt. "
-            f"Rows that have to be corrected: correct `{FAILURES_FILE}`, and import it as it is."
+            f"Rows that have to be corrected: correct `{results.failures.name}`, and import it as it is."
         )
     return "\n\n".join(shown)
 

@@ -84,12 +84,7 @@ def retry_lines(chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
 
 def _row_lines(chosen: RetrySelection) -> Iterator[str]:
     rows = [
-        (
-            "  " + row.sku,
-            row.status.words,
-            row.error_code or "",
-            shortened(row.error or "", 80),
-        )
+        ("  " + row.sku, row.status.words, row.error_code or "", shortened(row.error or "", 80))
         for row in chosen.rows[:_MOST_ROWS]
     ]
     yield from in_columns(rows)

@@ -17,7 +17,6 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of
 from patternmill.parameters import STAGING
 from patternmill.results import row_files
 from patternmill.results.catalog_files import CHANGES_FILE, changes_file, state_bytes
-from patternmill.results.row_files import table
 from patternmill.results.row_filter import RowFilter, rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.results.summary import (
@@ -53,8 +52,10 @@ class Results:
     #: The file with all that the catalog has now, for feeds; None where it was not written.
     catalog: Path | None = None
 
-    def path(self, name: str) -> Path:
-        return self.out / name
+    @property
+    def failures(self) -> Path:
+        """The file of the rows to correct: a workbook where the input was one."""
+        return self.out / (FAILURES_BOOK if FAILURES_BOOK in self.files else FAILURES_FILE)
 
 
 def rebuild(
@@ -92,15 +93,14 @@ def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Itera
     """The rows of a run that fit, as its results.csv has them. Raises as `rows_meant` does."""
     file = input_file(ledger, record)
     rows = rows_meant(row_results(ledger, record, file), wanted)
-    return table(record, file.mapping.repeated(file.header), file.columns.kept, rows)
+    return row_files.table(record, file.mapping.repeated(file.header), file.columns.kept, rows)
 
 
 def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:
     """Write what a catalog has now, for feeds, as `patternmill catalog` prints it."""
-    rows = ledger.catalog_rows(environment, catalog)
     name = CATALOG_FILE if environment == STAGING else f"catalog-{environment}.csv"
     sweep(folder, [name])
-    write_whole(folder / name, state_bytes(rows))
+    write_whole(folder / name, state_bytes(ledger.catalog_rows(environment, catalog)))
     return folder / name
 
 
@@ -121,8 +121,8 @@ def write_results(
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
-        RESULTS: table(run, header, carried, rows),
-        FAILURES_FILE: table(run, header, carried, failures),
+        RESULTS: row_files.table(run, header, carried, rows),
+        FAILURES_FILE: row_files.table(run, header, carried, failures),
         EXACT: row_files.lines(run.run_id, header, carried, rows),
         GALLERY: gallery,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import money
 from patternmill.results.catalog_files import CHANGES_FILE
-from patternmill.results.results_files import FAILURES_BOOK, FAILURES_FILE, GALLERY, RESULTS, Results
+from patternmill.results.results_files import GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.states import RowStatus
 from patternmill.text import counted, duration, duration_range, goods, joined, plural, worth_naming
@@ -67,14 +67,14 @@ def _cause_lines(results: Results, most: int) -> Iterator[str]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
     if hidden := results.causes[most:]:
         rows = plural(sum(cause.count for cause in hidden), "row")
-        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / FAILURES_FILE}"
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.failures}"
 
 
 def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
     out = results.out
     yield f"Results:  {out / RESULTS}"
     if results.causes:
-        yield f"Failures: {out / (FAILURES_BOOK if FAILURES_BOOK in results.files else FAILURES_FILE)}"
+        yield f"Failures: {results.failures}"
     if is_refresh:
         yield f"Changes:  {out / CHANGES_FILE}"
     yield f"Gallery:  {out / GALLERY}"

@@ -64,12 +64,7 @@ def test_plan_shows_rows_notes_and_digest() -> None:
 
 def test_times_to_wait() -> None:
     found = [wait_time(text) for text in ("5s", "30m", "2h", "1d")]
-    assert found == [
-        timedelta(seconds=5),
-        timedelta(minutes=30),
-        timedelta(hours=2),
-        timedelta(days=1),
-    ]
+    assert found == [timedelta(seconds=5), timedelta(minutes=30), timedelta(hours=2), timedelta(days=1)]
 
 
 def test_list_of_skus_is_refused_with_the_right_form(past: Past) -> None:

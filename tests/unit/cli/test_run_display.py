@@ -17,6 +17,7 @@ from rich.console import Console
 from cli.run_display import Display, ending_lines
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
+from patternmill.results.results_files import FAILURES_BOOK, Results
 from patternmill.results.summary import Cause
 from patternmill.runs.approval import CANARY
 from patternmill.runs.run import Run
@@ -55,12 +56,7 @@ def run_with(writer: object, queued: int = 0, **counts: Any) -> Run:
             "^0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 not made, 0 in flight, "
             ".*time left not known yet$",
         ),
-        (
-            "",
-            "Stopped by SIGTERM.",
-            {"to_do": 40, "ended": 8},
-            "^(?!.*left).*; stopping: Stopped by SIGTERM.$",
-        ),
+        ("", "Stopped by X.", {"to_do": 40, "ended": 8}, "^(?!.*left).*; stopping: Stopped by X.$"),
     ],
 )
 def test_progress_line(waiting: str, halt: str, counts: dict[str, Any], pattern: str) -> None:
@@ -115,23 +111,22 @@ def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPat
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > -1
 
 
-def ended_run(outcome: Outcome, **changes: Any) -> Run:
+def results_of(*causes: Cause, files: tuple[str, ...] = ()) -> Results:
+    return Results(Path("results"), files, cast(Any, None), causes)
+
+
+def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **changes: Any) -> Run:
     """A run that has ended, as far as its last lines read it."""
     now = datetime(2026, 9, 1, tzinfo=UTC)
-    record = SimpleNamespace(
-        reason=None, ended_at=now, started_at=now, run_id="r1", options={}, catalog="spring"
-    )
+    record = SimpleNamespace(run_id="r1", catalog="spring", environment="staging", reason=None, options={})
+    record.started_at = record.ended_at = now
+    spent = SimpleNamespace(amount=1_040)
     values: dict[str, Any] = {
         "record": record,
         "ending": SimpleNamespace(
-            outcome=outcome,
-            rows={},
-            record=record,
-            spent=SimpleNamespace(amount=1_040),
-            to_decide=0,
-            resumed=0,
+            outcome=outcome, rows=rows or {}, record=record, spent=spent, to_decide=0, resumed=0
         ),
-        "results": SimpleNamespace(files=(), causes=[], out=Path("results"), catalog=None),
+        "results": results_of(),
         "progress": Progress(),
         "reported": "",
         "left_out": None,
@@ -140,13 +135,16 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
     return cast(Run, SimpleNamespace(**values | changes))
 
 
+def last_lines(run: Run) -> list[str]:
+    return list(ending_lines(run, "", "patternmill import spring.csv"))
+
+
 def test_end_of_a_run_says_where_the_other_causes_are() -> None:
     """Ten are listed; how many more there are, of how many rows, and which file has them."""
     causes = [
         Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
     ]
-    results = SimpleNamespace(files=(), causes=causes, out=Path("results"), catalog=None)
-    lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", ""))
+    lines = last_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results_of(*causes)))
     assert lines[0].startswith("Completed with failures: ")
     assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
 
@@ -154,26 +152,17 @@ def test_end_of_a_run_says_where_the_other_causes_are() -> None:
 @pytest.mark.parametrize("others", [0, 1])
 def test_rows_that_wait_for_a_choice_are_gone_on_with_by_looking(others: int) -> None:
     """No import decides; what waits for anything else goes on with it."""
-    waits = Cause(UNDECIDED, "", 3, (), "", "")
-    results = SimpleNamespace(files=(), causes=[waits], out=Path("results"), catalog=None)
-    run = ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results)
-    assert run.ending is not None
-    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.WAITING] = 3 + others
-    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    results, rows = results_of(Cause(UNDECIDED, "", 3, (), "", "")), {RowStatus.WAITING: 3 + others}
+    lines = last_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, rows, results=results))
     assert "To decide: patternmill look spring" in lines
     assert ("To go on: patternmill import spring.csv" in lines) is bool(others)
 
 
 def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     """The command is the very one to type; a limit that was reached is to be raised."""
-    run = ended_run(
-        Outcome.BUDGET_REACHED,
-        cost=Cost(1_000, 2_000, "EUR"),
-        spec=SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40})),
-    )
-    assert run.ending is not None
-    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
-    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    spec = SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40}))
+    cost = Cost(1_000, 2_000, "EUR")
+    lines = last_lines(ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, cost=cost, spec=spec))
     assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
 
@@ -181,35 +170,47 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
 def test_end_of_a_canary_asks_for_no_higher_limit() -> None:
     """What it left out waits for an approval, which the same command asks for."""
     left_out = HaltReason(Outcome.BUDGET_REACHED, CANARY, "2 rows wait for an approval.")
-    run = ended_run(Outcome.BUDGET_REACHED, left_out=left_out)
-    assert run.ending is not None
-    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
-    assert (
-        list(ending_lines(run, "", "patternmill import spring.csv"))[-1]
-        == "To go on: patternmill import spring.csv"
-    )
+    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, left_out=left_out)
+    assert last_lines(run)[-1] == "To go on: patternmill import spring.csv"
 
 
 @pytest.mark.parametrize(("left", "goes_on"), [((2, 0), False), ((2, 1), True), ((0, 3), True)])
 def test_end_of_a_run_leads_to_whoever_can_go_on(left: tuple[int, int], goes_on: bool) -> None:
     """What is too old to be resent waits for a person, whatever is run again."""
-    run = ended_run(Outcome.COMPLETED_WITH_FAILURES)
-    assert run.ending is not None
-    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.IN_DOUBT] = 3
+    run = ended_run(Outcome.COMPLETED_WITH_FAILURES, {RowStatus.IN_DOUBT: 3})
     cast(Any, run.ending).to_decide, cast(Any, run.ending).resumed = left
-    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    lines = last_lines(run)
     decide = "To decide, as no run resends 2 requests: patternmill settle"
     assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left[0]), goes_on)
 
 
 def test_end_of_a_stopped_run_says_what_is_kept() -> None:
     """And what the next command does."""
-    run = ended_run(Outcome.CANCELLED)
-    assert run.ending is not None
-    cast(Any, run.ending).rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: 7}
-    lines = list(ending_lines(run, "", "patternmill import spring.csv"))
+    rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: 7}
+    lines = last_lines(ended_run(Outcome.CANCELLED, rows))
     assert lines[0] == "Cancelled: 3 succeeded, 7 not started, 2 not finished"
     assert lines[-2:] == [
         "What was made or begun is kept, and is not bought again: the next command finishes 2 rows, and begins 7.",
         "To go on: patternmill import spring.csv",
     ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "files", "step"),
+    [
+        ([RowStatus.REFUSED, RowStatus.FAILED], (), "correct failures.csv, then patternmill import "),
+        ([RowStatus.REFUSED], (FAILURES_BOOK,), "correct failures.xlsx, then patternmill import "),
+        ([RowStatus.FAILED], (), "patternmill retry --catalog spring --environment staging; or correct "),
+        ([RowStatus.SUCCEEDED, RowStatus.HELD, RowStatus.NOT_STARTED], (), None),
+    ],
+)
+def test_end_of_a_run_says_what_to_do_about_its_failures(
+    statuses: list[RowStatus], files: tuple[str, ...], step: str | None
+) -> None:
+    results = results_of(files=files)
+    lines = last_lines(
+        ended_run(Outcome.COMPLETED_WITH_FAILURES, dict.fromkeys(statuses, 1), results=results)
+    )
+    assert [one.startswith(f"Next: {step}") for one in lines if one.startswith("Next: ")] == [True] * bool(
+        step
+    )

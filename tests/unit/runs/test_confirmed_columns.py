@@ -75,7 +75,7 @@ def test_remembered_columns_are_used(desk: Desk, by_refresh: bool) -> None:
     assert work.checked.notes[0] == (
         "Columns: Art.-Nr. -> sku, Prompt text -> prompt, Produktart -> category, Name -> option:name."
     )
-    header = work.published.path("results.csv").read_text("utf-8-sig").splitlines()[0]
+    header = (work.published.out / "results.csv").read_text("utf-8-sig").splitlines()[0]
     assert header.startswith(HEADER)
 
 
