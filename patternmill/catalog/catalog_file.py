@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.problems import Finding
+from patternmill.catalog.problems import Problem
 from patternmill.catalog.rows import Columns, is_blank, tidy
 from patternmill.catalog.sheet_choices import SheetLayout
 
@@ -40,7 +40,7 @@ class CatalogFile:
     #: How it was read; None for CSV that was read as it is.
     layout: SheetLayout | None = None
     #: By row number: cells that are displayed otherwise than they are.
-    faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
+    faults: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict, repr=False)
     #: By row number: what the file itself says, where a person has corrected it, and the correction counts.
     own_texts: Mapping[int, Texts] = field(default_factory=dict, repr=False)
     #: In sentences: what a person may not expect of how it was read.

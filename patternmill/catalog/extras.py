@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Nearest, Offer
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
 from patternmill.catalog.selections import unfound
-from patternmill.catalog.slips import error_finding, unfit_finding
+from patternmill.catalog.slips import error_problem, unfit_problem
 from patternmill.text import shown
 
 #: Next to the names of refinements in what the service may lack.
 UPLOAD = "reference"
+_CACHED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +30,13 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """Why a reference cannot be used, and what to do."""
-
-    message: str
-    remedy: str
-
-
-@dataclass(frozen=True)
 class Extras:
     """What rows may name besides the offer."""
 
     #: The models in the form of an offer; None: the list of them was not read.
     models: Offer | None = None
-    #: By the cell, tidied.
-    pictures: Mapping[str, Picture | Unreadable] = field(default_factory=dict, repr=False)
+    #: By the cell, tidied: the picture, or why it cannot be used.
+    pictures: Mapping[str, Picture | Problem] = field(default_factory=dict, repr=False)
     #: Refinements, or UPLOAD, that the service does not have: why that is known.
     unavailable: Mapping[str, str] = field(default_factory=dict)
     #: A sentence on what could not be checked.
@@ -53,17 +48,9 @@ class Extras:
         return {one.sha256: one.raw for one in self.pictures.values() if isinstance(one, Picture)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadExtras:
-    """What one row names besides the offer, and its faults."""
-
-    model: str | None = None
-    reference: str | None = None
-    refinements: tuple[Refinement, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-_NONE = ReadExtras()
+def unreadable(message: str, remedy: str) -> Problem:
+    """Why a picture cannot be used, and what to do."""
+    return Problem(None, RowCode.UNREADABLE_REFERENCE, message, remedy)
 
 
 class ExtraColumns:
@@ -72,71 +59,53 @@ class ExtraColumns:
     def __init__(self, file: CatalogFile, extras: Extras) -> None:
         self._header, self._columns, self._extras = file.header, file.columns, extras
         self._nearest = Nearest()
-        self._refined: dict[tuple[int, str], Refinement | Finding] = {}
-        columns = file.columns
-        self._has_none = columns.model is None and columns.reference is None and not columns.refinements
+        self._refinement = lru_cache(_CACHED)(self._read_refinement)
 
-    def read(self, cells: Sequence[str]) -> ReadExtras:
-        if self._has_none:
-            return _NONE
-        findings: list[Finding] = []
-        model = self._model(cells, findings)
-        reference = self._reference(cells, findings)
-        read = list(self._refinements(cells))
-        findings += [one for one in read if isinstance(one, Finding)]
-        refinements = tuple(one for one in read if isinstance(one, Refinement))
-        return ReadExtras(model, reference, refinements, tuple(findings))
+    def read(self, cells: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
+        """The fields of a Row that these columns have, and what is wrong in their cells."""
+        read = (self._model(cells), self._reference(cells), *self._refinements(cells))
+        model, reference, *refinements = read
+        fields = {"model": model, "reference": reference, "refinements": tuple(refinements)}
+        return fields, [one for one in read if isinstance(one, Problem)]
 
-    def _model(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
+    def _model(self, cells: Sequence[str]) -> str | Problem | None:
         """As the service lists it, or as written where its list says nothing about it."""
         index, models = self._columns.model, self._extras.models
         if index is None or is_blank(cells[index]):
             return None
         column, text = self._header[index], tidy(cells[index])
-        fault = unfit_finding(column, cells[index])
+        if fault := unfit_problem(column, cells[index]):
+            return fault
         found = models.find(text) if models is not None else ()
         is_listed = models is not None and models.categories is not None and (found or models.complete)
-        if fault is None and models is not None and is_listed and len(found) != 1:
-            fault = unfound(models, column, text, "model", self._nearest)
-        if fault is not None:
-            findings.append(fault)
-            return None
+        if models is not None and is_listed and len(found) != 1:
+            return unfound(models, column, text, "model", self._nearest)
         return found[0].id if found else text
 
-    def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
+    def _reference(self, cells: Sequence[str]) -> str | Problem | None:
         index = self._columns.reference
         if index is None or is_blank(cells[index]):
             return None
         column, cell = self._header[index], tidy(cells[index])
-        if error := error_finding(column, cell):
-            findings.append(error)
-            return None
+        if error := error_problem(column, cell):
+            return error
         if why := self._extras.unavailable.get(UPLOAD):
-            findings.append(_unavailable(column, why))
-            return None
-        unknown = Unreadable(f"the picture {shown(cell)} was not read", "check it with the service at hand")
+            return _unavailable(column, why)
+        unknown = unreadable(f"the picture {shown(cell)} was not read", "check it with the service at hand")
         picture = self._extras.pictures.get(cell, unknown)
-        if isinstance(picture, Picture):
-            return picture.sha256
-        findings.append(Finding(column, RowCode.UNREADABLE_REFERENCE, picture.message, picture.remedy))
-        return None
+        return picture.sha256 if isinstance(picture, Picture) else replace(picture, column=column)
 
-    def _refinements(self, cells: Sequence[str]) -> Iterator[Refinement | Finding]:
-        for column in self._columns.refinements:
-            cell = cells[column.index]
-            if is_blank(cell):
-                continue
-            if (column.index, cell) not in self._refined:
-                self._refined[column.index, cell] = self._refinement(column.name, cell, column.index)
-            yield self._refined[column.index, cell]
+    def _refinements(self, cells: Sequence[str]) -> Iterator[Refinement | Problem]:
+        for index, operation in self._columns.refinements.items():
+            if not is_blank(cells[index]):
+                yield self._refinement(operation, cells[index], self._header[index])
 
-    def _refinement(self, operation: str, cell: str, index: int) -> Refinement | Finding:
-        column = self._header[index]
+    def _read_refinement(self, operation: str, cell: str, column: str) -> Refinement | Problem:
         if why := self._extras.unavailable.get(operation):
             return _unavailable(column, why)
-        return error_finding(column, cell) or read_refinement(operation, tidy(cell), column)
+        return error_problem(column, cell) or read_refinement(operation, tidy(cell), column)
 
 
-def _unavailable(column: str, why: str) -> Finding:
+def _unavailable(column: str, why: str) -> Problem:
     remedy = "empty the cell, or name the operation in PATTERNMILL_OPERATIONS_FILE if it is called otherwise"
-    return Finding(column, RowCode.UNAVAILABLE_OPERATION, why, remedy)
+    return Problem(column, RowCode.UNAVAILABLE_OPERATION, why, remedy)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Category, Option
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.rows import NOTE_PREFIX, OPTION_PREFIX, header_key, is_blank, tidy
-from patternmill.catalog.selections import WrittenSelection
+from patternmill.catalog.selections import Choice
 from patternmill.catalog.trade_words import names_option, same_word
 from patternmill.text import plain, shown
 
@@ -31,37 +31,37 @@ class OptionColumns:
         self._by_category: dict[str, Mapping[int, tuple[Option, ...]]] = {}
 
     def misplaced(
-        self, cells: tuple[str, ...], category: Category | None, choices: Iterable[WrittenSelection]
-    ) -> list[tuple[str | None, Finding]]:
-        """Options in carried columns that the row chooses nowhere else: their names where known, and the findings."""
+        self, cells: tuple[str, ...], category: Category | None, choices: Iterable[Choice]
+    ) -> list[tuple[str | None, Problem]]:
+        """Options in carried columns that the row chooses nowhere else: their names where known, and the problems."""
         if category is None or category.options is None:
             what = "the options are not known"
             return [
-                (None, self._finding(index, cells[index], what, self._file.header[index].strip()))
+                (None, self._problem(index, cells[index], what, self._file.header[index].strip()))
                 for index in self._common
                 if not is_blank(cells[index])
             ]
         columns = self._columns_of(category)
         for index in self._json:
             if cells[index].lstrip().startswith("{"):
-                return [(None, self._finding(index, cells[index], "it may be meant as selections", ""))]
+                return [(None, self._problem(index, cells[index], "it may be meant as selections", ""))]
         chosen = _chosen(choices, category) if columns else frozenset()
-        found: list[tuple[str | None, Finding]] = []
+        found: list[tuple[str | None, Problem]] = []
         for index, options in columns.items():
             option = next((option for option in options if option.name not in chosen), None)
             if option is not None and not is_blank(cells[index]):
                 what = f"{shown(option.name)} is an option of category {shown(category.name)}"
-                found.append((option.name, self._finding(index, cells[index], what, option.name)))
+                found.append((option.name, self._problem(index, cells[index], what, option.name)))
         return found
 
     def fill_in(self, category: Category | None, option: Option) -> str:
         """How a row of the category chooses an option that it does not choose yet."""
         if self._file.columns.selections is not None:
             return f"write {shown(option.name)} into the selections"
-        for column in self._file.columns.options if category is not None else ():
-            own = category.find_option(tidy(column.name)) if category is not None else None
+        for index, name in self._file.columns.options.items() if category is not None else ():
+            own = category.find_option(tidy(name)) if category is not None else None
             if own is not None and own[1].name == option.name:
-                return f"fill in {shown(self._file.header[column.index])}"
+                return f"fill in {shown(self._file.header[index])}"
         return f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet"
 
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
@@ -70,7 +70,7 @@ class OptionColumns:
             self._by_category[category.id] = {index: options for index, options in named.items() if options}
         return self._by_category[category.id]
 
-    def _finding(self, index: int, cell: str, what: str, option: str) -> Finding:
+    def _problem(self, index: int, cell: str, what: str, option: str) -> Problem:
         header = self._file.header[index]
         message = f"{shown(cell)} in column {shown(header)} chooses nothing, but {what}"
         name = f"{OPTION_PREFIX}{plain(option)}" if option else "selections"
@@ -78,7 +78,7 @@ class OptionColumns:
             f"say once what the column is with `patternmill check`, or rename it: to `{name}`, "
             f"or to `{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark"
         )
-        return Finding(header, RowCode.OPTION_COLUMN, message, remedy, header, name)
+        return Problem(header, RowCode.OPTION_COLUMN, message, remedy, header, name)
 
 
 def options_called(category: Category, header: str) -> tuple[Option, ...]:
@@ -91,6 +91,6 @@ def options_called(category: Category, header: str) -> tuple[Option, ...]:
     )
 
 
-def _chosen(choices: Iterable[WrittenSelection], category: Category) -> frozenset[str]:
-    found = (category.find_option(tidy(choice.option)) for choice in choices)
+def _chosen(choices: Iterable[Choice], category: Category) -> frozenset[str]:
+    found = (category.find_option(tidy(option)) for _, option, _ in choices)
     return frozenset(option.name for _, option in filter(None, found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from patternmill.errors import InputRefused
@@ -87,8 +87,8 @@ OF_A_WORD = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A fault of some cells, without the row that they are in: equal cells share one."""
+class Problem:
+    """A fault of a row. Equal cells share it until it is put in its place with `at`."""
 
     column: str | None
     code: RowCode
@@ -100,17 +100,12 @@ class Finding:
     suggestion: str | None = None
     #: Everything that could be written there.
     offered: tuple[str, ...] = ()
+    #: The row number that a spreadsheet shows; the header is row 1.
+    line: int = 0
+    sku: str | None = None
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(**{name: getattr(self, name) for name in Finding.__slots__}, line=line, sku=sku)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem(Finding):
-    """A fault in its row. `line` is the row number that a spreadsheet shows; the header is row 1."""
-
-    line: int
-    sku: str | None
+        return replace(self, line=line, sku=sku)
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

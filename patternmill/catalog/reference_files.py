@@ -12,7 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from patternmill.catalog.extras import Picture, Unreadable
+from patternmill.catalog.extras import Picture, unreadable
+from patternmill.catalog.problems import Problem
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes, stable_bytes
 from patternmill.errors import PatternmillError
@@ -42,9 +43,9 @@ class ReferencePlace:
 
 def read_references(
     cells: Iterable[str], place: ReferencePlace, *, clock: Callable[[], float] = time.monotonic
-) -> dict[str, Picture | Unreadable]:
+) -> dict[str, Picture | Problem]:
     """Each picture, or why it cannot be used; nothing is raised for one of them."""
-    found: dict[str, Picture | Unreadable] = {}
+    found: dict[str, Picture | Problem] = {}
     pictures: dict[str, Picture] = {}
     ends = clock() + TIME_TOGETHER.total_seconds()
     for cell in sorted(cells):
@@ -60,24 +61,24 @@ def read_references(
 
 
 _DIVIDE = "use fewer or smaller pictures, or divide the catalog into several"
-_TOO_SLOW = Unreadable(
+_TOO_SLOW = unreadable(
     f"the references of this catalog were not read within {duration(TIME_TOGETHER)}", _DIVIDE
 )
-_TOO_LARGE = Unreadable(
+_TOO_LARGE = unreadable(
     f"the references of this catalog have more than {MOST_TOGETHER >> 20} MiB together", _DIVIDE
 )
 
 
-def _read(cell: str, place: ReferencePlace) -> Picture | Unreadable:
+def _read(cell: str, place: ReferencePlace) -> Picture | Problem:
     reading = Reading(plain(shown_address(cell), 300), LIMITS)
     try:
         raw = reading.in_time(lambda: _bytes(cell, place, reading))
     except PatternmillError as error:
-        return Unreadable(error.message.rstrip("."), error.remedy.rstrip(".") or _WRITE)
+        return unreadable(error.message.rstrip("."), error.remedy.rstrip(".") or _WRITE)
     except (OSError, ValueError) as error:
-        return Unreadable(f"{shown(shown_address(cell))} cannot be read ({type(error).__name__})", _WRITE)
+        return unreadable(f"{shown(shown_address(cell))} cannot be read ({type(error).__name__})", _WRITE)
     if not is_picture(raw):
-        return Unreadable(f"{shown(shown_address(cell))} is no PNG, JPEG or WebP picture", _WRITE)
+        return unreadable(f"{shown(shown_address(cell))} is no PNG, JPEG or WebP picture", _WRITE)
     return Picture(hashlib.sha256(raw).hexdigest(), raw)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternmill.catalog.normal_text import normalised
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.text import UNSAFE, shown
 
 #: Set by every request itself.
@@ -97,7 +97,7 @@ _FORMS: Mapping[str, tuple[Callable[[str], dict[str, Any]], str]] = {
 REFINEMENTS = tuple(_FORMS)
 
 
-def read_refinement(operation: str, text: str, column: str) -> Refinement | Finding:
+def read_refinement(operation: str, text: str, column: str) -> Refinement | Problem:
     """What a tidy cell that is not blank asks for, or its fault; a JSON object is spelled as the short form is."""
     read, example = _FORMS[operation]
     try:
@@ -106,7 +106,7 @@ def read_refinement(operation: str, text: str, column: str) -> Refinement | Find
         parameters = _json_object(text) if text.startswith("{") else read(text)
     except _Malformed as fault:
         remedy = f"{example}, or a JSON object"
-        return Finding(column, RowCode.MALFORMED_REFINEMENT, str(fault), remedy)
+        return Problem(column, RowCode.MALFORMED_REFINEMENT, str(fault), remedy)
     return Refinement(operation, parameters)
 
 

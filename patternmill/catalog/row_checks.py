@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
@@ -11,14 +11,14 @@ from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
-from patternmill.catalog.problems import Finding, Problem, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
-from patternmill.catalog.selections import WrittenSelection, offered, read_choices, resolve, unfound
+from patternmill.catalog.selections import Choice, offered, read_choices, resolve, unfound
 from patternmill.catalog.slips import (
-    error_finding,
-    placeholder_finding,
-    shortened_number_finding,
-    unfit_finding,
+    error_problem,
+    placeholder_problem,
+    shortened_number_problem,
+    unfit_problem,
 )
 from patternmill.text import shown
 
@@ -81,20 +81,10 @@ def check_rows(
     return CheckedCatalog(file, entries, tuple(filter(None, notes)), offer, extras)
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolved:
-    id: str
-    category: Category | None
-    finding: Finding | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """What rows with the same category and the same cells of options choose."""
-
-    choices: tuple[WrittenSelection, ...]
-    selections: dict[str, str]
-    findings: tuple[Finding, ...]
+#: The ID of a row's category, the category where the offer is known, and what is wrong with it.
+_Resolved = tuple[str, Category | None, Problem | None]
+#: What rows with the same category and the same cells of options choose; the selections, and what is wrong with them.
+_Chosen = tuple[list[Choice], dict[str, str], list[Problem]]
 
 
 class _RowChecker:
@@ -105,14 +95,13 @@ class _RowChecker:
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
-        self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
         self._other_columns = OptionColumns(file)
-        selections = file.columns.selections
-        options = [column.index for column in file.columns.options] if selections is None else [selections]
+        options = file.columns.options if file.columns.selections is None else (file.columns.selections,)
         self._choice_cells = (file.columns.category, *options)
-        self._known_choices: dict[tuple[str, ...], _Chosen] = {}
+        self._category = lru_cache(_CACHED)(self._resolved)
+        self._choose = lru_cache(_CACHED)(self._chosen)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
@@ -122,108 +111,89 @@ class _RowChecker:
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
-        prompt, written = normalised(cells[columns.prompt]), self._category_text(cells[columns.category])
-        category = self._resolve_category(cells[columns.category])
-        chosen, mismatched = self._selections(cells, category)
-        extras = self._extra_columns.read(cells)
-        findings = [
-            *self._sku_findings(record, sku),
-            *self._prompt_findings(prompt, cells[columns.prompt]),
-            *filter(None, [category.finding]),
+        prompt = normalised(cells[columns.prompt])
+        category_id, _, unknown = self._category(cells[columns.category])
+        selections, mismatched = self._selections(cells)
+        extras, unfit = self._extra_columns.read(cells)
+        problems = [
+            *self._sku_problems(record, sku),
+            *self._prompt_problems(prompt, cells[columns.prompt]),
+            *filter(None, [unknown]),
             *mismatched,
-            *extras.findings,
+            *unfit,
         ]
         if faults := self._faults.get(record.line):
-            findings = [*faults, *self._others(faults, findings)]
-        if findings:
-            return _refused(record, sku, findings)
-        row = Row(
-            line=record.line,
-            sku=sku,
-            prompt=prompt,
-            category=written,
-            category_id=category.id,
-            selections=chosen.selections,
-            cells=cells,
-            model=extras.model,
-            reference=extras.reference,
-            refinements=extras.refinements,
+            problems = [*faults, *self._others(faults, problems)]
+        if problems:
+            return _refused(record, sku, problems)
+        category = self._category_text(cells[columns.category])
+        return Entry(
+            record, Row(record.line, sku, prompt, category, category_id, selections, cells, **extras), ()
         )
-        return Entry(record, row, ())
 
-    def _others(self, faults: Sequence[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
+    def _others(self, faults: Sequence[Problem], problems: Iterable[Problem]) -> Iterator[Problem]:
         """What else is wrong with a row: what its text may be wrong in is not what a faulty cell holds."""
         columns = {fault.column for fault in faults}
-        options = {offer_key(one.name) for one in self._columns.options if self._header[one.index] in columns}
-        for finding in findings:
-            is_missing = finding.code is RowCode.MISSING_OPTION
-            if finding.column not in columns and not (
-                is_missing and offer_key(finding.value or "") in options
+        named = self._columns.options.items()
+        options = {offer_key(name) for index, name in named if self._header[index] in columns}
+        for problem in problems:
+            is_missing = problem.code is RowCode.MISSING_OPTION
+            if problem.column not in columns and not (
+                is_missing and offer_key(problem.value or "") in options
             ):
-                yield finding
+                yield problem
 
     def _category_text(self, cell: str) -> str:
         return tidy(self._mapping.word(tidy(cell)))
 
-    def _selections(self, cells: tuple[str, ...], category: _Resolved) -> tuple[_Chosen, Sequence[Finding]]:
+    def _selections(self, cells: tuple[str, ...]) -> tuple[dict[str, str], list[Problem]]:
         """What the row chooses, and what is wrong with it."""
-        chosen = self._chosen(cells, category)
-        misplaced = self._other_columns.misplaced(cells, category.category, chosen.choices)
-        if not misplaced:
-            return chosen, chosen.findings
-        elsewhere = frozenset(name for name, _ in misplaced if name)
-        findings = [finding for _, finding in misplaced]
-        return chosen, [*self._choose(cells, category, elsewhere).findings, *findings]
+        texts = tuple([cells[index] for index in self._choice_cells])
+        choices, selections, problems = self._choose(texts)
+        misplaced = self._other_columns.misplaced(cells, self._category(texts[0])[1], choices)
+        if misplaced:
+            *_, problems = self._choose(texts, frozenset(name for name, _ in misplaced if name))
+        return selections, [*problems, *(problem for _, problem in misplaced)]
 
-    def _chosen(self, cells: tuple[str, ...], category: _Resolved) -> _Chosen:
-        key = tuple([cells[index] for index in self._choice_cells])
-        found = self._known_choices.get(key)
-        if found is None:
-            found = self._choose(cells, category)
-            if len(self._known_choices) < _CACHED:
-                self._known_choices[key] = found
-        return found
-
-    def _choose(
-        self, cells: tuple[str, ...], category: _Resolved, elsewhere: Collection[str] = ()
-    ) -> _Chosen:
-        known = category.category
-        choices, misread = read_choices(cells, self._columns, self._header, self._mapping, known)
-        fill_in = partial(self._other_columns.fill_in, known)
-        selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
+    def _chosen(self, texts: tuple[str, ...], elsewhere: frozenset[str] = frozenset()) -> _Chosen:
+        _, category, _ = self._category(texts[0])
+        cells = dict(zip(self._choice_cells, texts, strict=True))
+        choices, misread = read_choices(cells, self._columns, self._header, self._mapping, category)
+        fill_in = partial(self._other_columns.fill_in, category)
+        selections, mismatched = resolve(choices, category, self._nearest, elsewhere, fill_in=fill_in)
         if any(one.code is RowCode.MALFORMED_SELECTIONS for one in misread):
             # What the cell cannot say is not missing as well.
-            mismatched = tuple(one for one in mismatched if one.code is not RowCode.MISSING_OPTION)
-        return _Chosen(choices, selections, (*misread, *mismatched))
+            mismatched = [one for one in mismatched if one.code is not RowCode.MISSING_OPTION]
+        return choices, selections, [*misread, *mismatched]
 
     def _sku_of(self, record: Record) -> str:
         index = self._columns.sku
         return tidy(record.cells[index]) if index < len(record.cells) else ""
 
-    def _misfit(self, record: Record) -> Finding | None:
+    def _misfit(self, record: Record) -> Problem | None:
         width, found = len(self._header), len(record.cells)
         if found > width:
             message = f"the row has {found} cells, but the header has {width}"
             remedy = "delete the separators at its end"
             if not all(map(is_blank, record.cells[width:])):
                 remedy = f"put the text that holds the separator within {_QUOTES}"
-            return Finding(None, RowCode.SURPLUS_CELLS, message, remedy)
+            return Problem(None, RowCode.SURPLUS_CELLS, message, remedy)
         if found < width:
             first = shown(self._header[found].strip() or column_letter(found))
             message = f"the row has {found} cells, but the header has {width}; it ends before {first}"
-            return Finding(None, RowCode.MISSING_CELLS, message, "write a comma for each empty cell")
+            return Problem(None, RowCode.MISSING_CELLS, message, "write a comma for each empty cell")
         return None
 
-    def _sku_findings(self, record: Record, sku: str) -> list[Finding]:
+    def _sku_problems(self, record: Record, sku: str) -> list[Problem]:
         column = self._header[self._columns.sku]
         if is_blank(sku):
-            return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")]
-        unfit = unfit_finding(column, record.cells[self._columns.sku]) or shortened_number_finding(
+            return [Problem(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")]
+        unfit = unfit_problem(column, record.cells[self._columns.sku]) or shortened_number_problem(
             column, sku
         )
         return [unfit] if unfit is not None else self._duplicates(record, sku)
 
-    def _duplicates(self, record: Record, sku: str) -> list[Finding]:
+    def _duplicates(self, record: Record, sku: str) -> list[Problem]:
         lines = self._lines_by_sku.get(sku_key(sku)) if self._lines_by_sku else None
         if lines is None:
             return []
@@ -235,19 +205,19 @@ class _RowChecker:
             "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
             " of its own (case and spaces do not distinguish skus)"
         )
-        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
+        return [Problem(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
-    def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
+    def _prompt_problems(self, prompt: str, cell: str) -> list[Problem]:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
-            return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
-        if fault := error_finding(column, cell) or placeholder_finding(column, prompt):
+            return [Problem(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
+        if fault := error_problem(column, cell) or placeholder_problem(column, prompt):
             return [fault]
         if len(prompt) <= self._prompt_limit:
             return []
         message = f"the prompt has {len(prompt)} characters; {self._prompt_limit} are allowed"
         remedy = f"shorten it by {len(prompt) - self._prompt_limit}"
-        return [Finding(column, RowCode.PROMPT_TOO_LONG, message, remedy)]
+        return [Problem(column, RowCode.PROMPT_TOO_LONG, message, remedy)]
 
     def _resolved(self, cell: str) -> _Resolved:
         column, text = self._header[self._columns.category], self._category_text(cell)
@@ -256,26 +226,26 @@ class _RowChecker:
             names = tuple(category.name for category in known or ())
             remedy = offered(names) if names else "write the category's name or ID"
             message = "the category is empty"
-            empty = Finding(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
-            return _Resolved(text, None, empty)
-        if unfit := unfit_finding(column, cell):
-            return _Resolved(text, None, unfit)
+            empty = Problem(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
+            return text, None, empty
+        if unfit := unfit_problem(column, cell):
+            return text, None, unfit
         if self._offer is None or self._offer.categories is None:
-            return _Resolved(normalised(text), None, None)
+            return normalised(text), None, None
         found = self._offer.find(text)
         if len(found) == 1:
-            return _Resolved(found[0].id, found[0], None)
+            return found[0].id, found[0], None
         if found or self._offer.complete:
-            return _Resolved(text, None, unfound(self._offer, column, text, "category", self._nearest))
+            return text, None, unfound(self._offer, column, text, "category", self._nearest)
         message = (
             f"the category {shown(text)} is not in the part of the list of categories that could be read"
         )
         remedy = "write its ID, or check again later"
-        return _Resolved(text, None, Finding(column, RowCode.UNLISTED_CATEGORY, message, remedy))
+        return text, None, Problem(column, RowCode.UNLISTED_CATEGORY, message, remedy)
 
 
-def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
-    return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
+def _refused(record: Record, sku: str, problems: Iterable[Problem]) -> Entry:
+    return Entry(record, None, tuple(problem.at(record.line, sku or None) for problem in problems))
 
 
 def _lines_by_sku(file: CatalogFile) -> dict[str, list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.problems import FileCode, refusal
@@ -35,14 +35,6 @@ _PLAIN = ("sku", "prompt", "category", "category_id", "selections")
 
 
 @dataclass(frozen=True, slots=True)
-class OptionColumn:
-    """A column `option:<name>` with the name as written, or `refine:<operation>` with the operation."""
-
-    index: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Columns:
     """Which cell of a record is what, by index from 0."""
 
@@ -50,9 +42,10 @@ class Columns:
     prompt: int
     category: int
     selections: int | None
-    options: tuple[OptionColumn, ...]
-    #: In the order in which they are applied: the file's.
-    refinements: tuple[OptionColumn, ...]
+    #: By index, the names as written: `option:<name>`.
+    options: Mapping[int, str]
+    #: By index, the operations, in the order in which they are applied: the file's.
+    refinements: Mapping[int, str]
     reference: int | None
     model: int | None
     #: The result columns of an earlier run: not carried, since they are written anew.
@@ -71,8 +64,7 @@ class Columns:
     def used(self) -> frozenset[int]:
         """What the row itself is read from."""
         single = (self.sku, self.prompt, self.category, self.selections, self.reference, self.model)
-        several = (column.index for column in (*self.options, *self.refinements))
-        return frozenset(index for index in (*single, *several) if index is not None)
+        return frozenset(index for index in (*single, *self.options, *self.refinements) if index is not None)
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -116,18 +108,18 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
     refuse_duplicates(header, name)
     _refuse_conflicts(keys, name)
     _refuse_missing(keys, name)
-    options = tuple(
-        OptionColumn(index, _option_name(header[index], index, name))
+    options = {
+        index: _option_name(header[index], index, name)
         for index, key in enumerate(keys)
         if key.startswith(OPTION_PREFIX)
-    )
-    refinements = tuple(
-        OptionColumn(index, _operation(key, header[index], index, name))
+    }
+    refinements = {
+        index: _operation(key, header[index], index, name)
         for index, key in enumerate(keys)
         if _NAMES_REFINEMENT.match(key)
-    )
+    }
     results = _results(keys)
-    used = {*(column.index for column in (*options, *refinements)), *results}
+    used = {*options, *refinements, *results}
     reference, model = (keys.index(key) if key in keys else None for key in _OPTIONAL)
     return Columns(
         sku=keys.index("sku"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.text import UNSAFE, shown
 
 #: In English, which appears everywhere, German, French and Spanish.
@@ -32,15 +32,15 @@ _TO_DO = re.compile(
 )
 
 
-def error_finding(column: str, cell: str) -> Finding | None:
+def error_problem(column: str, cell: str) -> Problem | None:
     """What a program put in place of the text: an error, a formula, signs of another encoding."""
     text = cell.strip()
-    if not text.isascii() and (misread := _misread_finding(column, text)):
+    if not text.isascii() and (misread := _misread_problem(column, text)):
         return misread
     if quoted := _QUOTED.fullmatch(text):
         meant = quoted[1].replace('""', '"')
         message = f"{shown(text)} is a formula, not the text that it shows"
-        return Finding(column, RowCode.SPREADSHEET_ERROR, message, f"write {shown(meant)}", text, meant)
+        return Problem(column, RowCode.SPREADSHEET_ERROR, message, f"write {shown(meant)}", text, meant)
     if not text.startswith(("#", "Err:")) or not (_ERRORS.fullmatch(text) or _CODED.fullmatch(text)):
         return None
     message = f"{shown(text)} is a spreadsheet's error, not what its formula was to find"
@@ -48,10 +48,10 @@ def error_finding(column: str, cell: str) -> Finding | None:
     if not text.strip("#"):
         message = f"{shown(text)} is what a spreadsheet shows where a column is too narrow"
         remedy = "widen the column and save the file again"
-    return Finding(column, RowCode.SPREADSHEET_ERROR, message, remedy, text)
+    return Problem(column, RowCode.SPREADSHEET_ERROR, message, remedy, text)
 
 
-def _misread_finding(column: str, text: str) -> Finding | None:
+def _misread_problem(column: str, text: str) -> Problem | None:
     """UTF-8 that a program read as Windows-1252, or could not read, and saved like that."""
     try:
         meant = text.encode("cp1252").decode()
@@ -59,34 +59,34 @@ def _misread_finding(column: str, text: str) -> Finding | None:
         if _LOST not in text:
             return None
         message = f"{shown(text)} has lost letters: a program read it in the wrong encoding, and saved it"
-        return Finding(column, RowCode.MISREAD_TEXT, message, "write them, and save the file as UTF-8", text)
+        return Problem(column, RowCode.MISREAD_TEXT, message, "write them, and save the file as UTF-8", text)
     message = f"{shown(text)} was read in the wrong encoding by a program, and saved like that"
     remedy = f"write {shown(meant)}, and save the file as UTF-8"
-    return Finding(column, RowCode.MISREAD_TEXT, message, remedy, text, meant)
+    return Problem(column, RowCode.MISREAD_TEXT, message, remedy, text, meant)
 
 
-def unfit_finding(column: str, cell: str) -> Finding | None:
+def unfit_problem(column: str, cell: str) -> Problem | None:
     """The fault of a cell, or a name, with what is never written on purpose: an error, signs that cannot be seen."""
-    if found := error_finding(column, cell):
+    if found := error_problem(column, cell):
         return found
     if (cell.isascii() and cell.isprintable()) or not UNSAFE.search(cell.strip(" \t\r\n")):
         return None
     message = f"invisible or control characters in {shown(cell)}"
     remedy = "type it by hand instead of pasting it"
     visible = " ".join(UNSAFE.sub("", re.sub(r"\s", " ", cell)).split())
-    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, visible or None)
+    return Problem(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, visible or None)
 
 
-def shortened_number_finding(column: str, sku: str) -> Finding | None:
+def shortened_number_problem(column: str, sku: str) -> Problem | None:
     """A number as a spreadsheet shows a longer one: its last digits are lost, and others may read the same."""
     if "E+" not in sku or not _SHORTENED.fullmatch(sku):
         return None
     message = f"{shown(sku)} is how a spreadsheet shows a long number in short: digits of it are missing"
     remedy = "format the column as Text, put the whole number in again, and save the file"
-    return Finding(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
+    return Problem(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
 
 
-def placeholder_finding(column: str, prompt: str) -> Finding | None:
+def placeholder_problem(column: str, prompt: str) -> Problem | None:
     """A normalised prompt that says no more than that there is none yet."""
     if len(prompt) > _LONGEST:
         return None
@@ -101,4 +101,4 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
         remedy = "describe the pattern; if these very signs are meant, name them: `a row of dots`"
     else:
         return None
-    return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
+    return Problem(column, RowCode.PLACEHOLDER, message, remedy, prompt)

@@ -15,12 +15,11 @@ from patternmill.catalog.catalog_file import CatalogFile, Record, Texts
 from patternmill.catalog.changes import Content
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.normal_text import visible_text
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.rows import (
     ANY_OPTION,
     OPTION_PREFIX,
     REFINE_PREFIX,
-    OptionColumn,
     header_key,
     is_blank,
     read_columns,
@@ -84,14 +83,14 @@ def column_indexes(file: CatalogFile) -> dict[str, int]:
         "reference": columns.reference,
         "model": columns.model,
     }
-    several = {_name(header, file.header, one): one.index for one in (*columns.options, *columns.refinements)}
+    several = {_name(header, file.header, index): index for index in (*columns.options, *columns.refinements)}
     return {name: index for name, index in single.items() if index is not None} | several
 
 
-def _name(header: Sequence[str], written: Sequence[str], column: OptionColumn) -> str:
+def _name(header: Sequence[str], written: Sequence[str], index: int) -> str:
     """A column for any option has its own name too: there may be several."""
-    name = header_key(header[column.index])
-    return name if name != ANY_OPTION else f"{name}:{header_key(written[column.index])}"
+    name = header_key(header[index])
+    return name if name != ANY_OPTION else f"{name}:{header_key(written[index])}"
 
 
 def changed_columns(before: Texts, now: Texts) -> set[str]:
@@ -145,7 +144,7 @@ def with_texts(file: CatalogFile, texts: Mapping[int, Texts]) -> CatalogFile:
     )
 
 
-_NO_TEXT = Finding(
+_NO_TEXT = Problem(
     None,
     RowCode.NOT_TEXT,
     "a cell was a date, an error or a rounded number in the run's sheet",

@@ -15,8 +15,8 @@ from patternmill.catalog.extras import (
     UPLOAD,
     Extras,
     Picture,
-    Unreadable,
 )
+from patternmill.catalog.problems import Problem
 from patternmill.catalog.reference_files import ReferencePlace, read_references
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.remote import file_path, is_remote
@@ -55,7 +55,7 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
         return await read(kept=earlier)
     # A file of an earlier run, which may lie elsewhere: what is not found any more is as it was.
     extras = await read()
-    lost = {cell for cell, one in extras.pictures.items() if isinstance(one, Unreadable)}
+    lost = {cell for cell, one in extras.pictures.items() if isinstance(one, Problem)}
     kept = {cell: one for cell, one in earlier.items() if cell in lost}
     return replace(extras, pictures={**extras.pictures, **kept})
 
@@ -70,11 +70,11 @@ async def extras_of(
     kept: Mapping[str, Picture] | None = None,
 ) -> Extras:
     """`kept`: pictures that an earlier run read, by the cell."""
-    refinements = frozenset(one.name for one in file.columns.refinements if file.texts_in(one.index))
+    refinements = frozenset(name for index, name in file.columns.refinements.items() if file.texts_in(index))
     references, named = file.texts_in(file.columns.reference), file.texts_in(file.columns.model)
     unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
     models = await api.models() if named else None
-    pictures: dict[str, Picture | Unreadable] = dict(kept or {})
+    pictures: dict[str, Picture | Problem] = dict(kept or {})
     if unread := references - pictures.keys():
         pictures |= await asyncio.to_thread(read_references, unread, place)
     note = _UNCHECKED if models is None and named else None

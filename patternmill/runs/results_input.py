@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
 from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key
@@ -92,8 +92,8 @@ def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> C
         if key in gone:
             message = "the source of the catalog has no such sku any more"
         remedy = "put new rows and new skus into the catalog's own file, and import that"
-        finding = Finding(None, RowCode.NOT_IN_RUN, message, remedy)
-        return Entry(entry.record, None, (finding.at(entry.record.line, entry.row.sku),))
+        problem = Problem(None, RowCode.NOT_IN_RUN, message, remedy)
+        return Entry(entry.record, None, (problem.at(entry.record.line, entry.row.sku),))
 
     return replace(checked, entries=tuple(map(held, checked.entries)))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.problems import FileCode, Finding, RowCode, refusal
+from patternmill.catalog.problems import FileCode, Problem, RowCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import Columns, column_letter, header_key, is_catalog_column, missing_columns
 from patternmill.catalog.sheet_choices import SheetLayout
@@ -80,15 +80,15 @@ class Table:
             following = number + 1
         return text.getvalue().encode()
 
-    def faults(self, columns: Columns) -> dict[int, tuple[Finding, ...]]:
+    def faults(self, columns: Columns) -> dict[int, tuple[Problem, ...]]:
         """By row: its cells that are not texts, in the columns that a catalog uses."""
-        first, found = self.layout.header_row or 0, dict[int, list[Finding]]()
+        first, found = self.layout.header_row or 0, dict[int, list[Problem]]()
         places = {place for place in self.sheet.unfit if place[1] in columns.used}
         places |= {(row, columns.sku) for row in self.sheet.numbers.get(columns.sku, ())}
         for row, index in sorted(place for place in places if place[0] > first):
             if fault := self.fault(row, index, is_sku=index == columns.sku):
-                found.setdefault(row, []).append(Finding(self.header[index], RowCode.NOT_TEXT, *fault))
-        return {row: tuple(findings) for row, findings in found.items()}
+                found.setdefault(row, []).append(Problem(self.header[index], RowCode.NOT_TEXT, *fault))
+        return {row: tuple(problems) for row, problems in found.items()}
 
     def fault(self, row: int, index: int, *, is_sku: bool) -> tuple[str, str] | None:
         """What a cell holds that is no text (`Artikel!B7 holds the date 2026-05-01, not text`), and the remedy.

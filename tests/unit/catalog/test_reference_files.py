@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from patternmill.catalog import reference_files
-from patternmill.catalog.extras import Picture, Unreadable
+from patternmill.catalog.extras import Picture
+from patternmill.catalog.problems import Problem
 from patternmill.catalog.reference_files import ReferencePlace, is_picture, is_routable, read_references
 from patternmill.errors import ConfigurationError
 
@@ -25,7 +26,7 @@ def place(tmp_path: Path) -> ReferencePlace:
 
 def message(cell: str, place: ReferencePlace) -> str:
     found = read_references([cell], place)[cell]
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, Problem)
     return f"{found.message}; {found.remedy}"
 
 
@@ -56,7 +57,7 @@ def test_large_picture_is_refused(
     (tmp_path / "b.png").write_bytes(PNG + b"more")
     read = read_references(["a.png", "b.png"], place)
     assert isinstance(read["a.png"], Picture)
-    assert isinstance(read["b.png"], Unreadable)
+    assert isinstance(read["b.png"], Problem)
     with (tmp_path / "c.png").open("wb") as file:
         file.truncate((20 << 20) + 1)
     assert "than a reference may have" in message("c.png", place)
@@ -118,6 +119,5 @@ def test_reading_ends_in_time(place: ReferencePlace) -> None:
     ticks = iter([0.0, 1.0, 601.0])
     read = read_references(["a.png", "b.png"], place, clock=lambda: next(ticks))
     assert isinstance(read["a.png"], Picture)
-    late = read["b.png"]
-    assert isinstance(late, Unreadable)
+    assert isinstance(late := read["b.png"], Problem)
     assert "10 min" in late.message

@@ -8,7 +8,7 @@ import pytest
 
 from patternmill.catalog.extras import Extras, Picture
 from patternmill.catalog.offer_shapes import read_models
-from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import InputRefused
@@ -81,7 +81,7 @@ def test_what_only_json_can_say_is_sent_as_it_is() -> None:
 )
 def test_nonsense_is_refused_with_the_form(operation: str, cell: str) -> None:
     found = read_refinement(operation, cell, "c")
-    assert isinstance(found, Finding)
+    assert isinstance(found, Problem)
     assert (found.code, found.column) == (RowCode.MALFORMED_REFINEMENT, "c")
     assert "JSON object" in found.remedy
 

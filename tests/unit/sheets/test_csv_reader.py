@@ -118,7 +118,7 @@ def test_columns_are_found_in_any_spelling() -> None:
     file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,RUN,status\nx,A,S,b,Mug,,\n")
     columns = file.columns
     assert (columns.sku, columns.prompt, columns.category, columns.selections) == (1, 3, 4, None)
-    assert [(option.index, option.name) for option in columns.options] == [(2, "Size")]
+    assert columns.options == {2: "Size"}
     assert (columns.results, columns.carried, columns.run) == ((5, 6), (0,), 5)
     assert file.header[1] == " SKU"
 
