@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 Json = object
@@ -30,23 +29,9 @@ _LARGE = 1000
 _DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PageStep:
-    """One request that may get the next page. `method` is the same from page to page: one that worked comes first."""
-
-    method: str
-    question: Fields
-    #: The answer itself has the value; else it is counted.
-    stated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PagingProgress:
-    pages: int
-    records: int
-    last_id: str | None
-    #: Values that were sent, as texts: an answer that repeats one has no next page.
-    sent: frozenset[str] = frozenset()
+#: A request that may get the next page: its kind, which is the same from page to page, the request, and whether the
+#: answer itself has its value; else that is counted.
+PageStep = tuple[str, Fields, bool]
 
 
 def plain_name(name: str) -> str:
@@ -54,15 +39,26 @@ def plain_name(name: str) -> str:
     return re.sub(r"[_-]", "", name).lower()
 
 
-def next_steps(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) -> list[PageStep]:
+def next_steps(
+    answer: Json,
+    wrappers: Sequence[str],
+    *,
+    pages: int,
+    records: int,
+    last_id: str | None,
+    sent: frozenset[str] = frozenset(),
+) -> Iterator[PageStep]:
     """The requests that may get the next page, the likeliest first; none where the answer shows no further page.
 
-    `so_far` includes this answer; `wrappers`: what it may be wrapped in.
+    `wrappers`: what it may be wrapped in. `pages`, `records`, `last_id`: of all that was read, with this answer.
+    `sent`: values that were sent, as texts: an answer that repeats one has no next page.
     """
     levels = list(_levels(answer, {*PAGING, *wrappers}, _DEEPEST))
-    if not any(_shows_more({plain_name(key): fields[key] for key in fields}, so_far) for fields in levels):
-        return []
-    return [*(step for fields in levels for step in _stated(fields)), *_counted(levels, so_far)]
+    plain = [{plain_name(key): value for key, value in fields.items()} for fields in levels]
+    if any(_shows_more(fields, pages, records, sent) for fields in plain):
+        for fields in levels:
+            yield from _stated(fields)
+        yield from _counted(plain, pages, records, last_id)
 
 
 def _levels(answer: Json, names: set[str], depth: int) -> Iterator[Fields]:
@@ -75,22 +71,16 @@ def _levels(answer: Json, names: set[str], depth: int) -> Iterator[Fields]:
             yield from _levels(value, names, depth - 1)
 
 
-def _shows_more(fields: Fields, so_far: PagingProgress) -> bool:
+def _shows_more(fields: Fields, pages: int, records: int, sent: frozenset[str]) -> bool:
     ends = any(fields.get(name) is False for name in _MORE)
+    cursors = [value for name, value in fields.items() if _CURSOR.fullmatch(name)]
+    totals = [(fields.get(name), records) for name in _TOTALS]
+    totals += [(fields.get(name), pages) for name in _PAGE_TOTALS]
     return (
         any(fields.get(name) is True for name in (*_MORE, *_CUT_OFF))
-        or (not ends and any(_CURSOR.fullmatch(key) and _is_new(fields[key], so_far) for key in fields))
-        or any(_exceeds(fields.get(name), so_far.records) for name in _TOTALS)
-        or any(_exceeds(fields.get(name), so_far.pages) for name in _PAGE_TOTALS)
+        or (not ends and any(value and str(value) not in sent for value in cursors))
+        or any(type(total) is int and total > count for total, count in totals)
     )
-
-
-def _is_new(value: Json, so_far: PagingProgress) -> bool:
-    return value not in (None, "", False, [], {}) and str(value) not in so_far.sent
-
-
-def _exceeds(total: Json, count: int) -> bool:
-    return isinstance(total, int) and not isinstance(total, bool) and total > count
 
 
 def _stated(fields: Fields) -> Iterator[PageStep]:
@@ -105,7 +95,7 @@ def _stated(fields: Fields) -> Iterator[PageStep]:
             own = _BEGINS.sub("", key)
             for one in dict.fromkeys((own[:1].lower() + own[1:], key, *_ASKED_AS)):
                 if one:
-                    yield PageStep(f"{key} as {one}", {one: value}, True)
+                    yield f"{key} as {one}", {one: value}, True
 
 
 def _link_address(value: Json) -> Json:
@@ -124,23 +114,21 @@ def _addressed(name: str, value: str) -> Iterator[PageStep]:
         numbers = {
             one: int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text for one, text in fields.items()
         }
-        yield PageStep(f"{name} as address", numbers, True)
-        yield PageStep(f"{name} as address in texts", fields, True)
+        yield f"{name} as address", numbers, True
+        yield f"{name} as address in texts", fields, True
 
 
-def _counted(levels: Sequence[Fields], so_far: PagingProgress) -> Iterator[PageStep]:
+def _counted(levels: Sequence[Fields], pages: int, records: int, last_id: str | None) -> Iterator[PageStep]:
     """Steps by counting. Pages from 0 come first: where they are from 1, the first page comes again."""
-    pages = so_far.pages
-    named = (fields[key] for fields in levels for key in fields if plain_name(key) in _PAGE_NUMBERS)
-    numbers = [one for one in named if isinstance(one, int) and not isinstance(one, bool)]
-    if numbers:
-        yield PageStep("page after the one named", {"page": numbers[0] + 1})
+    named = (fields[name] for fields in levels for name in _PAGE_NUMBERS if name in fields)
+    if (number := next((one for one in named if type(one) is int), None)) is not None:
+        yield "page after the one named", {"page": number + 1}, False
     for name in ("page", "pageNumber"):
-        yield PageStep(f"{name} from 0", {name: pages})
-        yield PageStep(f"{name} from 1", {name: pages + 1})
+        yield f"{name} from 0", {name: pages}, False
+        yield f"{name} from 1", {name: pages + 1}, False
     for name in ("offset", "skip"):
-        yield PageStep(name, {name: so_far.records})
-    for name in ("after", "startingAfter", "starting_after") if so_far.last_id is not None else ():
-        yield PageStep(name, {name: so_far.last_id})
+        yield name, {name: records}, False
+    for name in ("after", "startingAfter", "starting_after") if last_id is not None else ():
+        yield name, {name: last_id}, False
     for name in ("limit", "pageSize"):
-        yield PageStep(name, {name: _LARGE})
+        yield name, {name: _LARGE}, False

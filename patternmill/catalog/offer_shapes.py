@@ -23,7 +23,6 @@ from patternmill.catalog.offer_pages import (
     Fields,
     Json,
     PageStep,
-    PagingProgress,
     next_steps,
     plain_name,
 )
@@ -80,9 +79,9 @@ def read_category_list(
         categories.setdefault(category.id, category)
     ordered = tuple(categories.values())
     last_id = ordered[-1].id if ordered else None
-    so_far = PagingProgress(before.pages + 1, len(ordered) + unread, last_id, sent)
-    steps = tuple(next_steps(answer, _LISTS, so_far))
-    return CategoryList(ordered, not unread and not steps, so_far.records, len(read), so_far.pages, steps)
+    pages, records = before.pages + 1, len(ordered) + unread
+    steps = tuple(next_steps(answer, _LISTS, pages=pages, records=records, last_id=last_id, sent=sent))
+    return CategoryList(ordered, not unread and not steps, records, len(read), pages, steps)
 
 
 def read_models(answer: Json) -> Offer | None:

@@ -88,17 +88,17 @@ class _Reader:
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
         """The list with one more page, by the first question that leads on: the kind that led here, then the others."""
-        for step in sorted(found.steps, key=lambda step: step.method != self._proven):
-            question = orjson.dumps(step.question, option=orjson.OPT_SORT_KEYS)
-            if question in self._tried or len(self._tried) >= MOST_PAGES:
+        for method, question, is_stated in sorted(found.steps, key=lambda step: step[0] != self._proven):
+            text = orjson.dumps(question, option=orjson.OPT_SORT_KEYS)
+            if text in self._tried or len(self._tried) >= MOST_PAGES:
                 continue
-            self._tried.add(question)
-            proven = step.method == self._proven
-            answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
-            sent = frozenset(map(str, step.question.values()))
+            self._tried.add(text)
+            proven = method == self._proven
+            answer = await self._ask("categories/list", question, TRIES if proven else GUESSES)
+            sent = frozenset(map(str, question.values()))
             page = read_category_list(answer.body, found, sent) if answer.usable else None
-            if page is not None and _leads_on(page, found, known=proven or step.stated):
-                self._proven = step.method
+            if page is not None and _leads_on(page, found, known=proven or is_stated):
+                self._proven = method
                 return page
         return None
 
