@@ -3,16 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypedDict
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import Problem
 from patternmill.catalog.rows import Columns, is_blank, tidy
-from patternmill.catalog.sheet_choices import SheetLayout
+from patternmill.text import plain
+
+#: The name in a run's options under which the layout of its input is on record.
+READING = "reading"
+#: The formats of workbooks, as they are on record there.
+WORKBOOK_FORMATS = ("Excel workbook", "OpenDocument spreadsheet")
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 NumberedRow = tuple[int, tuple[str, ...]]
 #: A row's cells by the contract's columns; what is blank is not in it.
 Texts = Mapping[str, str]
+
+
+class SheetChoices(TypedDict, total=False):
+    """How a mapping says that a file is read; else it is read as it shows itself."""
+
+    #: Of bytes that are neither UTF-8 nor UTF-16 with its mark.
+    encoding: str
+    #: Of a workbook: the worksheet's name.
+    worksheet: str
+    #: The number of the row that names the columns, as a spreadsheet shows it.
+    header: int
+    delimiter: str
+
+
+NO_CHOICES: SheetChoices = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SheetLayout:
+    """How a file was read: enough for a person to see whether that is what is meant."""
+
+    #: What the file is, as people call it: `CSV`, `Excel workbook`.
+    format: str
+    #: Of the file as it was, in hexadecimal: the catalog's own bytes may be a conversion of it.
+    sha256: str
+    #: Of text files.
+    encoding: str | None = None
+    delimiter: str | None = None
+    #: Of workbooks.
+    worksheet: str | None = None
+    header_row: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`Excel workbook, worksheet “Artikel”, header in row 3`."""
+        parts = (
+            self.format,
+            f"worksheet “{plain(self.worksheet)}”" if self.worksheet is not None else None,
+            f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
+            if self.delimiter
+            else None,
+            self.encoding and self.encoding.removesuffix("-sig").upper(),
+            f"header in row {self.header_row}" if (self.header_row or 1) > 1 else None,
+        )
+        return ", ".join(filter(None, parts))
+
+    def on_record(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

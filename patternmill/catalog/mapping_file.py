@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from patternmill.catalog.catalog_file import SheetChoices
 from patternmill.catalog.column_mapping import ColumnMapping, checked_mapping
 from patternmill.catalog.remote import file_path, is_remote
-from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import ConfigurationError
 from patternmill.text import plain, shown
 
@@ -30,24 +30,15 @@ class MappingFile:
     place: Path
     columns: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
-    reading: Mapping[str, str | int] = field(default_factory=dict)
+    reading: SheetChoices = field(default_factory=SheetChoices)
 
     @property
     def mapping(self) -> ColumnMapping:
         return checked_mapping(self.columns, self.values, plain(str(self.place), 300))
 
-    @property
-    def choices(self) -> SheetChoices:
-        return SheetChoices.of(self.reading)
-
-    @property
-    def content(self) -> tuple[ColumnMapping, Mapping[str, str | int]]:
-        """Where two files have the same, they do not differ."""
-        return self.mapping, self.reading
-
     def with_entry(self, section: str, name: str, meaning: str | int) -> MappingFile:
         """Raises ConfigurationError for what cannot be."""
-        sections = {one: dict(getattr(self, one)) for one in _SECTIONS}
+        sections: dict[str, Any] = {one: dict(getattr(self, one)) for one in _SECTIONS}
         sections[section][name] = meaning
         changed = MappingFile(self.place, **sections)
         assert changed.mapping is not None, "its parts fit together"
@@ -66,7 +57,7 @@ def find_mapping(named: Path | None, source: str, home: Path, catalog: str, *, o
     places = [place for place in (beside, at_home) if place is not None and place.is_file()]
     found = [read_mapping_file(place) for place in ([named] if named else []) + places]
     for other in found[1:]:
-        if other.content != found[0].content:
+        if (other.mapping, other.reading) != (found[0].mapping, found[0].reading):
             raise ConfigurationError(
                 f"{plain(str(found[0].place), 300)} and {plain(str(other.place), 300)} differ.",
                 remedy="A catalog has one mapping: delete one of them, or make them equal.",
@@ -93,7 +84,9 @@ def read_mapping_file(path: Path) -> MappingFile:
             f"The mapping {name} has {', '.join(unknown)}, which means nothing there.",
             remedy=f"It may have {', '.join(f'[{section}]' for section in _SECTIONS)}.",
         )
-    sections = {section: _section(record.get(section, {}), section, name) for section in _SECTIONS}
+    sections: dict[str, Any] = {
+        section: _section(record.get(section, {}), section, name) for section in _SECTIONS
+    }
     found = MappingFile(path, **sections)
     assert found.mapping is not None, "it was checked"
     return found

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from patternmill.catalog.catalog_file import READING, WORKBOOK_FORMATS
 from patternmill.catalog.rows import (
     BYTE_ORDER_MARK,
     DECISION_COLUMNS,
@@ -22,7 +23,6 @@ from patternmill.catalog.rows import (
     defuse,
     header_key,
 )
-from patternmill.catalog.sheet_choices import READING, WORKBOOK_FORMATS
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.results.row_results import RowResult

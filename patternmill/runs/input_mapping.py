@@ -83,11 +83,10 @@ def _encoding_question(raw: bytes) -> list[Question]:
     likely = likely_encodings(raw)
     if not likely:
         return []
-    best = likely[0]
-    certain = best.reads_as_words and not any(other.reads_as_words for other in likely[1:])
-    words = tuple(", ".join(one.words[:_WORDS_SHOWN])[:60] for one in likely)
-    codecs = tuple(one.codec for one in likely)
-    return [Question("reading", "encoding", codecs, best.codec, certain, examples=words)]
+    codecs, words, are_words = zip(*likely, strict=True)
+    examples = tuple(", ".join(those[:_WORDS_SHOWN])[:60] for those in words)
+    certain = are_words[0] and not any(are_words[1:])
+    return [Question("reading", "encoding", codecs, codecs[0], certain, examples=examples)]
 
 
 def with_entries(spec: RunSpec, entries: Sequence[tuple[str, str, str]]) -> RunSpec:

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from patternmill import __version__
-from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.catalog_file import READING, CatalogFile
 from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.sheet_choices import READING
 from patternmill.catalog.source_rows import SourceRow, difference, keys_of, texts_of
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from patternmill.catalog.catalog_file import SheetChoices
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
 from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key
-from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, every_ledger

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from slugify import slugify
 
-from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.catalog_file import NO_CHOICES, CatalogFile, SheetChoices
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.mapping_file import MappingFile, find_mapping
 from patternmill.catalog.remote import (
@@ -20,7 +20,6 @@ from patternmill.catalog.remote import (
     source_name,
 )
 from patternmill.catalog.rows import Row
-from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
@@ -87,7 +86,7 @@ class RunSpec:
 
     @property
     def choices(self) -> SheetChoices:
-        return self.mapping_file.choices if self.mapping_file is not None else NO_CHOICES
+        return self.mapping_file.reading if self.mapping_file is not None else NO_CHOICES
 
     def with_mapping(self, found: MappingFile) -> RunSpec:
         """Read by this mapping; what it does not say of a results file is as its run had it."""
@@ -126,7 +125,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     if by_deployment:
         require_allowed_paths(settings, request.file, request.mapping, request.out)
     found = _mapping_of(request, request.file, settings)
-    origin = run_of_file(request.file, found.choices, settings)
+    origin = run_of_file(request.file, found.reading, settings)
     if origin is not None:
         _refuse_other_scope(request.file.name, origin, request)
     spec = _spec_of_file(request, request.file, settings, found, origin)

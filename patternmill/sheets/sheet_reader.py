@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.catalog_file import NO_CHOICES, CatalogFile, SheetChoices
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
-from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.sheets.delimited_text import text_tables
@@ -57,7 +56,7 @@ def parse_sheet(
     parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading)
     if _may_be_plain(raw, choices):
         try:
-            return parse(raw, name=name, encoding=choices.encoding)
+            return parse(raw, name=name, encoding=choices.get("encoding"))
         except InputRefused as refused:
             if refused.code not in _READ_OTHERWISE:
                 raise
@@ -112,4 +111,8 @@ _READ_OTHERWISE = frozenset(
 
 
 def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
-    return choices.delimiter in (None, ",") and choices.header in (None, 1) and not raw.startswith(_ZIP)
+    return (
+        choices.get("delimiter") in (None, ",")
+        and choices.get("header") in (None, 1)
+        and not raw.startswith(_ZIP)
+    )

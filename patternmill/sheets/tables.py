@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from patternmill.catalog.catalog_file import NumberedRow
+from patternmill.catalog.catalog_file import NumberedRow, SheetLayout
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, Problem, RowCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import Columns, column_letter, header_key, is_catalog_column, missing_columns
-from patternmill.catalog.sheet_choices import SheetLayout
 from patternmill.sheets.csv_reader import has_content
 from patternmill.text import plain, plural
 
@@ -23,6 +22,7 @@ _FEWEST_COLUMNS = 3
 #: Whether a row names all that a catalog needs, and how many columns it names.
 Fit = tuple[bool, int]
 Score = Callable[[Sequence[str]], Fit]
+Unfit = Mapping[int, Mapping[int, str]]
 _WRITE_AS_TEXT = "format the column as Text and type it again"
 #: By how what a cell holds begins.
 _REMEDIES = {
@@ -32,32 +32,19 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """The rows of one worksheet, or of a file that is one."""
-
-    #: Rows with something in them, by the numbers that a spreadsheet shows.
-    rows: tuple[NumberedRow, ...] = field(repr=False)
-    #: By the row's number and the cell's index: what a cell is that is no text and no plain number.
-    unfit: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
-    #: By index: the rows that have a number there, of which a spreadsheet keeps no leading zeros.
-    numbers: Mapping[int, Collection[int]] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
 class Table:
-    """A file's rows as texts, with the row that names their columns."""
+    """A file's rows as texts, or one worksheet's, with the row that names their columns."""
 
     name: str
     layout: SheetLayout
-    sheet: Sheet
+    #: Rows with something in them, by the numbers that a spreadsheet shows.
+    rows: tuple[NumberedRow, ...] = field(repr=False)
     #: How well the header names what a catalog needs.
     fit: Fit = (False, 0)
+    #: By the row's number and the cell's index: what a cell is that is no text; empty where it is a plain number.
+    unfit: Unfit = field(default_factory=dict, repr=False)
     #: In sentences: what a person may not expect.
     notes: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> tuple[NumberedRow, ...]:
-        return self.sheet.rows
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -82,23 +69,24 @@ class Table:
 
     def faults(self, columns: Columns) -> dict[int, tuple[Problem, ...]]:
         """By row: its cells that are not texts, in the columns that a catalog uses."""
-        first, found = self.layout.header_row or 0, dict[int, list[Problem]]()
-        places = {place for place in self.sheet.unfit if place[1] in columns.used}
-        places |= {(row, columns.sku) for row in self.sheet.numbers.get(columns.sku, ())}
-        for row, index in sorted(place for place in places if place[0] > first):
-            if fault := self.fault(row, index, is_sku=index == columns.sku):
-                found.setdefault(row, []).append(Problem(self.header[index], RowCode.NOT_TEXT, *fault))
-        return {row: tuple(problems) for row, problems in found.items()}
+        first, found = self.layout.header_row or 0, dict[int, tuple[Problem, ...]]()
+        for row, cells in self.unfit.items() if columns.used else ():
+            for index in sorted(cells.keys() & columns.used) if row > first else ():
+                if fault := self.fault(row, index, is_sku=index == columns.sku):
+                    problem = Problem(self.header[index], RowCode.NOT_TEXT, *fault)
+                    found[row] = (*found.get(row, ()), problem)
+        return found
 
     def fault(self, row: int, index: int, *, is_sku: bool) -> tuple[str, str] | None:
         """What a cell holds that is no text (`Artikel!B7 holds the date 2026-05-01, not text`), and the remedy.
 
         A sku that is a number has lost its zeros: `00012` reads 12.
         """
-        if what := self.sheet.unfit.get((row, index)):
+        what = self.unfit.get(row, {}).get(index)
+        if what:
             remedies = (remedy for begin, remedy in _REMEDIES.items() if what.startswith(begin))
             return f"{self._address(row, index)} holds {what}, not text", next(remedies, _WRITE_AS_TEXT)
-        if not is_sku or row not in self.sheet.numbers.get(index, ()):
+        if what is None or not is_sku:
             return None
         return f"{self._address(row, index)} holds a number, of which leading zeros are lost", _WRITE_AS_TEXT
 
@@ -109,21 +97,29 @@ class Table:
         return f"{plain(self.layout.worksheet)}!{column_letter(index)}{row}"
 
 
-def table_of(sheet: Sheet, name: str, layout: SheetLayout, header: int | None, score: Score) -> Table:
+def table_of(
+    rows: Sequence[NumberedRow],
+    name: str,
+    layout: SheetLayout,
+    header: int | None,
+    score: Score,
+    unfit: Unfit | None = None,
+) -> Table:
     """With its header found, or as it was chosen. Raises InputRefused when the file or the row chosen is empty."""
-    if not sheet.rows:
+    if not rows:
         raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
-    cells = dict(sheet.rows)
-    number = header or best_row(sheet.rows, score)[1]
+    cells = dict(rows)
+    number = header or best_row(rows, score)[1]
     if number not in cells:
         raise refusal(
             FileCode.MISSING_COLUMN,
             f"{name} has nothing in row {number}, which its mapping names as the header.",
             "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
         )
-    above = sum(line < number and _filled(row) >= _FEWEST_COLUMNS for line, row in sheet.rows)
+    above = sum(line < number and _filled(row) >= _FEWEST_COLUMNS for line, row in rows)
     skipped = (f"{plural(above, 'row')} of a table above the header not read.",) if above else ()
-    return Table(name, replace(layout, header_row=number), sheet, score(cells[number]), skipped)
+    layout = replace(layout, header_row=number)
+    return Table(name, layout, tuple(rows), score(cells[number]), unfit or {}, skipped)
 
 
 def best_row(rows: Sequence[NumberedRow], score: Score) -> tuple[tuple[Fit, bool, int], int]:

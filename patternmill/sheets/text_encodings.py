@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
@@ -113,21 +112,11 @@ _LIKELY = ("cp1252", "cp1250", "mac_roman", "cp932")
 _BETWEEN_WORDS = re.compile(rb"[\s,;\"]+")
 
 
-@dataclass(frozen=True)
-class LikelyEncoding:
-    """How a text may have been saved, with words of it as they read then."""
+def likely_encodings(raw: bytes) -> list[tuple[str, tuple[str, ...], bool]]:
+    """How a text may have been saved, the likeliest first: codec, words of it as they read then, and whether all do.
 
-    codec: str
-    words: tuple[str, ...]
-
-    @property
-    def reads_as_words(self) -> bool:
-        """Whether no word mixes alphabets, or has signs where letters belong."""
-        return all(map(_is_word, self.words))
-
-
-def likely_encodings(raw: bytes) -> list[LikelyEncoding]:
-    """The encodings that read words of the file differently, the likeliest first."""
+    A word mixes no alphabets, and has no signs where letters belong.
+    """
     words = list(dict.fromkeys(word for word in _BETWEEN_WORDS.split(raw) if not word.isascii()))
     read: dict[tuple[str, ...], str] = {}
     for codec in _LIKELY:
@@ -137,8 +126,10 @@ def likely_encodings(raw: bytes) -> list[LikelyEncoding]:
             read.setdefault(texts, codec)
     # First the words that tell most of them apart.
     order = sorted(range(len(words)), key=lambda index: -len({texts[index] for texts in read}))
-    likely = [LikelyEncoding(codec, tuple(texts[i] for i in order)) for texts, codec in read.items()]
-    return sorted(likely, key=lambda one: (not one.reads_as_words, _LIKELY.index(one.codec)))
+    likely = [
+        (codec, tuple(texts[i] for i in order), all(map(_is_word, texts))) for texts, codec in read.items()
+    ]
+    return sorted(likely, key=lambda one: (not one[2], _LIKELY.index(one[0])))
 
 
 def _is_word(text: str) -> bool:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from patternmill.catalog.catalog_file import NumberedRow, SheetChoices, SheetLayout
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
-from patternmill.sheets.tables import Score, Sheet, Table, rectangular, table_of
+from patternmill.sheets.tables import Score, Table, Unfit, rectangular, table_of
 from patternmill.sheets.text_encodings import not_read
 from patternmill.sheets.workbook_parser import DAMAGED, ERRORS, UNKNOWN
 from patternmill.text import plain, plural, shown
@@ -34,13 +34,14 @@ def workbook_tables(
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as parsed:
         source.write(raw)
         source.seek(0)
-        _parse(source.fileno(), parsed.fileno(), choices.worksheet, reading)
+        _parse(source.fileno(), parsed.fileno(), choices.get("worksheet"), reading)
         parsed.seek(0)
-        kind, sheets = _sheets(map(json.loads, parsed), name, choices.worksheet, reading)
+        kind, sheets = _sheets(map(json.loads, parsed), name, choices.get("worksheet"))
     layout = SheetLayout(kind, hashlib.sha256(raw).hexdigest())
     tables = [
-        table_of(sheet, name, replace(layout, worksheet=worksheet), choices.header, score)
-        for worksheet, sheet in sheets.items()
+        table_of(texts, name, replace(layout, worksheet=worksheet), choices.get("header"), score, unfit)
+        for worksheet, rows in sheets.items()
+        for texts, unfit in (_texts(rows, reading),)
     ]
     whole = [table for table in tables if table.fit[0]]
     most = max(table.fit for table in tables)
@@ -85,10 +86,8 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PATTERNMILL_")}
 
 
-def _sheets(
-    lines: Iterator[Any], name: str, asked: str | None, reading: Reading
-) -> tuple[str, dict[str, Sheet]]:
-    """What the file is, and its worksheets with something in them."""
+def _sheets(lines: Iterator[Any], name: str, asked: str | None) -> tuple[str, dict[str, list[Any]]]:
+    """What the file is, and its worksheets with something in them, by their rows."""
     about = next(lines)
     rows: dict[str, list[Any]] = {}
     for line in lines:
@@ -106,23 +105,18 @@ def _sheets(
     if not any(rows.values()):
         message = f"{name} has no worksheet with anything in it."
         raise refusal(FileCode.EMPTY_FILE, message, "Is it the right file?")
-    return about["format"], {worksheet: _sheet(found, reading) for worksheet, found in rows.items() if found}
+    return about["format"], {worksheet: found for worksheet, found in rows.items() if found}
 
 
-def _sheet(rows: Iterable[tuple[int, list[Any]]], reading: Reading) -> Sheet:
-    unfit: dict[tuple[int, int], str] = {}
-    numbers: dict[int, set[int]] = {}
+def _texts(rows: Iterable[tuple[int, list[Any]]], reading: Reading) -> tuple[tuple[NumberedRow, ...], Unfit]:
+    """The rows as texts, and what their cells are that are none."""
+    unfit: dict[int, dict[int, str]] = {}
     texts: list[tuple[int, list[str]]] = []
     for number, cells in rows:
-        for index, cell in enumerate(cells):
-            if not isinstance(cell, str):
-                what, cells[index] = cell
-                if what:
-                    unfit[number, index] = what
-                else:
-                    numbers.setdefault(index, set()).add(number)
-        texts.append((number, cells))
-    return Sheet(rectangular(texts, reading), unfit, numbers)
+        if others := {index: cell[0] for index, cell in enumerate(cells) if not isinstance(cell, str)}:
+            unfit[number] = others
+        texts.append((number, [cell if isinstance(cell, str) else cell[1] for cell in cells]))
+    return rectangular(texts, reading), unfit
 
 
 def several_worksheets(name: str, tables: Sequence[Table]) -> InputRefused:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.sheet_choices import NO_CHOICES
+from patternmill.catalog.catalog_file import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.profiles import Profile

@@ -10,10 +10,9 @@ from typing import Any
 
 import openpyxl
 
-from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile, SheetChoices
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.read_limits import Reading, ReadLimits
-from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.sheets.sheet_reader import parse_sheet
 
 HEADER = ("sku", "prompt", "category", "option:size", "note")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.catalog_file import SheetChoices
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.rows import defuse
-from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.sheets.sheet_reader import read_source

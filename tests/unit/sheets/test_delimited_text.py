@@ -62,10 +62,10 @@ def test_likely_encodings_show_words_that_they_read_differently(between: int) ->
     """Here the first hundreds read alike in both of Windows: nobody could choose by them. However far down they are."""
     prompts = [*POLISH[:-2], "x" * between, *POLISH[-2:]]
     raw = "\n".join(f"A{i},{text},Mug" for i, text in enumerate(prompts)).encode("cp1250")
-    first, second = (one for one in likely_encodings(raw) if one.codec.startswith("cp125"))
-    assert (first.codec, first.words[:3]) == ("cp1250", ("źdźbła", "świetle", "Łódź"))
-    assert (second.codec, second.words[:3]) == ("cp1252", ("ŸdŸb³a", "œwietle", "£ódŸ"))
-    assert (first.reads_as_words, second.reads_as_words) == (True, False)
+    first, second = (one for one in likely_encodings(raw) if one[0].startswith("cp125"))
+    assert (first[0], first[1][:3]) == ("cp1250", ("źdźbła", "świetle", "Łódź"))
+    assert (second[0], second[1][:3]) == ("cp1252", ("ŸdŸb³a", "œwietle", "£ódŸ"))
+    assert (first[2], second[2]) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_likely_encodings_show_words_that_they_read_differently(between: int) ->
     ],
 )
 def test_encoding_is_certain_where_no_other_reads_as_words(text: str, codec: str, certain: bool) -> None:
-    likely = [one.codec for one in likely_encodings(text.encode(codec)) if one.reads_as_words]
+    likely = [name for name, _, are_words in likely_encodings(text.encode(codec)) if are_words]
     assert codec in likely and (likely == [codec]) is certain
 
 
