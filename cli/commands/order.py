@@ -23,7 +23,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 if TYPE_CHECKING:
     from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.orders.order_plan import OrderSpec
-    from patternmill.orders.ordering import OrderEnding, Ordering
+    from patternmill.orders.ordering import Ordering
 
 #: On a terminal: the page to pay at ends with the command.
 _EMBEDDED_WAIT = "1h"
@@ -87,19 +87,18 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
             echo(str(overlap), err=True)
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
         wait = request.wait or (_EMBEDDED_WAIT if spec.settings.embedded and sys.stdout.isatty() else None)
-        for checkout in plan.checkouts:
-            record = await work.open(checkout)
+        for item, _ in plan.checkouts:
+            record = await work.open(item)
             echo_lines(checkout_lines(record))
             if wait is not None or not spec.settings.embedded:
                 await _echo_address(work, record)
         await work.close()
-        ending = await work.ending(plan)
         if wait is not None:
-            ending = await _waited(work, ending, wait)
-    echo(ending.sentence.removesuffix(".") + ".")
-    if spec.settings.embedded and wait is None and ending.pending:
+            await _wait(work, wait)
+    echo(work.sentence.removesuffix(".") + ".")
+    if spec.settings.embedded and wait is None and work.pending:
         echo("The embedded studio ends with this command: add --wait to pay at its page.")
-    return EXIT_CODES[ending.outcome]
+    return EXIT_CODES[work.outcome]
 
 
 @asynccontextmanager
@@ -118,14 +117,12 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
         watch.cancel()
 
 
-async def _waited(work: Ordering, ending: OrderEnding, wait: str) -> OrderEnding:
+async def _wait(work: Ordering, wait: str) -> None:
     from patternmill.orders.order_text import checkout_lines
 
-    if ending.pending:
+    if work.pending:
         echo(f"Waiting for {wait} at most; stopped, the same command goes on.")
-    return await work.wait(
-        ending, wait_time(wait), on_change=lambda record: echo_lines(checkout_lines(record))
-    )
+    await work.wait(wait_time(wait), on_change=lambda record: echo_lines(checkout_lines(record)))
 
 
 async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:

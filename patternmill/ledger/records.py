@@ -124,8 +124,6 @@ class OrderRecord:
     paid: bool
     #: Whether the service last said that it is cancelled.
     cancelled: bool
-    #: JSON of the whole answer, scrubbed.
-    answer: str
     #: When it was seen first, and last.
     since: float = 0.0
     read_at: float = 0.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from patternmill.engine.options import RunOptions
 from patternmill.errors import InputRefused
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
@@ -28,11 +28,15 @@ class OrderSpec:
     """A request, completed: from which catalog, and whose rows."""
 
     settings: Settings
-    options: RunOptions
     catalog: str
     picks: Picks
     name: str = "samples"
     lines: int = 50
+
+    @property
+    def options(self) -> RunOptions:
+        """Raises ConfigurationError."""
+        return RunOptions.from_settings(self.settings)
 
     @property
     def scope(self) -> Scope:
@@ -53,14 +57,7 @@ def order_spec(request: OrderRequest) -> OrderSpec:
         picks = decided_picks(ledger, record, request, wanted.home)
         picks = picks or fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment)
-    return OrderSpec(
-        settings=its,
-        options=RunOptions.from_settings(its),
-        catalog=record.catalog,
-        picks=picks,
-        name=request.order,
-        lines=request.lines,
-    )
+    return OrderSpec(its, record.catalog, picks, request.order, request.lines)
 
 
 def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str | None]:
@@ -73,53 +70,27 @@ def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str 
 def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:
     """For questions about a checkout that is open already. Raises ConfigurationError."""
     settings = in_environment(read_settings(), record.environment)
-    return OrderSpec(settings, RunOptions.from_settings(settings), catalog_of(record.scope), Picks(()))
+    return OrderSpec(settings, catalog_of(record.scope), Picks(()))
 
 
-class CheckoutStatus(StrEnum):
-    """What is known of a checkout."""
-
-    #: Not asked for, or refused, or given up: it is asked for now.
-    NEW = "new"
-    #: Asked for, and the answer is missing: the same request is sent again.
-    IN_DOUBT = "in_doubt"
-    #: A person decides.
-    HELD = "held"
-    #: Open to be paid, as far as is known.
-    OPEN = "open"
-    #: The service says so.
-    PAID = "paid"
-    #: The service says so, and nobody paid it before.
-    CANCELLED = "cancelled"
-
-
+#: A checkout that is not asked for, or was refused or given up, is asked for now; of one in doubt the same request is
+#: sent again, as its answer is missing; what is held a person decides; open is to be paid, as far as is known.
+NEW, IN_DOUBT = "new", "in doubt"
 _STATUSES = {
-    AttemptState.SUCCEEDED: CheckoutStatus.OPEN,
-    AttemptState.INTENDED: CheckoutStatus.IN_DOUBT,
-    AttemptState.ACCEPTED: CheckoutStatus.HELD,
-    AttemptState.HELD: CheckoutStatus.HELD,
+    AttemptState.SUCCEEDED: "open",
+    AttemptState.INTENDED: IN_DOUBT,
+    AttemptState.ACCEPTED: "held",
+    AttemptState.HELD: "held",
 }
 
 
-def status_of(record: CheckoutRecord | None) -> CheckoutStatus:
-    if record is None or record.attempt is None:
-        return CheckoutStatus.NEW
+def status_of(record: CheckoutRecord) -> str:
+    """What is known of a checkout, in a word or two."""
+    if record.is_paid:
+        return "paid"
     if record.is_cancelled:
-        return CheckoutStatus.CANCELLED
-    return CheckoutStatus.PAID if record.is_paid else _STATUSES.get(record.attempt.state, CheckoutStatus.NEW)
-
-
-@dataclass(frozen=True)
-class PlannedCheckout:
-    """One checkout of the order, with its rows, and what is known of it."""
-
-    item: CheckoutItem
-    lines: tuple[PickedLine, ...]
-    known: CheckoutRecord | None = None
-
-    @property
-    def status(self) -> CheckoutStatus:
-        return status_of(self.known)
+        return "cancelled"
+    return NEW if record.attempt is None else _STATUSES.get(record.attempt.state, NEW)
 
 
 @dataclass(frozen=True)
@@ -128,39 +99,40 @@ class OrderPlan:
 
     scope: Scope
     name: str
-    checkouts: tuple[PlannedCheckout, ...]
+    #: Each with what is known of it.
+    checkouts: tuple[tuple[CheckoutItem, CheckoutRecord], ...]
     #: What a person should know before paying.
     notes: tuple[str, ...] = ()
 
     @property
     def proposal(self) -> Proposal:
         new, in_doubt = (
-            [checkout.item for checkout in self.checkouts if checkout.status is status]
-            for status in (CheckoutStatus.NEW, CheckoutStatus.IN_DOUBT)
+            [item for item, known in self.checkouts if status_of(known) == status]
+            for status in (NEW, IN_DOUBT)
         )
         return order_proposal(self.scope, self.name, new, in_doubt)
 
     @property
     def lines(self) -> tuple[PickedLine, ...]:
-        return tuple(line for checkout in self.checkouts for line in checkout.lines)
+        return tuple(line for _, known in self.checkouts for line in known.lines)
 
 
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
     """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
-    known = {record.key: record for record in checkouts_of(ledger, spec)}
-    parts = [tuple(lines[first : first + spec.lines]) for first in range(0, len(lines), spec.lines)]
-    planned = []
-    for part in parts:
+    scope, known = spec.scope, {record.key: record for record in checkouts_of(ledger, spec)}
+    planned: dict[ItemKey, tuple[CheckoutItem, CheckoutRecord]] = {}
+    for first in range(0, len(lines), spec.lines):
+        part = tuple(lines[first : first + spec.lines])
         content = checkout_content(spec.name, ((line.product_id, line.quantity) for line in part))
-        item = CheckoutItem(spec.scope, content)
-        planned.append(PlannedCheckout(item, part, known.get(item.key)))
-    own = {checkout.item.key for checkout in planned}
+        item = CheckoutItem(scope, content)
+        new = CheckoutRecord(item.key, scope.environment, scope.catalog, spec.name, part)
+        planned[item.key] = item, known.get(item.key, new)
     of_products = checkouts_of_products(ledger, [line.product_key for line in lines])
     notes: list[str] = []
     twice: list[str] = []
     for line in lines:
         for record in of_products.get(line.product_key, ()):
-            if record.key in own or record.environment != spec.scope.environment:
+            if record.key in planned or record.environment != scope.environment:
                 continue
             if record.is_ordered and record.order_name == spec.name and record.key in known:
                 # An edited command is no second order.
@@ -177,7 +149,7 @@ def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> 
             code="ordered_already",
             remedy="Leave it out; or, to order it once more, give it another name with --order. Nothing was sent.",
         )
-    return OrderPlan(spec.scope, spec.name, tuple(planned), tuple(notes))
+    return OrderPlan(scope, spec.name, tuple(planned.values()), tuple(notes))
 
 
 def checkouts_of(ledger: Ledger, spec: OrderSpec) -> list[CheckoutRecord]:

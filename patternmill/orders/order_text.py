@@ -1,4 +1,4 @@
-"""What is ordered as plain lines, for the terminal and for the page of an order's run; never with an address."""
+"""What is ordered as plain lines, for the terminal; never with an address."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.order_report import CheckoutRecord
-from patternmill.orders.order_plan import CheckoutStatus, OrderPlan, ordered_line, status_of
+from patternmill.orders.order_plan import OrderPlan, ordered_line, status_of
 from patternmill.planning.items import catalog_of
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.text import in_columns, more, plural
@@ -17,10 +17,10 @@ _MOST_LINES = 40
 def plan_lines(plan: OrderPlan) -> Iterator[str]:
     scope = f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
     yield f"Order {plan.name!r} from catalog {scope}: {plural(len(plan.checkouts), 'checkout')}"
-    for checkout in plan.checkouts:
-        known = checkout.known.checkout_id if checkout.known is not None else None
-        yield f"{checkout.item.describe()}: {checkout.status.replace('_', ' ')}{f' ({known})' if known else ''}"
-        yield from _line_texts(checkout.lines)
+    for item, known in plan.checkouts:
+        named = f" ({known.checkout_id})" if known.checkout_id else ""
+        yield f"{item.describe()}: {status_of(known)}{named}"
+        yield from _line_texts(known.lines)
     yield from (f"Note: {note}" for note in plan.notes)
     yield "What it costs is shown on the page of each checkout, before anybody pays."
     yield f"Digest: {plan.proposal.digest[:LEAST_DIGEST]}"
@@ -28,14 +28,13 @@ def plan_lines(plan: OrderPlan) -> Iterator[str]:
 
 def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     """A checkout and what has become of it; never its address."""
-    status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
-    if status is CheckoutStatus.PAID:
+    if record.is_paid:
         again = "To order the same once more: another --order. For the gallery: patternmill results RUN."
         yield f"{name} is paid: {ordered_line(record)}. {again}"
-    elif status is CheckoutStatus.CANCELLED:
+    elif record.is_cancelled:
         yield f"{name} is cancelled, and cannot be paid. To order the same again: another --order."
-    elif status is CheckoutStatus.OPEN:
+    elif record.is_unpaid:
         shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
         yield f"{name} is open{shown}:"
     else:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Self, TypeVar
 
@@ -20,7 +20,7 @@ from patternmill.errors import (
     PatternmillError,
     ServiceStopped,
 )
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Lease, NewItem, OrderRecord, RunRecord
 from patternmill.ledger.reports.order_report import (
@@ -29,9 +29,9 @@ from patternmill.ledger.reports.order_report import (
     checkouts,
     checkouts_of_products,
 )
-from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
+from patternmill.orders.order_plan import OrderPlan, OrderSpec, checkouts_of, plan_order
 from patternmill.orders.picked_lines import picked_lines
-from patternmill.planning.items import NOTHING_MADE, canonical_json, catalog_of
+from patternmill.planning.items import NOTHING_MADE, CheckoutItem, canonical_json, catalog_of
 from patternmill.runs.approval import require_approval
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
@@ -51,54 +51,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 30.0
 _LATEST = 20
 
 
-@dataclass(frozen=True)
-class OrderEnding:
-    """What an order came to."""
-
-    plan: OrderPlan
-    checkouts: tuple[CheckoutRecord, ...]
-    #: Why not every checkout was opened, where that is about all of them.
-    halted: HaltReason | None = None
-    #: Whether the orders were waited for.
-    waited: bool = False
-
-    @property
-    def failed(self) -> tuple[CheckoutRecord, ...]:
-        """Neither open nor ordered."""
-        return tuple(record for record in self.checkouts if record.checkout_id is None)
-
-    @property
-    def pending(self) -> tuple[CheckoutRecord, ...]:
-        """Open, and not paid."""
-        return tuple(record for record in self.checkouts if record.is_unpaid)
-
-    @property
-    def cancelled(self) -> tuple[CheckoutRecord, ...]:
-        return tuple(record for record in self.checkouts if record.is_cancelled)
-
-    @property
-    def outcome(self) -> Outcome:
-        if self.halted is not None and self.failed:
-            return self.halted.outcome
-        if self.failed and len(self.failed) == len(self.checkouts):
-            return Outcome.FAILED
-        is_whole = not self.failed and not self.cancelled and not (self.waited and self.pending)
-        return Outcome.COMPLETED if is_whole else Outcome.COMPLETED_WITH_FAILURES
-
-    @property
-    def sentence(self) -> str:
-        paid = sum(record.is_paid for record in self.checkouts)
-        text = f"{plural(len(self.checkouts), 'checkout')}: {paid} paid, {len(self.pending)} open"
-        if self.cancelled:
-            text += f", {len(self.cancelled)} cancelled"
-        if not self.failed:
-            return text
-        text += f", {len(self.failed)} not opened"
-        return f"{text}. {self.halted.message}" if self.halted is not None else text
-
-
 class Ordering:
-    """The steps of one order: `plan`, an approval if one is needed, `begin`, `open` each checkout, `close`, `wait`."""
+    """The steps of one order: `plan`, an approval if one is needed, `begin`, `open` each checkout, `close`, `wait`.
+
+    And what it came to.
+    """
 
     def __init__(self, spec: OrderSpec) -> None:
         """Raises ConfigurationError when the service's address or key are missing."""
@@ -107,6 +64,9 @@ class Ordering:
         self._halt = Halt()
         #: Of the checkouts that were opened just now; whoever has one can pay, so that nothing else keeps it.
         self._addresses: dict[str, str] = {}
+        #: As the ledger has them, in the order in which they were opened.
+        self._opened: dict[ItemKey, CheckoutRecord] = {}
+        self._waited = False
         self._writer: LedgerWriter | None = None
         self._attempts: Attempts | None = None
         self._heartbeat: LeaseHeartbeat | None = None
@@ -166,10 +126,9 @@ class Ordering:
         self._heartbeat = LeaseHeartbeat(writer, self._lost)
         self._heartbeat.start()
 
-    async def open(self, checkout: PlannedCheckout) -> CheckoutRecord:
+    async def open(self, item: CheckoutItem) -> CheckoutRecord:
         """Open one checkout, or resume that; what is open or ordered stays as it is."""
         assert self._writer is not None and self._attempts is not None, "begun before checkouts are opened"
-        item = checkout.item
         with suppress(BudgetReached):  # the halt has the reason
             attempt, sent_ago = await self._attempts.begin(item, NOTHING_MADE, retried=True)
             if attempt.state is AttemptState.INTENDED:
@@ -182,7 +141,8 @@ class Ordering:
                 )
                 await self._attempts.record_create(item, attempt, self._without_address(end))
         found = await self._writer.run(lambda ledger: checkouts_of(ledger, self.spec))
-        return next(record for record in found if record.key == item.key)
+        self._opened[item.key] = next(record for record in found if record.key == item.key)
+        return self._opened[item.key]
 
     async def close(self) -> None:
         """Release the lease."""
@@ -192,13 +152,43 @@ class Ordering:
         await self._heartbeat.stop()
         await release_lease(writer)
 
-    async def ending(self, plan: OrderPlan) -> OrderEnding:
-        """As the ledger has it now."""
-        keys = [checkout.item.key for checkout in plan.checkouts]
-        by_key = {
-            record.key: record for record in await self._read(lambda ledger: checkouts_of(ledger, self.spec))
-        }
-        return OrderEnding(plan, tuple(by_key[key] for key in keys if key in by_key), self._halt.reason)
+    @property
+    def checkouts(self) -> tuple[CheckoutRecord, ...]:
+        """Those that were opened, or were to be."""
+        return tuple(self._opened.values())
+
+    @property
+    def failed(self) -> list[CheckoutRecord]:
+        """Neither open nor ordered."""
+        return [record for record in self.checkouts if record.checkout_id is None]
+
+    @property
+    def pending(self) -> list[CheckoutRecord]:
+        """Open, and not paid."""
+        return [record for record in self.checkouts if record.is_unpaid]
+
+    @property
+    def outcome(self) -> Outcome:
+        failed, halted = self.failed, self._halt.reason
+        if halted is not None and failed:
+            return halted.outcome
+        if failed and len(failed) == len(self._opened):
+            return Outcome.FAILED
+        is_closed = any(record.is_cancelled for record in self.checkouts)
+        is_whole = not failed and not is_closed and not (self._waited and self.pending)
+        return Outcome.COMPLETED if is_whole else Outcome.COMPLETED_WITH_FAILURES
+
+    @property
+    def sentence(self) -> str:
+        paid, cancelled = (
+            sum(getattr(record, name) for record in self.checkouts) for name in ("is_paid", "is_cancelled")
+        )
+        text = f"{plural(len(self._opened), 'checkout')}: {paid} paid, {len(self.pending)} open"
+        text += f", {cancelled} cancelled" if cancelled else ""
+        if not self.failed:
+            return text
+        text += f", {len(self.failed)} not opened"
+        return f"{text}. {self._halt.reason.message}" if self._halt.reason is not None else text
 
     async def refresh(self, record: CheckoutRecord) -> CheckoutRecord:
         """Ask for the order of an open checkout once, and record what is shown. Raises ServiceStopped."""
@@ -206,7 +196,7 @@ class Ordering:
         found = await self._api.order(record.checkout_id)
         if found is None:
             return record
-        order = OrderRecord(found.order_id, found.status, found.paid, found.cancelled, found.answer)
+        order = OrderRecord(*found)
 
         def put_on_record(ledger: Ledger) -> OrderRecord:
             with ledger.transaction():
@@ -216,25 +206,33 @@ class Ordering:
 
     async def wait(
         self,
-        ending: OrderEnding,
         limit: timedelta,
         *,
         on_change: Callable[[CheckoutRecord], None] = lambda record: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> OrderEnding:
-        """Follow the orders until all have come, or the time is over; what was seen is on record all the while."""
+    ) -> None:
+        """Follow the orders until all have come, or the time is over; what was seen is on record all the while.
+
+        A question that fails is asked again later; a key that is refused ends the wait.
+        """
         clock = asyncio.get_running_loop().time
         deadline, pause = clock() + limit.total_seconds(), _FIRST_PAUSE
-        ending = replace(ending, waited=True)
-        while ending.pending:
-            found = [await self._followed(record, on_change) for record in ending.checkouts]
-            ending = replace(ending, checkouts=tuple(found))
+        self._waited = True
+        while True:
+            for record in self.pending:
+                try:
+                    self._opened[record.key] = found = await self.refresh(record)
+                except ServiceStopped as stopped:
+                    if stopped.code in KEY_REFUSED.values():
+                        raise
+                else:
+                    if _status_shown(found) != _status_shown(record):
+                        on_change(found)
             left = deadline - clock()
-            if not ending.pending or left <= 0:
-                break
+            if not self.pending or left <= 0:
+                return
             await sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
-        return ending
 
     async def address(self, record: CheckoutRecord) -> str:
         """Where a person pays: the same request once more has the same answer.
@@ -257,22 +255,6 @@ class Ordering:
             remedy="Look for the checkout in the service's console; or order under another name (--order): a checkout "
             "that nobody pays costs nothing.",
         )
-
-    async def _followed(
-        self, record: CheckoutRecord, on_change: Callable[[CheckoutRecord], None]
-    ) -> CheckoutRecord:
-        """A question that fails is asked again later; a key that is refused ends the wait."""
-        if not record.is_unpaid:
-            return record
-        try:
-            found = await self.refresh(record)
-        except ServiceStopped as stopped:
-            if stopped.code in KEY_REFUSED.values():
-                raise
-            return record
-        if _status_shown(found) != _status_shown(record):
-            on_change(found)
-        return found
 
     def _without_address(self, end: outcomes.CreateEnd) -> outcomes.CreateEnd:
         """What goes on record of an answer."""
@@ -333,9 +315,8 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
                 remedy="Look at it again with --plan-only, or run the same command again. Nothing was sent.",
             )
         approved = require_approval(ledger, spec, plan.proposal)
-        for checkout in plan.checkouts:
-            item = checkout.item
-            new = NewItem(item.key, item.stage, canonical_json(item.content), picked=checkout.lines)
+        for item, known in plan.checkouts:
+            new = NewItem(item.key, item.stage, canonical_json(item.content), picked=known.lines)
             ledger.add_items(scope.environment, scope.catalog, [new])
     if approved is None:
         return spec.options

@@ -1,17 +1,14 @@
-"""What the service answers about checkouts and orders: read tolerantly, and kept without addresses and the buyer."""
+"""What the service answers about checkouts and orders: read tolerantly, and without addresses."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
-from patternmill.service.redaction import REMOVED, clean, each_text
+from patternmill.service.redaction import REMOVED, clean
 from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not show which does.
@@ -20,30 +17,14 @@ KEY_REFUSED = {status: STOPPING[status] for status in (401, 403, 407)}
 _PASSING = PASSING | {RATE_LIMITED}
 #: Bounded, so that a long text takes no long time.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
-#: Fields of an order that are, or may be, about the buyer, or let somebody in.
-_PRIVATE = re.compile(
-    r"url$|uri$|link|token|secret|password|address|e-?mail|phone|name$|buyer|customer|recipient|shipping|billing|card|"
-    r"payer|contact",
-    re.IGNORECASE,
-)
 #: Statuses of what nobody can pay any more.
 _CANCELLED = ("cancelled", "canceled")
-_MOST_KEPT = 100_000
 _LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ShownOrder:
-    """An order as the service shows it. Its fields are not specified: those are read that are there."""
-
-    order_id: str | None
-    status: str | None
-    #: Whether the service says so.
-    paid: bool
-    #: Whether the service says that it is cancelled: nobody can pay it any more.
-    cancelled: bool
-    #: JSON of the whole answer, scrubbed.
-    answer: str
+#: An order as the service shows it, of whose fields those are read that are there: its ID, its status, and whether the
+#: service says that it is paid, or that it is cancelled: nobody can pay it any more.
+ShownOrder = tuple[str | None, str | None, bool, bool]
 
 
 def checkout_address(answer: dict[str, Any]) -> str | None:
@@ -79,7 +60,7 @@ def _order(body: Any, checkout_id: str) -> ShownOrder | None:
     order_id, status = _identifier(fields.get("orderId")), _text(fields.get("status"))
     paid = _is_paid({**body, **fields})
     cancelled = status is not None and status.casefold() in _CANCELLED
-    return ShownOrder(order_id, status, paid, cancelled, _kept(body)) if order_id or status or paid else None
+    return (order_id, status, paid, cancelled) if order_id or status or paid else None
 
 
 def _is_paid(fields: dict[str, Any]) -> bool:
@@ -115,11 +96,3 @@ def without_addresses(text: str) -> str:
 def _text(value: Any) -> str | None:
     """As one printable line, if it is text."""
     return clean(without_addresses(value), limit=_LONGEST) or None if isinstance(value, str) else None
-
-
-def _kept(body: dict[str, Any]) -> str:
-    try:
-        text = orjson.dumps(each_text(body, without_addresses, _PRIVATE) or {}, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested too deeply
-        return "{}"
-    return text.decode() if len(text) <= _MOST_KEPT else "{}"

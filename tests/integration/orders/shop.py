@@ -13,7 +13,7 @@ from typing import Any
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts
 from patternmill.orders.order_plan import OrderPlan, OrderSpec, order_spec
-from patternmill.orders.ordering import OrderEnding, Ordering
+from patternmill.orders.ordering import Ordering
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, OrderRequest
 from patternmill.runs.spec import import_spec
@@ -60,21 +60,19 @@ class Shop:
         wait: float | None = None,
         on_open: Callable[[CheckoutRecord], None] = lambda record: None,
         **options: Any,
-    ) -> OrderEnding:
-        """A whole order, as the verb and the flow drive it; `wait` in seconds."""
+    ) -> Ordering:
+        """A whole order, as the verb drives it; `wait` in seconds."""
 
-        async def main() -> OrderEnding:
+        async def main() -> Ordering:
             async with Ordering(self.spec(*skus, **options)) as work:
                 plan = await work.plan()
                 await work.begin(plan)
-                for checkout in plan.checkouts:
-                    on_open(await work.open(checkout))
+                for item, _ in plan.checkouts:
+                    on_open(await work.open(item))
                 await work.close()
-                ending = await work.ending(plan)
-                if wait is None:
-                    return ending
-                limit = timedelta(seconds=wait)
-                return await work.wait(ending, limit, sleep=lambda seconds: asyncio.sleep(0.01))
+                if wait is not None:
+                    await work.wait(timedelta(seconds=wait), sleep=lambda seconds: asyncio.sleep(0.01))
+                return work
 
         return asyncio.run(main())
 

@@ -119,7 +119,7 @@ def test_same_order_twice_at_once_is_one(shop: Shop) -> None:
             plan = await work.plan()
             (other,) = (await asyncio.to_thread(shop.order, "S-1", "S-2")).checkouts
             await work.begin(plan)
-            assert (await work.open(plan.checkouts[0])).checkout_id == other.checkout_id
+            assert (await work.open(plan.checkouts[0][0])).checkout_id == other.checkout_id
 
     asyncio.run(main())
     assert len(shop.opened()) == 1

@@ -83,7 +83,6 @@ def test_unknown_fields_and_a_wrapped_order(shop: Shop, other: Other) -> None:
     other.orders = [(200, {"order": {"orderId": "O-1", "status": "confirmed", "pay": OPEN["checkoutUrl"]}})]
     (shown,) = shop.order("S-1").checkouts
     assert shown.order is not None and (shown.order.order_id, shown.order.status) == ("O-1", "confirmed")
-    assert "secret" not in shown.order.answer
     assert shown.is_unpaid and shop.address("C-1") == OPEN["checkoutUrl"], "an order is no payment"
     with pytest.raises(InputRefused, match="order O-1, confirmed"):
         shop.order("S-1", "S-2")

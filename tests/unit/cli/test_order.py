@@ -11,7 +11,8 @@ from cli.main import run
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import PickedLine
-from patternmill.orders.order_plan import OrderPlan, PlannedCheckout
+from patternmill.ledger.reports.order_report import CheckoutRecord
+from patternmill.orders.order_plan import OrderPlan
 from patternmill.orders.order_text import plan_lines
 from patternmill.orders.picked_lines import picked_lines
 from patternmill.parameters import wait_time
@@ -50,8 +51,9 @@ def test_unknown_checkout_and_none_at_all(past: Past, capsys: pytest.CaptureFixt
 def test_plan_shows_rows_notes_and_digest() -> None:
     scope = Scope("staging", "spring").of_orders
     line = PickedLine("S-1", ItemKey("k"), "prd_1", 2, "for Anna")
-    checkout = PlannedCheckout(CheckoutItem(scope, checkout_content("fair", [("prd_1", 2)])), (line,))
-    plan = OrderPlan(scope, "fair", (checkout,), ("S-1 was ordered before.",))
+    item = CheckoutItem(scope, checkout_content("fair", [("prd_1", 2)]))
+    known = CheckoutRecord(item.key, scope.environment, scope.catalog, "fair", (line,))
+    plan = OrderPlan(scope, "fair", ((item, known),), ("S-1 was ordered before.",))
     assert list(plan_lines(plan)) == [
         "Order 'fair' from catalog spring (staging): 1 checkout",
         "checkout · 1 line, 2 pieces: new",

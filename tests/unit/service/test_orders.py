@@ -1,8 +1,7 @@
-"""Answers about checkouts and orders, of the shapes that services may give them; what is private is not kept."""
+"""Answers about checkouts and orders, of the shapes that services may give them."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -29,11 +28,10 @@ def answered(status: int, body: Any = None, **fields: Any) -> Answer:
     ],
 )
 def test_order_bare_or_wrapped(body: dict[str, Any], order_id: str | None, status: str | None) -> None:
-    """Its fields are not specified: those that are there are read, and the rest is carried."""
+    """Its fields are not specified: those that are there are read."""
     order = read_order(answered(200, body), "chk_1")
     assert order is not None
-    assert (order.order_id, order.status) == (order_id, status)
-    assert json.loads(order.answer) == body
+    assert order[:2] == (order_id, status)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_order_bare_or_wrapped(body: dict[str, Any], order_id: str | None, statu
 )
 def test_paid_is_what_the_service_says_is_paid(said: dict[str, Any]) -> None:
     order = read_order(answered(200, said), "chk_1")
-    assert order is not None and order.paid
+    assert order is not None and order[2]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_paid_is_what_the_service_says_is_paid(said: dict[str, Any]) -> None:
 def test_an_order_alone_is_no_payment(said: dict[str, Any]) -> None:
     """What it says otherwise is shown, and not guessed at."""
     order = read_order(answered(200, {"orderId": "ord_1"} | said), "chk_1")
-    assert order is not None and not order.paid and order.order_id == "ord_1"
+    assert order is not None and not order[2] and order[0] == "ord_1"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_no_order_as_yet(answer: Answer) -> None:
 )
 def test_cancelled_is_what_the_service_says_is_cancelled(answer: Answer, cancelled: bool) -> None:
     order = read_order(answer, "chk_1")
-    assert order is not None and order.cancelled is cancelled and not order.paid
+    assert order is not None and order[3] is cancelled and not order[2]
 
 
 @pytest.mark.parametrize(
@@ -128,32 +126,11 @@ def test_answer_that_says_neither(answer: Answer, code: str) -> None:
     assert stopped.value.code == code
 
 
-def test_addresses_and_the_buyer_are_not_kept() -> None:
-    body = {
-        "orderId": "ord_1",
-        "status": "see https://pay.example/secret",
-        "checkoutUrl": "https://pay.example/secret",
-        "lines": [{"productId": "p", "note": "at https://pay.example/secret now"}],
-        "shippingAddress": {"street": "Secret Lane"},
-        "customer": "Secret",
-        "email": "secret@example.org",
-        "total": 12,
-    }
-    order = read_order(answered(200, body), "chk_1")
-    assert order is not None
-    assert "secret" not in f"{order}".casefold()
-    assert json.loads(order.answer)["lines"] == [{"productId": "p", "note": "at [removed] now"}]
-    assert json.loads(order.answer)["total"] == 12
-
-
-def test_deep_and_large_answers_are_bounded() -> None:
-    deep: Any = {}
-    for _ in range(500):
-        deep = {"a": deep}
-    order = read_order(answered(200, {"orderId": "o", "deep": deep}), "c")
-    assert order is not None and len(order.answer) < 500
-    large = read_order(answered(200, {"orderId": "o", "large": "x" * 1_000_000}), "c")
-    assert large is not None and large.order_id == "o" and large.answer == "{}"
+def test_addresses_are_not_kept() -> None:
+    order = read_order(
+        answered(200, {"orderId": "ord_1", "status": "see https://pay.example/secret"}), "chk_1"
+    )
+    assert order == ("ord_1", "see [removed]", False, False)
 
 
 @pytest.mark.parametrize(
