@@ -42,7 +42,7 @@ class PipelineAhead(Pipeline):
         run.record = record = replace(run.record, prefect_flow_run_id=prefect_flow_run_id)
         if self._finishing is None:
             with suppress(LedgerError):
-                await run.writer.write(lambda ledger: ledger.update_run(record))
+                await run.writer.write(lambda ledger: ledger.runs.update(record))
         return run
 
     async def drive(self, show: Show = show_nothing) -> None:

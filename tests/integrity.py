@@ -53,7 +53,7 @@ def _contents(ledger: Ledger) -> Iterator[str]:
         "WHERE a.result_id IS NOT NULL GROUP BY a.result_id, i.environment, i.stage HAVING count(*) > 1"
     ):
         if stage in OWN_RESULTS:
-            first, *others = ledger.attempts_with_result(result_id, environment, Stage(stage))
+            first, *others = ledger.purchases.attempts_with_result(result_id, environment, Stage(stage))
             if any(other.content != first.content for other in others):
                 yield f"The {stage} {result_id} is the result of requests which asked for something else."
 
@@ -119,15 +119,14 @@ def _documents(ledger: Ledger) -> Iterator[str]:
         known.add(name)
         if " " not in name and hashlib.sha256(zlib.decompress(raw)).hexdigest() != name:
             yield f"The document {name} is damaged."
-    yield from (
-        f"The input of run {run.run_id} is gone." for run in ledger.runs() if run.input_sha256 not in known
-    )
+    runs = ledger.runs.find()
+    yield from (f"The input of run {run.run_id} is gone." for run in runs if run.input_sha256 not in known)
 
 
 def _checkouts(ledger: Ledger) -> Iterator[str]:
     """Their rows are those that their requests name, in the same order; and only open ones have orders."""
     for record in checkouts(ledger):
-        _, content = ledger.item(record.key)
+        _, content = ledger.purchases.item(record.key)
         asked = [(line["productId"], line["quantity"]) for line in content["lines"]]
         if asked != [(line.product_id, line.quantity) for line in record.lines]:
             yield f"The rows of checkout item {record.key} are not those that its request names."

@@ -11,7 +11,6 @@ from cli.run_options import PlaceType, filter_options, row_filter
 from cli.terminal import echo, write_table
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.overview import catalogs
 from patternmill.results.catalog_files import state_bytes
 from patternmill.results.row_filter import catalog_rows_meant
 from patternmill.settings import load_settings
@@ -44,7 +43,7 @@ def command(name: str, out: Path | None, environment: str | None, current: bool,
     """
     wanted, settings = row_filter(chosen), load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
-        if not any(True for _ in ledger.catalog_rows(settings.environment, name)):
+        if not any(True for _ in ledger.catalogs.rows(settings.environment, name)):
             raise _unknown(ledger, name, settings.environment)
         rows = catalog_rows_meant(ledger, settings.environment, name, wanted)
     shown = [row for row in rows if row.retired_at is None or not current]
@@ -55,7 +54,7 @@ def command(name: str, out: Path | None, environment: str | None, current: bool,
 
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:
-    known = ", ".join(f"{catalog} ({its})" for catalog, its in catalogs(ledger)[:5])
+    known = ", ".join(f"{catalog} ({its})" for catalog, its in ledger.catalogs.names()[:5])
     return ConfigurationError(
         f"The catalog {name!r} ({environment}) has no products in this ledger.",
         remedy=f"Known: {known}." if known else "Import something first.",

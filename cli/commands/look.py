@@ -52,7 +52,7 @@ def command(run: str, environment: str | None) -> int:
         from patternmill.states import Verdict
 
         with open_ledger(settings) as ledger, ledger.transaction():
-            ledger.decide_approval(approval.id, Verdict.APPROVED, who=user(), note="while looking")
+            ledger.approvals.decide(approval.id, Verdict.APPROVED, who=user(), note="while looking")
 
     bound = _bound(settings.home / "look-port")
     server, address = LookServer(viewed, bound, user(), approve).prepared()
@@ -77,6 +77,6 @@ def _bound(kept: Path) -> socket:
 
 def _meant(ledger: Ledger, name: str, environment: str | None) -> RunRecord:
     """A run by its ID or beginning, or the latest run of a catalog."""
-    if any(run.catalog == name for run in ledger.runs(environment=environment, catalog=name)):
+    if any(run.catalog == name for run in ledger.runs.find(environment=environment, catalog=name)):
         return find_run(ledger, LATEST, catalog=name, environment=environment)
     return find_run(ledger, name, environment=environment)

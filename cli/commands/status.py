@@ -12,7 +12,6 @@ import click
 from cli.terminal import echo, echo_lines, login_hint
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.order_report import checkouts
-from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
@@ -96,8 +95,8 @@ def status_lines(
 ) -> Iterator[str]:
     """`most`: how many runs, None for all."""
     now, currency = ledger.now(), settings.currency
-    records = ledger.runs(environment=environment, catalog=catalog)
-    leases = _matching(catalog, environment, ledger.held_leases())
+    records = ledger.runs.find(environment=environment, catalog=catalog)
+    leases = _matching(catalog, environment, ledger.catalogs.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = records[:most]
@@ -107,7 +106,7 @@ def status_lines(
     yield from _money_lines(ledger, environment, settings)
     for lease in leases:
         yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(_matching(catalog, environment, ledger.approvals()), now, currency)
+    yield from _approval_lines(_matching(catalog, environment, ledger.approvals.find()), now, currency)
     yield from _open_lines(_matching(catalog, environment, open_items(ledger)), now)
     yield from _order_lines(ledger, environment, catalog)
     yield from _next_lines(ledger, records, running)
@@ -131,22 +130,22 @@ def _scope(found: _InCatalog) -> str:
 def _run_block(
     ledger: Ledger, record: RunRecord, running: Collection[str], now: float, currency: str | None
 ) -> Iterator[str]:
-    spent = ledger.spent_by_run(record.run_id)
+    spent = ledger.purchases.spent_by_run(record.run_id)
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
     took = f"took {duration(ended - record.started_at.timestamp())}" if ended else "was ended before its end"
     yield f"{record.run_id}  {record.outcome or ('running' if is_running else 'crashed')}"
     yield f"  {_scope(record)}, {moment(record.started_at)}, {took}"
-    yield f"  rows: {counted({status.words: count for status, count in rows_by_status(ledger, record).items()})}"
+    yield f"  rows: {counted({status.words: count for status, count in ledger.runs.rows_by_status(record).items()})}"
     if record.reason:
         yield f"  {record.reason}"
     price = f", for {money(spent.amount, currency)}" if spent.amount else ""
-    failed = ledger.failed_attempts(record.run_id)
+    failed = ledger.purchases.failed_attempts(record.run_id)
     yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:
-    for its_environment, spent in ledger.spent_on(day_of(ledger.now())).items():
+    for its_environment, spent in ledger.purchases.spent_on(day_of(ledger.now())).items():
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
             most = "" if budget is None else f" of {money(budget, settings.currency)}"
@@ -177,7 +176,7 @@ def _has_heartbeat(ledger: Ledger, lease: Lease, patience: float) -> bool:
     """For a holder on another machine, whose process cannot be checked."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        now = ledger.lease(lease.environment, lease.catalog)
+        now = ledger.catalogs.lease(lease.environment, lease.catalog)
         if now != lease:
             return True
         time.sleep(0.2)
@@ -234,7 +233,7 @@ def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collectio
     for record in filter(had_lease, records):
         latest.setdefault(_scope(record), record)
     for record in latest.values():
-        rows = rows_by_status(ledger, record)
+        rows = ledger.runs.rows_by_status(record)
         if any(rows.get(status) for status in RETRIABLE) and record.run_id not in running:
             catalog = shlex.quote(record.catalog)
             yield f"To go on: patternmill retry --catalog {catalog} --environment {record.environment}"

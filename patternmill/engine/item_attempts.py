@@ -92,13 +92,13 @@ class Attempts:
         written: set[RequestId] = set()
 
         def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None] | None:
-            attempts = ledger.attempts_of(item.key)
+            attempts = ledger.purchases.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
                 last = attempts[-1]
                 unanswered = last.state is AttemptState.INTENDED and last.request_id not in written
                 if unanswered and not item.is_repeatable:
-                    last = ledger.change(
+                    last = ledger.purchases.change(
                         self._run_id,
                         last.request_id,
                         AttemptState.HELD,
@@ -110,13 +110,13 @@ class Attempts:
                 raise _not_begun(item)
             if self._slots is not None:
                 assert self._writer.lease is not None, "a shared window is a run's"
-                if not ledger.has_room(self._writer.lease, self._slots.window):
+                if not ledger.purchases.has_room(self._writer.lease, self._slots.window):
                     return None
             request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
             body = item.body(request_id, made)
             intent = Intent(request_id, item.key, item.stage, number, body, price)
             written.add(request_id)
-            attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
+            attempt = ledger.purchases.intend(self._run_id, self._environment, intent, self._options.limits)
             redirected = any(before.error_code == REDIRECTED for before in attempts[-1:])
             return attempt, timedelta(0) if redirected else None
 
@@ -141,7 +141,7 @@ class Attempts:
         """
         is_open = attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
         if self._slots is not None and is_open and self._halt.reason is None:
-            await self._writer.write(lambda ledger: ledger.free_slot(attempt.request_id))
+            await self._writer.write(lambda ledger: ledger.purchases.free_slot(attempt.request_id))
 
     async def begin_another(
         self, item: AttemptedItem, made: Made, last: Attempt, last_number: int
@@ -210,16 +210,14 @@ class Attempts:
 
         What was made without a job is a result at once.
         """
-        change = partial(Ledger.change, run_id=self._run_id, request_id=attempt.request_id)
 
         def accept(ledger: Ledger) -> Attempt | RequestId:
             other = self._request_of(ledger, job)
             if other is not None and other != attempt.request_id:
                 return other
-            accepted = change(ledger, to=AttemptState.ACCEPTED, job_id=job.job_id)
-            if not job.is_immediate:
-                return accepted
-            return change(ledger, to=AttemptState.SUCCEEDED, result_id=job.job_id)
+            change = partial(ledger.purchases.change, self._run_id, attempt.request_id)
+            accepted = change(AttemptState.ACCEPTED, job_id=job.job_id)
+            return change(AttemptState.SUCCEEDED, result_id=job.job_id) if job.is_immediate else accepted
 
         accepted = await self._writer.write(accept)
         if isinstance(accepted, Attempt):
@@ -232,12 +230,14 @@ class Attempts:
 
         def succeed(ledger: Ledger) -> Attempt | RequestId:
             named = (
-                ledger.attempts_with_result(made, self._environment, stage) if stage in OWN_RESULTS else []
+                ledger.purchases.attempts_with_result(made, self._environment, stage)
+                if stage in OWN_RESULTS
+                else []
             )
             other = next((one for one in named if one.content != attempt.content), None)
             if other is not None:
                 return other.request_id
-            return ledger.change(
+            return ledger.purchases.change(
                 self._run_id, attempt.request_id, AttemptState.SUCCEEDED, result_id=made, picture_url=picture
             )
 
@@ -254,7 +254,7 @@ class Attempts:
         immediate = Stage(job.kind) if job.is_immediate else None
         if immediate is Stage.REFERENCE:
             return None
-        return ledger.request_of_job(job.job_id, self._environment, immediate)
+        return ledger.purchases.request_of_job(job.job_id, self._environment, immediate)
 
     async def _record(self, attempt: Attempt, no: outcomes.No) -> Attempt:
         """What may still be made stays as it is; of what was not sent there is nothing to say."""
@@ -277,7 +277,7 @@ class Attempts:
 
     async def _change(self, attempt: Attempt, to: AttemptState, **learned: str | None) -> Attempt:
         return await self._writer.write(
-            lambda ledger: ledger.change(self._run_id, attempt.request_id, to, **learned)
+            lambda ledger: ledger.purchases.change(self._run_id, attempt.request_id, to, **learned)
         )
 
 
@@ -319,5 +319,5 @@ def _sent_ago(ledger: Ledger, attempt: Attempt) -> timedelta:
     """
     if attempt.state is not AttemptState.INTENDED:
         return timedelta(0)
-    age = ledger.age_of(attempt)
+    age = ledger.purchases.age_of(attempt)
     return timedelta.max if age is None else age

@@ -22,47 +22,45 @@ class Approvals(Tables):
     #: Of the one that was asked for last: each purchase asks.
     _items: Mapping[str, frozenset[ItemKey]] = {}
 
-    def request_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
+    def request(self, approval: Approval, items: Collection[ItemKey]) -> None:
         """A plan that waits for a decision, with the items that it would make; in place of what its flow run asked."""
         if approval.flow_run_id is not None:
-            earlier = self.waiting_approval(approval.flow_run_id)
+            earlier = self.waiting(approval.flow_run_id)
             its = {"id": earlier.id if earlier is not None else None}
             self.database.execute("DELETE FROM approvals WHERE id = :id", its)
             self.database.execute("DELETE FROM documents WHERE name = 'plan ' || :id", its)
         self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value})
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
 
-    def decide_approval(
-        self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None
-    ) -> Approval:
+    def decide(self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None) -> Approval:
         """Record the decision, once: it is never changed, only followed by another one.
 
         Raises LedgerError when there is one already.
         """
-        waiting = self.approval(approval_id)
+        waiting = self.get(approval_id)
         if waiting is None or waiting.verdict is not Verdict.WAITING:
             raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
         decision: dict[str, Any] = {"decided_at": self.now(), "who": who, "note": note}
         self._update("approvals", {"id": approval_id}, verdict=verdict.value, **decision)
         return replace(waiting, verdict=verdict, **decision)
 
-    def approval(self, approval_id: str) -> Approval | None:
-        return next(iter(self._approvals("WHERE id = :id", id=approval_id)), None)
+    def get(self, approval_id: str) -> Approval | None:
+        return next(iter(self._select("WHERE id = :id", id=approval_id)), None)
 
-    def waiting_approval(self, flow_run_id: str) -> Approval | None:
+    def waiting(self, flow_run_id: str) -> Approval | None:
         """The plan with which a flow run waits."""
         where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting'"
-        return next(iter(self._approvals(where, flow_run_id=flow_run_id)), None)
+        return next(iter(self._select(where, flow_run_id=flow_run_id)), None)
 
-    def approvals(self, *, environment: str | None = None, catalog: str | None = None) -> list[Approval]:
+    def find(self, environment: str | None = None, catalog: str | None = None) -> list[Approval]:
         """Those of one catalog, or all, in the order of their decisions and, of those that wait, their requests."""
         where = (
             "WHERE coalesce(:environment, environment) = environment AND coalesce(:catalog, catalog) = catalog "
             "ORDER BY coalesce(decided_at, asked_at), asked_at, id DESC"
         )
-        return self._approvals(where, environment=environment, catalog=catalog)
+        return self._select(where, environment=environment, catalog=catalog)
 
-    def approval_items(self, approval_id: str) -> frozenset[ItemKey]:
+    def items(self, approval_id: str) -> frozenset[ItemKey]:
         """The items of the plan, which never change."""
         if approval_id not in self._items:
             found = self.document(f"plan {approval_id}")
@@ -71,12 +69,12 @@ class Approvals(Tables):
             self._items = {approval_id: frozenset(json.loads(found))}
         return self._items[approval_id]
 
-    def approval_of(self, approval_id: str, intent: Intent) -> Approval:
+    def covering(self, approval_id: str, intent: Intent) -> Approval:
         """What a purchase rests on. Raises LedgerError, and BudgetReached where its plan lacks the item."""
-        approval = self.approval(approval_id)
+        approval = self.get(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
-        if intent.item_key not in self.approval_items(approval_id):
+        if intent.item_key not in self.items(approval_id):
             raise BudgetReached(
                 f"Plan {approval.short}, which {approval.who} approved, lacks the {intent.stage}.",
                 code="approval",
@@ -84,14 +82,14 @@ class Approvals(Tables):
             )
         return approval
 
-    def draw_on_approval(self, approval_id: str, purchases: int, amount: int) -> None:
+    def draw_on(self, approval_id: str, purchases: int, amount: int) -> None:
         """Reserve a purchase under an approval that covers it; negative: return one that made nothing."""
         self.database.execute(
             "UPDATE approvals SET purchases = purchases + :purchases, amount = amount + :amount WHERE id = :id",
             {"id": approval_id, "purchases": purchases, "amount": amount},
         )
 
-    def _approvals(self, where: str, **params: str | None) -> list[Approval]:
+    def _select(self, where: str, **params: str | None) -> list[Approval]:
         rows = self.database.rows(f"SELECT {', '.join(_COLUMNS)} FROM approvals {where}", params)  # noqa: S608
         named = (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
         return [Approval(**{**values, "verdict": Verdict(values["verdict"])}) for values in named]

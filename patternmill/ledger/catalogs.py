@@ -15,6 +15,7 @@ from patternmill.catalog.rows import sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
+from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import Lease, RunRecord
 from patternmill.ledger.runs import Runs
 from patternmill.text import moment
@@ -102,16 +103,17 @@ _CHANGES = TypeAdapter(list[RecordedChange])
 _OFFER = TypeAdapter(Offer)
 
 
-class Catalogs(Runs):
+class Catalogs(Tables):
     """One lease for each catalog and environment, and a record of each sku that it has or that its source named."""
+
+    def __init__(self, database: Database, now: Clock, runs: Runs) -> None:
+        super().__init__(database, now)
+        self._runs = runs
 
     def lease(self, environment: str, catalog: str) -> Lease | None:
         """The lease of a catalog, also one that was released; None when it never had any."""
-        found = self._row(
-            f"{_LEASE}WHERE environment = :environment AND catalog = :catalog",
-            environment=environment,
-            catalog=catalog,
-        )
+        where = "WHERE environment = :environment AND catalog = :catalog"
+        found = self._row(f"{_LEASE}{where}", environment=environment, catalog=catalog)
         return Lease(*found) if found else None
 
     def held_leases(self) -> list[Lease]:
@@ -136,7 +138,7 @@ class Catalogs(Runs):
         )
         if claimed != 1:
             return None
-        self.close_groups(environment, catalog)
+        self._runs.close_groups(environment, catalog)
         return lease
 
     def renew_lease(self, lease: Lease) -> None:
@@ -172,24 +174,19 @@ class Catalogs(Runs):
         if found is None:
             raise _fenced(lease)
 
-    def update_catalog(self, record: RunRecord) -> None:
+    def update(self, record: RunRecord) -> None:
         """Bring a catalog up to a run that ends: its successes are what the catalog has, what it retires is marked.
 
         A row that failed changes nothing. A retry changes only what it made itself: the other rows of its file may be
         older than the catalog.
         """
-        params = {
-            "environment": record.environment,
-            "catalog": record.catalog,
-            "run_id": record.run_id,
-            "now": self.now(),
-        }
+        params = _scope(record) | {"now": self.now()}
         made_here = _MADE_HERE if RETRY_OF in record.options else ""
         self.database.execute(_ACCEPT.format(made_here=made_here), params)
         retired = self.skus_with(record.run_id, ChangeVerdict.RETIRED)
         self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
 
-    def catalog_rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
+    def rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
         """Everything that a catalog has or had, in no order; the retired ones too."""
         for sku, row, *rest in self.database.stream(
             "SELECT sku, row, product_key, product_id, pattern_id, since, run_id, retired_at "
@@ -198,12 +195,15 @@ class Catalogs(Runs):
         ):
             yield CurrentRow(sku, _content(row), *rest)
 
-    def catalogs_with(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
+    def names(self) -> list[tuple[str, str]]:
+        """Those that ever had a product, as (catalog, environment)."""
+        rows = self.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
+        return sorted((catalog, environment) for catalog, environment in rows)
+
+    def having(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
         """The catalogs that have a product for this sku now, as (environment, catalog); None: in any environment."""
-        found = self.database.rows(
-            "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND retired_at IS NULL",
-            {"sku": sku},
-        )
+        sql = "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND retired_at IS NULL"
+        found = self.database.rows(sql, {"sku": sku})
         return {(its, catalog) for its, catalog in found if environment in (None, its)}
 
     def other_catalogs_rows(
@@ -258,9 +258,8 @@ class Catalogs(Runs):
         self.database.execute_many(
             _UPSERT,
             (
-                {
-                    "environment": record.environment,
-                    "catalog": record.catalog,
+                _scope(record)
+                | {
                     "sku_key": sku_key(row.sku),
                     "sku": row.sku,
                     "said": json.dumps(row.said, ensure_ascii=False),
@@ -276,11 +275,15 @@ class Catalogs(Runs):
 
     def mark_gone(self, record: RunRecord) -> None:
         """What a refresh's source has no longer, but for what waits to be retired."""
-        scope = {"environment": record.environment, "catalog": record.catalog, "run_id": record.run_id}
+        scope = _scope(record)
         withheld = set(self.skus_with(record.run_id, ChangeVerdict.WITHHELD))
         gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, scope) if sku not in withheld]
         now = self.now()
         self.database.execute_many(_GONE, (scope | {"sku": sku, "now": now} for sku in gone))
+
+
+def _scope(record: RunRecord) -> dict[str, object]:
+    return {"environment": record.environment, "catalog": record.catalog, "run_id": record.run_id}
 
 
 def _content(row: str) -> Content:

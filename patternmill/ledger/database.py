@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import RequestId, RunId
+from patternmill.processes import uptime
 
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
@@ -20,6 +20,9 @@ LEDGER_FILE = "ledger.sqlite3"
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
 #: Of the statements alone: a comment changes no table.
 SCHEMA_DIGEST = hashlib.sha256(" ".join(re.sub("--.*", "", _SCHEMA).split()).encode()).hexdigest()
+_MEASURE_EVERY = 30.0
+#: A measurement that took longer is too inexact.
+_LONGEST_ROUND = 1.0
 _DIGEST = "SELECT raw FROM documents WHERE name = 'schema'"
 
 
@@ -92,19 +95,51 @@ def unusable(where: str, error: str) -> LedgerError:
     )
 
 
-class Tables:
-    """The operations on some of the tables, a part of `Ledger`; called inside its transactions."""
+class Clock:
+    """Unix seconds, never less than the last time: a clock that is set back makes nothing younger."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
-        """`clock` in place of the database's own, or where it has none of this machine's."""
-        self.database = database
-        self._clock = clock or database.clock() or time.time
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._latest = 0.0
 
-    def now(self) -> float:
-        """Unix seconds, never less than the last time: a clock that is set back makes nothing younger."""
+    def __call__(self) -> float:
         self._latest = max(self._latest, self._clock())
         return self._latest
+
+
+class ServerClock:
+    """A database server's Unix seconds, kept between measurements by a local clock that cannot be set.
+
+    To be measured once before it is read.
+    """
+
+    def __init__(self, local: Callable[[], float] = uptime) -> None:
+        self._local = local
+        self._offset = 0.0
+        self._measured: float | None = None
+
+    def __call__(self) -> float:
+        return self._local() + self._offset
+
+    def is_due(self) -> bool:
+        return self._measured is None or self._local() - self._measured >= _MEASURE_EVERY
+
+    def measure(self, ask: Callable[[], float]) -> None:
+        """`ask` asks the server for its time; the answer is taken to be of the middle of the round."""
+        sent = self._local()
+        answered = float(ask())
+        took = self._local() - sent
+        if self._measured is None or took <= _LONGEST_ROUND:
+            self._offset = answered - (sent + took / 2)
+        self._measured = self._local()
+
+
+class Tables:
+    """Some of the tables of one connection, with the record of events; called inside a ledger's transactions."""
+
+    def __init__(self, database: Database, now: Clock) -> None:
+        self.database = database
+        self.now = now
 
     def record_event(
         self,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import AttemptState, Decided, Stage
+from patternmill.states import Decided
 
 #: Years; at the ends of the calendar a time cannot be read back from its seconds.
 _EARLIEST, _LATEST = 1970, 3000
@@ -65,7 +65,7 @@ def record_decisions(ledger: Ledger, run_id: RunId, decisions: Iterable[Decision
 
 
 def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
-    request_id = ledger.last_request(decision.item)
+    request_id = ledger.purchases.last_request(decision.item)
     if request_id is None:
         raise LedgerError(
             f"Pattern item {decision.item} is not in the ledger: nothing can be decided about it."
@@ -103,14 +103,8 @@ def made_patterns(
     """Every pattern, refined or not, that a catalog had made: item, content as JSON, ID, address of its picture."""
     rows = ledger.database.rows(
         "SELECT i.key, i.content, a.result_id, a.picture_url FROM items i JOIN attempts a ON a.item_key = i.key "
-        "WHERE i.environment = :environment AND i.catalog = :catalog AND i.stage IN (:pattern, :refinement) "
-        "AND a.state = :made",
-        {
-            "environment": environment,
-            "catalog": catalog,
-            "pattern": Stage.PATTERN.value,
-            "refinement": Stage.REFINEMENT.value,
-            "made": AttemptState.SUCCEEDED.value,
-        },
+        "WHERE i.environment = :environment AND i.catalog = :catalog "
+        "AND i.stage IN ('pattern', 'refinement') AND a.state = 'succeeded'",
+        {"environment": environment, "catalog": catalog},
     )
     return [(ItemKey(key), content, result, picture) for key, content, result, picture in rows]

@@ -20,30 +20,39 @@ from typing import Any, Self, TypeVar, cast
 
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
+from patternmill.ledger.approvals import Approvals
 from patternmill.ledger.catalogs import Catalogs
-from patternmill.ledger.database import LEDGER_FILE, Database
+from patternmill.ledger.database import LEDGER_FILE, Clock, Database, Tables
+from patternmill.ledger.purchases import Purchases
 from patternmill.ledger.records import Lease
+from patternmill.ledger.runs import Runs
 from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
 
-class Ledger(Catalogs):
-    """Every write to one database, and what a run reads back; what people read is in `reports/`.
-
-    Approvals, purchases, runs and catalogs build on one another: each module has the operations on its tables.
+class Ledger(Tables):
+    """Every write to one database, and what a run reads back, by four repositories; what people read is in `reports/`.
 
     Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
     `LedgerWriter`), reads to a ledger of their own. A context manager, which closes it.
     """
 
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+        """`clock` in place of the database's own, or where it has none of this machine's."""
+        super().__init__(database, Clock(clock or database.clock() or time.time))
+        self.approvals = Approvals(database, self.now)
+        self.purchases = Purchases(database, self.now, self.approvals)
+        self.runs = Runs(database, self.now, self.purchases)
+        self.catalogs = Catalogs(database, self.now, self.runs)
+
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
         """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over."""
-        self._room = None
+        self.purchases.begin_transaction()
         with self.database.transaction():
             if lease is not None:
-                (self.check_fence if lease.group is None else self.check_group)(lease)
+                (self.catalogs.check_fence if lease.group is None else self.runs.check_group)(lease)
             yield
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from patternmill.errors import LedgerUnavailable
-from patternmill.ledger.database import NO_PARAMS, Params, has_schema, make_tables, unusable
+from patternmill.ledger.database import NO_PARAMS, Params, ServerClock, has_schema, make_tables, unusable
 from patternmill.ledger.postgres_connection import (
     Connection,
     Overdue,
@@ -20,7 +20,6 @@ from patternmill.ledger.postgres_connection import (
     failure_to_connect,
     server_name,
 )
-from patternmill.ledger.server_clock import ServerClock
 from patternmill.passwords import mask_passwords
 
 _SERIAL = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"

@@ -15,6 +15,7 @@ from typing import Any
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.approvals import Approvals
+from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import (
     Attempt,
     Intent,
@@ -55,8 +56,18 @@ _BEGUN_AND_LOST = (
 )
 
 
-class Purchases(Approvals):
+class Purchases(Tables):
     """What is to be made, each attempt at it, and what is reserved for these. Amounts are in minor units."""
+
+    def __init__(self, database: Database, now: Clock, approvals: Approvals) -> None:
+        super().__init__(database, now)
+        self._approvals = approvals
+        #: How many jobs more the present transaction may begin; None: it has not counted.
+        self._room: int | None = None
+
+    def begin_transaction(self) -> None:
+        """What others may change between two transactions is read again."""
+        self._room = None
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Items that are known stay as they are."""
@@ -300,9 +311,6 @@ class Purchases(Approvals):
         found = self._row(sql, key=key)
         return RequestId(found[0]) if found else None
 
-    #: How many jobs more the present transaction may begin; None: it has not counted.
-    _room: int | None = None
-
     def has_room(self, run: Lease, window: int) -> bool:
         """Whether a run may have one more job in flight, which is begun then, in this transaction.
 
@@ -340,7 +348,7 @@ class Purchases(Approvals):
             self.database.lock(f"spending {environment}")
             self._refuse_over_limit(run_id, environment, intent, limits, day)
         if limits.approval is not None:
-            self.draw_on_approval(limits.approval, 1, intent.price)
+            self._approvals.draw_on(limits.approval, 1, intent.price)
         self._book(environment, day, run_id, intent.stage.value, 1, intent.price)
 
     def _move_reservation(self, request_id: RequestId, to: str) -> None:
@@ -357,7 +365,7 @@ class Purchases(Approvals):
         self.database.lock(f"spending {environment}")
         self._book(environment, day_of(intended_at), run_id, stage, -1, -price)
         if approval is not None:
-            self.draw_on_approval(approval, -1, -price)
+            self._approvals.draw_on(approval, -1, -price)
 
     def _reservation(self, request_id: RequestId) -> tuple[Any, ...]:
         found = self._row(
@@ -406,7 +414,7 @@ class Purchases(Approvals):
     def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
-        approval = self.approval_of(limits.approval, intent) if limits.approval is not None else None
+        approval = self._approvals.covering(limits.approval, intent) if limits.approval is not None else None
         left = limits_of(limits, limits.prices, *self._spent(run_id, environment, day), approval)
         is_second = intent.attempt > 1 and self._failed_here(run_id, intent)
         found = refusal(intent, left, limits, _NOTHING)

@@ -132,7 +132,7 @@ def record_file(settings: Settings, path: Path) -> str | None:
     run_id = decided_run(path)
     assert run_id is not None, "the page's file names its run"
     for ledger in every_ledger(settings):
-        record = ledger.run(run_id)
+        record = ledger.runs.get(run_id)
         if record is not None:
             return keep_decisions(ledger, record, read_decisions(ledger, record, path, Looks(settings.home)))
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])

@@ -62,7 +62,7 @@ class ViewedRun:
         """The last plan of the catalog that waits for a person's decision."""
         record = self.record
         with self.ledger() as ledger:
-            asked = ledger.approvals(environment=record.environment, catalog=record.catalog)
+            asked = ledger.approvals.find(record.environment, record.catalog)
         return next((one for one in reversed(asked) if one.verdict is Verdict.WAITING), None)
 
     def page(self, by: str, approval: Approval | None) -> Iterator[bytes]:
@@ -139,7 +139,7 @@ def _replaced(
     ledger: Ledger, record: RunRecord, rows: list[RowResult], takes: Mapping[ItemKey, Take]
 ) -> Iterator[tuple[ItemKey, Take]]:
     """By the pattern item of a row, the pattern that it had before its source changed."""
-    before = {change.sku: change.pattern_id for change in ledger.changes_of(record.run_id)}
+    before = {change.sku: change.pattern_id for change in ledger.catalogs.changes_of(record.run_id)}
     by_id = {take.pattern_id: take for take in takes.values()}
     for row in rows:
         old = by_id.get(before.get(row.sku) or "")

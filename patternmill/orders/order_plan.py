@@ -62,7 +62,7 @@ def order_spec(request: OrderRequest) -> OrderSpec:
 
 def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str | None]:
     """The environment and the catalog that alone has all skus of the request, if there is one."""
-    having = [ledger.catalogs_with(sku, request.environment) for sku in request.sku]
+    having = [ledger.catalogs.having(sku, request.environment) for sku in request.sku]
     common = set.intersection(*having) if having else set()
     return common.pop() if len(common) == 1 else (request.environment, None)
 

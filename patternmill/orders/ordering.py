@@ -200,7 +200,7 @@ class Ordering:
 
         def put_on_record(ledger: Ledger) -> OrderRecord:
             with ledger.transaction():
-                return ledger.record_order(_run_id(ledger), record.key, order)
+                return ledger.purchases.record_order(_run_id(ledger), record.key, order)
 
         return replace(record, order=await self._read(put_on_record))
 
@@ -317,7 +317,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
         approved = require_approval(ledger, spec, plan.proposal)
         for item, known in plan.checkouts:
             new = NewItem(item.key, item.stage, canonical_json(item.content), picked=known.lines)
-            ledger.add_items(scope.environment, scope.catalog, [new])
+            ledger.purchases.add_items(scope.environment, scope.catalog, [new])
     if approved is None:
         return spec.options
     return replace(spec.options, limits=replace(spec.options.limits, approval=approved.id))

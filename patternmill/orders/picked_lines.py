@@ -55,7 +55,7 @@ def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home
         last = last_decisions(ledger, record.environment, record.catalog)
         takes = takes_made(ledger, record.environment, record.catalog)
         picked = {take.pattern_id for item, take in takes.items() if item in last and last[item].is_pick}
-        now = ledger.catalog_rows(record.environment, record.catalog)
+        now = ledger.catalogs.rows(record.environment, record.catalog)
         found = tuple(row.sku for row in now if row.pattern_id in picked and row.retired_at is None)
     else:
         return None
@@ -94,7 +94,7 @@ def picked_lines(ledger: Ledger, environment: str, catalog: str, found: Picks) -
 
     Raises InputRefused with everything that is wrong.
     """
-    current = {row.sku: row for row in ledger.catalog_rows(environment, catalog)}
+    current = {row.sku: row for row in ledger.catalogs.rows(environment, catalog)}
     lines: list[PickedLine] = []
     problems = list(found.problems)
     for pick in found.picks:

@@ -72,7 +72,7 @@ def rebuild(
     `gallery` makes its page. `links`: the names of links next to `out` that are to lead to it. `file`: the run's
     input, where it is parsed already; else it is parsed from the ledger's bytes.
     """
-    record = ledger.run(run_id)
+    record = ledger.runs.get(run_id)
     if record is None:
         raise ConfigurationError(
             f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
@@ -81,7 +81,7 @@ def rebuild(
     header, kept = file.mapping.repeated(file.header), file.columns.kept
     orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
     rows = list(with_orders(row_results(ledger, record, file), orders))
-    changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
+    changes = ledger.catalogs.changes_of(run_id) if counts_of(record) is not None else None
     page = gallery(ledger, record, rows)
     results = write_results(record, header, kept, rows, out, page, changes=changes)
     for name in links:
@@ -98,6 +98,10 @@ def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Itera
 
 def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:
     """Write what a catalog has now, for feeds, as `patternmill catalog` prints it."""
+<<<<<<< HEAD
+=======
+    rows = ledger.catalogs.rows(environment, catalog)
+>>>>>>> d433690b (The ledger has four repositories on one connection: approvals, purchases, runs and catalogs no longer inherit from one another)
     name = CATALOG_FILE if environment == STAGING else f"catalog-{environment}.csv"
     sweep(folder, [name])
     write_whole(folder / name, state_bytes(ledger.catalog_rows(environment, catalog)))

@@ -116,11 +116,11 @@ def catalog_rows_meant(ledger: Ledger, environment: str, catalog: str, wanted: R
     """Of what a catalog has, the rows that fit; all of them have succeeded. Raises as `rows_meant` does."""
     from patternmill.catalog.rows import sku_key
 
-    rows = list(ledger.catalog_rows(environment, catalog))
+    rows = list(ledger.catalogs.rows(environment, catalog))
     if wanted.is_empty:
         return rows
     wanted = _with_skus(wanted, {row.sku for row in rows})
-    source = ledger.source_rows(environment, catalog)
+    source = ledger.catalogs.source_rows(environment, catalog)
     fitting = []
     for row in rows:
         answered = source[key].answered if (key := sku_key(row.sku)) in source else {}

@@ -89,14 +89,14 @@ class RowResult:
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
     """The input of a run, with what people had corrected in it."""
-    corrected = ledger.texts_of_run(record.run_id, corrected=True)
+    corrected = ledger.runs.texts_of(record.run_id, corrected=True)
     file = parsed_input(ledger, record, ColumnMapping.of_record(record.options))
     return with_texts(file, {line: texts for line, (_, texts) in corrected.items()})
 
 
 def parsed_input(ledger: Ledger, record: RunRecord, mapping: ColumnMapping) -> CatalogFile:
     """The input of a run as it was, its columns found by a mapping. Raises InputRefused where that does not fit."""
-    name, raw = record.source.rpartition("/")[2], ledger.input_of(record)
+    name, raw = record.source.rpartition("/")[2], ledger.runs.input_of(record)
     return parse_catalog(raw, name=name, encoding=record.input_encoding, mapping=mapping, empty=True)
 
 
@@ -104,7 +104,7 @@ def row_results(
     ledger: Ledger, record: RunRecord, file: CatalogFile, *, now: bool = False
 ) -> Iterator[RowResult]:
     """Every row of a run, in the order of its file: as its run left it, or as it is `now`, whatever came later."""
-    for row, outcome in ledger.rows_with_outcomes(record, now=now):
+    for row, outcome in ledger.runs.rows_with_outcomes(record, now=now):
         yield _row_result(row, file, outcome)
 
 

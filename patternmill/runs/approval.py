@@ -64,9 +64,7 @@ def may_need_approval(spec: Requester) -> bool:
     with ledger_if_any(spec.settings) as ledger:
         if _limits(ledger, spec) != (None, None):
             return True
-        return ledger is not None and bool(
-            ledger.approvals(environment=scope.environment, catalog=scope.catalog)
-        )
+        return ledger is not None and bool(ledger.approvals.find(scope.environment, scope.catalog))
 
 
 def _limits(ledger: Ledger | None, spec: Requester) -> tuple[int | None, int | None]:
@@ -76,7 +74,7 @@ def _limits(ledger: Ledger | None, spec: Requester) -> tuple[int | None, int | N
     """
     limits = [(spec.options.approve_above_items, spec.options.approve_above_cost)]
     if ledger is not None:
-        crashed = ledger.runs_without_end(spec.scope.environment, spec.scope.catalog)
+        crashed = ledger.runs.without_end(spec.scope.environment, spec.scope.catalog)
         limits += [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
     items, cost = (
         min((one for one in each if one is not None), default=None) for each in zip(*limits, strict=True)
@@ -100,8 +98,8 @@ def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposal)
     """
     its: list[Approval] = []
     if ledger is not None:
-        its = ledger.approvals(environment=proposal.scope.environment, catalog=proposal.scope.catalog)
-    items = {one.id: ledger.approval_items(one.id) for one in its} if ledger is not None else {}
+        its = ledger.approvals.find(proposal.scope.environment, proposal.scope.catalog)
+    items = {one.id: ledger.approvals.items(one.id) for one in its} if ledger is not None else {}
     last = next((one for one in reversed(its) if one.verdict is Verdict.APPROVED), None)
     withheld = _withheld(its, items, proposal)
     rejected = {key for key, one in withheld.items() if one.verdict is Verdict.REJECTED}
@@ -163,7 +161,7 @@ def request_approval(spec: Requester, proposal: Proposal, flow_run_id: str) -> A
 def pending_request(spec: Requester, flow_run_id: str) -> Approval | None:
     """The request of a flow run, as long as no decision on it is on record."""
     with ledger_if_any(spec.settings) as ledger:
-        return ledger.waiting_approval(flow_run_id) if ledger is not None else None
+        return ledger.approvals.waiting(flow_run_id) if ledger is not None else None
 
 
 def approve(spec: Requester, proposal: Proposal, decision: ApprovalDecision) -> Approval:
@@ -177,7 +175,7 @@ def record_decision(
 ) -> Approval | None:
     """Record the decision on a request; None when the plan now makes items that the person never saw."""
     with _writing(spec) as ledger:
-        if decision.approved and not proposal.to_do <= ledger.approval_items(request.id):
+        if decision.approved and not proposal.to_do <= ledger.approvals.items(request.id):
             return None
         return _decide(ledger, request, decision)
 
@@ -201,7 +199,7 @@ def rejection(decision: Approval) -> HaltReason:
 
 def _record_request(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:
     request = request_for(ledger, proposal, flow_run_id)
-    ledger.request_approval(request, sorted(proposal.to_do))
+    ledger.approvals.request(request, sorted(proposal.to_do))
     return request
 
 
@@ -227,22 +225,22 @@ def request_for(
 def _decide(ledger: Ledger, request: Approval, decision: ApprovalDecision) -> Approval:
     verdict = Verdict.APPROVED if decision.approved else Verdict.REJECTED
     for canary in _answered_canaries(ledger, request):
-        ledger.decide_approval(canary.id, verdict, who=decision.who, note=decision.note)
-    return ledger.decide_approval(request.id, verdict, who=decision.who, note=decision.note)
+        ledger.approvals.decide(canary.id, verdict, who=decision.who, note=decision.note)
+    return ledger.approvals.decide(request.id, verdict, who=decision.who, note=decision.note)
 
 
 def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
     """What a canary put off, and the plan of a request has as far as it is not made yet."""
-    asked = ledger.approval_items(request.id)
-    for one in ledger.approvals(environment=request.environment, catalog=request.catalog):
+    asked = ledger.approvals.items(request.id)
+    for one in ledger.approvals.find(request.environment, request.catalog):
         if one.id.startswith(CANARY) and one.id != request.id and one.verdict is Verdict.WAITING:
-            left = ledger.approval_items(one.id) - asked
+            left = ledger.approvals.items(one.id) - asked
             if all(_is_made(ledger, key) for key in left):
                 yield one
 
 
 def _is_made(ledger: Ledger, key: ItemKey) -> bool:
-    return any(one.state is AttemptState.SUCCEEDED for one in ledger.attempts_of(key, bodies=False))
+    return any(one.state is AttemptState.SUCCEEDED for one in ledger.purchases.attempts_of(key, bodies=False))
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def put_off(ledger: Ledger, spec: RunSpec, plan: Plan) -> HaltReason | None:
     asked = _asked(ledger, spec)
     if not rest.to_do <= asked:
         request = request_for(ledger, rest, name=CANARY)
-        ledger.request_approval(request, sorted(rest.to_do))
+        ledger.approvals.request(request, sorted(rest.to_do))
     return HaltReason(
         Outcome.BUDGET_REACHED,
         CANARY,
@@ -63,17 +63,16 @@ _REST = dict.fromkeys(TO_DO, Reason.DONE) | {Reason.LEFT_OUT: Reason.NEW}
 def waits(spec: RunSpec) -> bool:
     """Whether a canary put rows off, and nobody has said so far what becomes of them."""
     with ledger_if_any(spec.settings) as ledger:
-        where = {"environment": spec.scope.environment, "catalog": spec.catalog}
-        its = ledger.approvals(**where) if ledger is not None else []
+        its = ledger.approvals.find(spec.scope.environment, spec.catalog) if ledger is not None else []
         return bool(its) and its[-1].id.startswith(CANARY)
 
 
 def _asked(ledger: Ledger, spec: RunSpec) -> frozenset[str]:
     """The items that earlier canaries put off, whatever was decided since."""
     scope = spec.scope
-    requests = ledger.approvals(environment=scope.environment, catalog=scope.catalog)
+    requests = ledger.approvals.find(scope.environment, scope.catalog)
     return frozenset(
-        key for one in requests if one.id.startswith(CANARY) for key in ledger.approval_items(one.id)
+        key for one in requests if one.id.startswith(CANARY) for key in ledger.approvals.items(one.id)
     )
 
 

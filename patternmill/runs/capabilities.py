@@ -99,7 +99,7 @@ def _proven(settings: Settings) -> frozenset[str]:
     with ledger_if_any(settings) as ledger:
         if ledger is None:
             return frozenset()
-        stages, refinements = ledger.accepted(settings.environment, REFINEMENTS)
+        stages, refinements = ledger.purchases.accepted(settings.environment, REFINEMENTS)
         return refinements | ({UPLOAD} if Stage.REFERENCE in stages else set())
 
 
@@ -139,7 +139,7 @@ def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Pictu
     if file.columns.reference is None:
         return
     read: dict[str, Picture] = {}
-    for row in ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id)):
+    for row in ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id)):
         sha256 = json.loads(row.row).get("reference")
         if sha256 is not None and sha256 not in read and (raw := ledger.document(sha256)) is not None:
             read[sha256] = Picture(sha256, raw)

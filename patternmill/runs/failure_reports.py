@@ -56,7 +56,7 @@ def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
             f"{name!r} did not fail at the service: there is nothing to report.",
             remedy="See `patternmill status`.",
         )
-    lease = ledger.lease(found[0].environment, found[0].catalog)
+    lease = ledger.catalogs.lease(found[0].environment, found[0].catalog)
     attempt, _ = failure
     if attempt.state in _WITHOUT_END and lease is not None and not is_free(lease):
         raise ConfigurationError(

@@ -52,7 +52,7 @@ def follow(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, tuple[str, ..
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
             return file, ()
-        kept = ledger.source_rows(spec.scope.environment, spec.scope.catalog)
+        kept = ledger.catalogs.source_rows(spec.scope.environment, spec.scope.catalog)
         rows = list(followed_rows(ledger, spec, file, texts_of(file), kept))
         waiting = _waiting(ledger, spec, file, rows)
     wanted = {row.line: row.wanted for row in rows if not are_same(row.now, row.wanted)}
@@ -71,7 +71,7 @@ def followed_rows(
     `texts`: what the file itself says, row by row.
     """
     origin = spec.origin
-    of_run = dict(ledger.texts_of_run(origin.run_id).values()) if origin is not None else {}
+    of_run = dict(ledger.runs.texts_of(origin.run_id).values()) if origin is not None else {}
     for record, key, now in zip(file.records, keys_of(file), texts, strict=True):
         row = kept.get(key)
         before = of_run.get(key) if origin is not None or row is None else row.said
@@ -144,7 +144,7 @@ def _waiting(
 
 def _read_now(ledger: Ledger, run_id: RunId, file: CatalogFile) -> Mapping[str, Texts]:
     """What the input of an earlier run says by the mapping of now, by the key of the sku."""
-    record = ledger.run(run_id)
+    record = ledger.runs.get(run_id)
     assert record is not None, "a source row names its run"
     try:
         before = parsed_input(ledger, record, file.mapping)

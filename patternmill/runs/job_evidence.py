@@ -74,9 +74,9 @@ def refuse_made(ledger: Ledger, result_id: str, item: RecordedItem) -> None:
 
 def _other_with(ledger: Ledger, result_id: str, item: RecordedItem) -> Attempt | None:
     """Made for another item; a refinement may change in place what it is made of."""
-    chain = {content.get("pattern") for content in ledger.pattern_contents(item.attempt.item_key)}
+    chain = {content.get("pattern") for content in ledger.purchases.pattern_contents(item.attempt.item_key)}
     stages = {Stage.PATTERN, Stage.REFINEMENT} if item.stage is Stage.REFINEMENT else {item.stage}
-    named = (ledger.attempts_with_result(result_id, item.environment, stage) for stage in stages)
+    named = (ledger.purchases.attempts_with_result(result_id, item.environment, stage) for stage in stages)
     return next((other for made in named for other in made if other.item_key not in chain), None)
 
 

@@ -77,7 +77,7 @@ async def acquire_lease(
     watched = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
-        held = await asyncio.to_thread(ledger.lease, environment, catalog)
+        held = await asyncio.to_thread(ledger.catalogs.lease, environment, catalog)
         if held is None or is_free(held) or watched >= TAKEOVER_AFTER:
             lease = await asyncio.to_thread(_claim, ledger, environment, catalog, run_id, held, flow_run_id)
             if lease is not None:
@@ -104,7 +104,8 @@ def _claim(
     """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
     me = json.dumps(asdict(LeaseHolder.this_process(flow_run_id)))
     with ledger.transaction():
-        return ledger.claim_lease(environment, catalog, run_id, me, over=over.fence if over else None)
+        fence = over.fence if over else None
+        return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=fence)
 
 
 def is_free(lease: Lease) -> bool:
@@ -118,7 +119,7 @@ async def release_lease(writer: LedgerWriter) -> None:
     assert lease is not None, "the writer of a run has its lease"
     writer.shorten_wait()
     with suppress(LedgerError):
-        await writer.write(lambda ledger: ledger.release_lease(lease))
+        await writer.write(lambda ledger: ledger.catalogs.release_lease(lease))
     await writer.close()
 
 
@@ -146,7 +147,7 @@ class LeaseHeartbeat:
         assert lease is not None, "the writer of a run has its lease"
         try:
             while True:
-                await self._writer.write(lambda ledger: ledger.renew_lease(lease))
+                await self._writer.write(lambda ledger: ledger.catalogs.renew_lease(lease))
                 await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
             self.on_loss(error)
@@ -184,17 +185,17 @@ async def crashed_runs(
 def _deployed_runs(settings: Settings) -> dict[RunId, DeployedRun]:
     found = {}
     for ledger in every_ledger(settings):
-        for lease in ledger.held_leases():
+        for lease in ledger.catalogs.held_leases():
             holder = LeaseHolder.of(lease)
             if holder.flow_run_id is None or lease.stop is not None:
                 continue
-            record = ledger.run(lease.run_id)
+            record = ledger.runs.get(lease.run_id)
             found[lease.run_id] = DeployedRun(
                 lease.run_id,
                 holder.flow_run_id,
                 lease.beats,
                 holder.is_surely_dead(),
                 is_retry=record is not None and RETRY_OF in record.options,
-                spent=ledger.spent_by_run(lease.run_id),
+                spent=ledger.purchases.spent_by_run(lease.run_id),
             )
     return found

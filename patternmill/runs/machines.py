@@ -65,8 +65,8 @@ async def record_groups(run: Run) -> None:
 
     def put(ledger: Ledger) -> None:
         with ledger.transaction(run.writer.lease):
-            ledger.update_run(record)
-            ledger.add_groups(record.run_id, groups)
+            ledger.runs.update(record)
+            ledger.runs.add_groups(record.run_id, groups)
 
     await run.writer.run(put)
     run.record = record
@@ -146,8 +146,8 @@ class Execution:
 
     async def _end(self) -> bool:
         def end(ledger: Ledger) -> None:
-            ledger.beat_group(self._lease, self._report())
-            ledger.end_group(self._lease)
+            ledger.runs.beat_group(self._lease, self._report())
+            ledger.runs.end_group(self._lease)
 
         try:
             await self._writer.write(end)
@@ -167,7 +167,9 @@ class Execution:
     async def _beat(self) -> None:
         try:
             while True:
-                seen = await self._writer.write(lambda ledger: ledger.beat_group(self._lease, self._report()))
+                seen = await self._writer.write(
+                    lambda ledger: ledger.runs.beat_group(self._lease, self._report())
+                )
                 self._heed(*seen)
                 await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
@@ -207,7 +209,7 @@ _Begun = tuple[RunRecord, Lease, Group, Plan, Memory]
 
 
 def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _Begun | None:
-    record = ledger.run(run_id)
+    record = ledger.runs.get(run_id)
     if record is None:
         raise ConfigurationError(
             f"Run {run_id} is not in this machine's ledger.",
@@ -216,7 +218,7 @@ def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _B
         )
     _refuse_other_address(record, settings)
     with ledger.transaction():
-        begun = ledger.begin_group(record, number)
+        begun = ledger.runs.begin_group(record, number)
     if begun is None:
         return None
     lease, work = begun
@@ -244,7 +246,7 @@ def _planned(
     last = {
         ItemKey(key): attempts[-1]
         for key in work["items"]
-        if (attempts := ledger.attempts_of(ItemKey(key), bodies=False))
+        if (attempts := ledger.purchases.attempts_of(ItemKey(key), bodies=False))
     }
     items = {}
     for text, (reason, after) in work["items"].items():
@@ -273,7 +275,7 @@ def _row(
 
 
 def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:
-    stage, content = ledger.item(key)
+    stage, content = ledger.purchases.item(key)
     scope, unstated = Scope(record.environment, record.catalog), _unstated(record)
     if stage is Stage.REFERENCE:
         return ReferenceItem(scope, content, unstated, partial(_picture, ledger))
@@ -303,7 +305,7 @@ class Followed:
         """The groups as they are now. Adds up how far they are, and lets all know why one begins nothing more."""
         run_id = self.run.record.run_id
         groups, in_flight = await self.run.writer.run_patiently(
-            lambda ledger: (ledger.groups(run_id), ledger.in_flight(run_id))
+            lambda ledger: (ledger.runs.groups(run_id), ledger.purchases.in_flight(run_id))
         )
         self.run.progress.in_flight = in_flight
         reports = [json.loads(group.report) for group in groups if group.report]
@@ -340,7 +342,7 @@ class Followed:
 
         def write(ledger: Ledger) -> None:
             with ledger.transaction(run.writer.lease):
-                ledger.order_groups(run.record.run_id, order)
+                ledger.runs.order_groups(run.record.run_id, order)
 
         with suppress(LedgerError):
             await run.writer.run_patiently(write)

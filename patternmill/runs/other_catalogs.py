@@ -38,7 +38,7 @@ def find_duplicates(
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
-    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
+    rows = ledger.catalogs.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
     found = {
         (catalog, sku)
         for catalog, sku, content in rows

@@ -79,8 +79,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
     ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
     with ledger.transaction():
-        ledger.add_run(ended, checked.file.raw)
-        ledger.update_run(ended)
+        ledger.runs.add(ended, checked.file.raw)
+        ledger.runs.update(ended)
 
 
 def put_on_record(
@@ -100,7 +100,7 @@ def put_on_record(
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = record.with_options({CHANGES: changes.counts()})
-    ledger.add_run(record, checked.file.raw, number=number)
+    ledger.runs.add(record, checked.file.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_document(sha256, raw)
     items = [
@@ -108,19 +108,20 @@ def put_on_record(
         for item in (planned.item for planned in plan.items.values())
     ]
     for first in range(0, len(items), _CHUNK):
-        ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
-    ledger.add_rows(record.run_id, _run_rows(plan, checked.file))
+        ledger.purchases.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
+    ledger.runs.add_rows(record.run_id, _run_rows(plan, checked.file))
     if offer is not None and offer.categories is not None:
-        ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
+        before = ledger.catalogs.last_offer(record.environment)
+        ledger.catalogs.remember_offer(record.environment, merged(offer, before))
     if changes is not None:
-        ledger.add_changes(record.run_id, changes.noteworthy())
+        ledger.catalogs.add_changes(record.run_id, changes.noteworthy())
     if kept is not None:
         rows = source_rows_of(
             record.run_id, plan, checked.file, kept, is_source=spec.origin is None and spec.remake is None
         )
-        ledger.keep_source_rows(record, rows)
+        ledger.catalogs.keep_source_rows(record, rows)
     if changes is not None:
-        ledger.mark_gone(record)
+        ledger.catalogs.mark_gone(record)
     return record
 
 
@@ -129,13 +130,13 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
 
     They ended with the last that is known of them, whenever somebody closes them.
     """
-    broken = ledger.runs_without_end(scope.environment, scope.catalog)
+    broken = ledger.runs.without_end(scope.environment, scope.catalog)
     for record in broken:
-        ledger.close_rows(record)
-        ledger.update_catalog(record)
+        ledger.runs.close_rows(record)
+        ledger.catalogs.update(record)
         reason = "The process that drove this run ended without closing it."
-        ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
-        ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
+        ended = max(record.started_at, ledger.runs.last_activity(record.run_id) or record.started_at)
+        ledger.runs.update(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
     return broken
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -46,7 +46,8 @@ from patternmill.states import WRITTEN_OFF, AttemptState
 
 def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
     scope, options = spec.scope, spec.options
-    last = {attempt.item_key: attempt for attempt in ledger.last_attempts(scope.environment, scope.catalog)}
+    attempts = ledger.purchases.last_attempts(scope.environment, scope.catalog)
+    last = {attempt.item_key: attempt for attempt in attempts}
     trying = frozenset(
         key
         for key, attempt in last.items()
@@ -60,7 +61,7 @@ def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
     written_off = frozenset(key for key, attempt in last.items() if attempt.error_code == WRITTEN_OFF)
     # What a person wrote off is bought anew where a person says retry, and not by the failures of a file.
     kept = frozenset() if spec.is_of_rows else written_off
-    source = ledger.source_rows(scope.environment, scope.catalog)
+    source = ledger.catalogs.source_rows(scope.environment, scope.catalog)
     products = {row.sku: row.product_key for row in source.values() if row.product_key is not None}
     decisions = last_decisions(ledger, scope.environment, scope.catalog)
     verdicts = {item: decision.verdict for item, decision in decisions.items()}
@@ -139,9 +140,7 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         scope,
         memory,
         checked.file,
-        lambda sku: (
-            ledger.earlier_answers(scope.environment, scope.catalog, sku) if ledger is not None else ()
-        ),
+        lambda sku: ledger.catalogs.earlier_answers(*astuple(scope), sku) if ledger is not None else (),
         edition=spec.edition,
         is_named=spec.origin is None,
         takes=spec.takes,
@@ -163,7 +162,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
 
 def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
     """All limits of a run that begins now. Without a ledger nothing has been spent."""
-    spent = ledger.spent_on(day_of(ledger.now())) if ledger is not None else {}
+    spent = ledger.purchases.spent_on(day_of(ledger.now())) if ledger is not None else {}
     of_day = spent.get(spec.scope.environment, Spent()).amount
     return limits_of(spec.options.limits, spec.options.prices, Spent(), of_day, approval)
 
@@ -189,4 +188,4 @@ async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | 
 
 def _remembered(settings: Settings) -> Offer | None:
     with ledger_if_any(settings) as ledger:
-        return ledger.last_offer(settings.environment) if ledger is not None else None
+        return ledger.catalogs.last_offer(settings.environment) if ledger is not None else None

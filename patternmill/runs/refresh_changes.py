@@ -46,9 +46,9 @@ class RefreshTerms:
 def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: RefreshTerms) -> Changes:
     """The changes between the plan's rows and what the catalog has; without a ledger it has nothing."""
     own = scope.environment, scope.catalog
-    current = {row.sku: row for row in ledger.catalog_rows(*own)} if ledger is not None else {}
+    current = {row.sku: row for row in ledger.catalogs.rows(*own)} if ledger is not None else {}
     is_any_undecided = plan.counts({Reason.UNDECIDED}).total()
-    kept = ledger.source_rows(*own) if ledger is not None and is_any_undecided else {}
+    kept = ledger.catalogs.source_rows(*own) if ledger is not None and is_any_undecided else {}
     return detect(current, requested_rows(plan, kept), terms.limit, ceiling=terms.retire)
 
 

@@ -181,11 +181,11 @@ class _Catalog:
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self.scope, self._ledger = scope, ledger
-        kept = ledger.source_rows(scope.environment, scope.catalog)
+        kept = ledger.catalogs.source_rows(scope.environment, scope.catalog)
         self.rows: dict[str, SourceRow] = {
             key: row for key, row in kept.items() if row.content is not None and not row.is_gone
         }
-        last = {one.item_key: one for one in ledger.last_attempts(scope.environment, scope.catalog)}
+        last = {one.item_key: one for one in ledger.purchases.last_attempts(scope.environment, scope.catalog)}
         decisions = last_decisions(ledger, scope.environment, scope.catalog)
         verdicts = {item: decision.verdict for item, decision in decisions.items()}
         self._memory = Memory(last, verdicts=verdicts)
@@ -251,7 +251,7 @@ class _Catalog:
     def _old(self, row: SourceRow) -> WantedTake | str:
         """The last answer of a row with a product on another pattern than its own, whatever their takes."""
         scope = self.scope
-        for earlier in self._ledger.earlier_answers(scope.environment, scope.catalog, row.sku):
+        for earlier in self._ledger.catalogs.earlier_answers(scope.environment, scope.catalog, row.sku):
             if self._state(earlier.product_key) in EXISTING and self._first(earlier) != self._first(row):
                 if _content(earlier).reference != _content(row).reference:
                     # A refresh would not keep it.

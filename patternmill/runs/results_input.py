@@ -43,7 +43,7 @@ def run_of_file(source: Path, choices: SheetChoices, settings: Settings) -> RunR
         )
     (run_id,) = named
     for ledger in every_ledger(settings):
-        record = ledger.run(RunId(run_id))
+        record = ledger.runs.get(RunId(run_id))
         if record is not None:
             return record
     raise unknown_run(name, run_id)
@@ -80,8 +80,8 @@ def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
 
 def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
     """The rows of a run's results file without those that the run did not have, or that are gone from the source."""
-    known = set(map(sku_key, ledger.skus_of(record.run_id)))
-    kept = ledger.source_rows(record.environment, record.catalog)
+    known = set(map(sku_key, ledger.runs.skus_of(record.run_id)))
+    kept = ledger.catalogs.source_rows(record.environment, record.catalog)
     gone = {key for key, row in kept.items() if row.is_gone}
 
     def held(entry: Entry) -> Entry:
@@ -101,7 +101,7 @@ def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> C
 def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> bool:
     """Whether none of these rows is one that the run made, or left open: as in its failures.csv."""
     skus = {sku_key(entry.row.sku) for entry in checked.entries if entry.row is not None}
-    outcomes = ledger.rows_with_outcomes(record)
+    outcomes = ledger.runs.rows_with_outcomes(record)
     return not any(sku_key(row.sku) in skus and outcome.status not in FAILURES for row, outcome in outcomes)
 
 

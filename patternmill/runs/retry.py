@@ -119,7 +119,7 @@ def superseded_rows(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
     """Why, by sku, where the catalog has something else for it now."""
-    kept = ledger.source_rows(record.environment, record.catalog)
+    kept = ledger.catalogs.source_rows(record.environment, record.catalog)
     found = {}
     for sku, product in products.items():
         row = kept.get(sku_key(sku))

@@ -160,13 +160,13 @@ class Run:
         def close(ledger: Ledger) -> RunEnding:
             with ledger.transaction(lease):
                 # First: what a group still writes would be in one of the counts and not in another.
-                ledger.close_groups(lease.environment, lease.catalog)
-                counts = ledger.close_rows(replace(self.record, outcome=self._halted_outcome()))
+                ledger.runs.close_groups(lease.environment, lease.catalog)
+                counts = ledger.runs.close_rows(replace(self.record, outcome=self._halted_outcome()))
                 record = self._ended(counts, moment(ledger))
-                ledger.update_catalog(record)
-                ledger.update_run(record)
-                ledger.release_lease(lease)
-                spent = ledger.spent_by_run(record.run_id)
+                ledger.catalogs.update(record)
+                ledger.runs.update(record)
+                ledger.catalogs.release_lease(lease)
+                spent = ledger.purchases.spent_by_run(record.run_id)
             # Where all rows have an end there is nothing to look for.
             is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
             limit = self.engine.options.in_doubt_limit
@@ -211,7 +211,7 @@ class Run:
         lease = self.writer.lease
         assert isinstance(lease, Lease), "a run has a lease"
         with suppress(PatternmillError):
-            await self.writer.write(lambda ledger: ledger.record_stop(lease, why))
+            await self.writer.write(lambda ledger: ledger.catalogs.record_stop(lease, why))
 
     def _lost(self, error: PatternmillError) -> None:
         code = "fenced" if isinstance(error, LeaseLost) else "ledger"
@@ -266,7 +266,7 @@ async def learn_what_works(
     api: StudioApi, writer: LedgerWriter, environment: str, unstated: Unstated
 ) -> None:
     """What the service has ever accepted, so that "not found" is about one item."""
-    stages, refinements = await writer.run(lambda ledger: ledger.accepted(environment, REFINEMENTS))
+    stages, refinements = await writer.run(lambda ledger: ledger.purchases.accepted(environment, REFINEMENTS))
     api.known_to_work(stages, unstated.operations(stages, refinements))
 
 

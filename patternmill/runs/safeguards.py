@@ -99,7 +99,7 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
 
 def new_ledger_note(ledger: Ledger | None, settings: Settings) -> str | None:
     """Where a ledger is that knows of no run yet; None of any other."""
-    is_new = ledger is None or not ledger.runs()
+    is_new = ledger is None or not ledger.runs.find()
     return f"The ledger is new: {ledger_place(settings)}." if is_new else None
 
 
@@ -114,7 +114,7 @@ def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
     for name in (LATEST, latest_in(settings.environment)):
         latest = catalog_folder / name
         run_id = run_of_results(latest)
-        if run_id is not None and not any(ledger.run(run_id) for ledger in every_ledger(settings)):
+        if run_id is not None and not any(ledger.runs.get(run_id) for ledger in every_ledger(settings)):
             raise ConfigurationError(
                 f"{latest} has results of run {run_id}, which this ledger lacks ({ledger_place(settings)}): what "
                 "exists already would be bought once more.",

@@ -118,10 +118,10 @@ async def _deciding(ledger: Ledger, scope: tuple[str, str], acquire: Acquire) ->
             yield run_id
             latest = next(runs_with_lease(ledger, catalog, environment), None)
             if latest is not None and latest.outcome is not None:
-                ledger.write_decided_rows(latest)
+                ledger.runs.write_decided_rows(latest)
     finally:
         with ledger.transaction(lease):
-            ledger.release_lease(lease)
+            ledger.catalogs.release_lease(lease)
 
 
 def requests_meant(
@@ -158,7 +158,7 @@ def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[Recor
     waiting: list[RecordedItem] = []
     driven: list[RecordedItem] = []
     for item in items:
-        lease = ledger.lease(item.environment, item.catalog)
+        lease = ledger.catalogs.lease(item.environment, item.catalog)
         (waiting if lease is None or is_free(lease) else driven).append(item)
     return waiting, driven
 
@@ -219,7 +219,7 @@ def _objections(
             "is for a checkout, which no job makes.",
             "Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
         )
-    other = ledger.request_of_job(settlement.named, found.environment)
+    other = ledger.purchases.request_of_job(settlement.named, found.environment)
     if other is not None and other != attempt.request_id:
         yield f"has not job {settlement.named}, which belongs to request {other}.", "Look for its own job."
     if attempt.state is AttemptState.ACCEPTED:
@@ -238,21 +238,21 @@ def _decide(
     match settlement.decision:
         case Decision.RESEND if stage in UNPROMISED_STAGES:
             # Nothing was made: no promise of the service is needed to send it.
-            ledger.change(run_id, request_id, AttemptState.WITHDRAWN)
+            ledger.purchases.change(run_id, request_id, AttemptState.WITHDRAWN)
         case Decision.RESEND:
-            ledger.reopen_for_resend(run_id, request_id)
+            ledger.purchases.reopen_for_resend(run_id, request_id)
         case Decision.JOB:
-            ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+            ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
         case Decision.MADE:
             # As of what is made without a job: its ID stands for the job's.
-            ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
-            ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
+            ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+            ledger.purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
         case Decision.WRITE_OFF:
             error = {
                 "error_code": WRITTEN_OFF,
                 "error": f"Written off by {settlement.by}: {settlement.reason}",
             }
-            before = ledger.attempt(request_id)
+            before = ledger.purchases.attempt(request_id)
             if before is not None and before.state is AttemptState.INTENDED:
-                ledger.change(run_id, request_id, AttemptState.HELD, **error)
-            ledger.change(run_id, request_id, AttemptState.FAILED, **error)
+                ledger.purchases.change(run_id, request_id, AttemptState.HELD, **error)
+            ledger.purchases.change(run_id, request_id, AttemptState.FAILED, **error)

@@ -132,7 +132,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     if origin is not None:
         with ledger_if_any(spec.settings) as ledger:
             # The embedded studio has a ledger of its own.
-            if ledger is None or ledger.run(origin.run_id) is None:
+            if ledger is None or ledger.runs.get(origin.run_id) is None:
                 raise unknown_run(request.file.name, origin.run_id)
     whole = None
     if request.whole:

@@ -12,7 +12,9 @@ import orjson
 from patternmill.engine.engine import Engine
 from patternmill.engine.item_attempts import Attempts
 from patternmill.engine.progress import HaltReason
+from patternmill.ledger.catalogs import Catalogs
 from patternmill.ledger.ledger import Ledger, LedgerWriter
+from patternmill.ledger.purchases import Purchases
 from patternmill.ledger.spending import Spent
 from patternmill.planning import items
 from patternmill.runs import run
@@ -143,19 +145,19 @@ def overlap_ignored() -> None:
     """Every run drives the catalog, and fences off no other."""
 
     async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
-        lease = ledger.lease(environment, catalog)
+        lease = ledger.catalogs.lease(environment, catalog)
         with ledger.transaction():
-            return ledger.claim_lease(environment, catalog, run_id, "", over=lease and lease.fence)
+            return ledger.catalogs.claim_lease(environment, catalog, run_id, "", over=lease and lease.fence)
 
     _seed(run, "acquire_lease", seeded)
-    _seed(Ledger, "check_fence", lambda self, hold: None)
-    _seed(Ledger, "_update_lease", lambda self, hold, assignment: None)
+    _seed(Catalogs, "check_fence", lambda self, hold: None)
+    _seed(Catalogs, "_update_lease", lambda self, hold, assignment: None)
 
 
 def fence_ignored() -> None:
     """A run that was taken over while it stood still goes on as if nothing had been."""
-    _seed(Ledger, "check_fence", lambda self, hold: None)
-    _seed(Ledger, "_update_lease", lambda self, hold, assignment: None)
+    _seed(Catalogs, "check_fence", lambda self, hold: None)
+    _seed(Catalogs, "_update_lease", lambda self, hold, assignment: None)
 
 
 def result_not_kept() -> None:
@@ -171,9 +173,9 @@ def result_not_kept() -> None:
 
 def budget_not_reserved() -> None:
     """What a run has spent is counted by the process, so that a crash forgets it."""
-    _seed(Ledger, "_reserve", lambda self, *args: None)
+    _seed(Purchases, "_reserve", lambda self, *args: None)
     # Nor does the plan, which is cut to what is left of the day, see what it had.
-    _seed(Ledger, "spent_on", lambda self, day: {"staging": Spent(amount=-(10**9))})
+    _seed(Purchases, "spent_on", lambda self, day: {"staging": Spent(amount=-(10**9))})
 
 
 def create_while_draining() -> None:

@@ -64,7 +64,7 @@ def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
     settings = Settings(home=Path(prefect.environment["PATTERNMILL_HOME"]))
     with open_ledger(settings, must_exist=True) as ledger:
         assert list(problems(ledger)) == []
-        return [approval for approval in ledger.approvals() if approval.catalog == catalog]
+        return [approval for approval in ledger.approvals.find() if approval.catalog == catalog]
 
 
 def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:

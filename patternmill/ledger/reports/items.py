@@ -38,7 +38,7 @@ def item_called(ledger: Ledger, key: str) -> RecordedItem | None:
     rows = ledger.database.rows(
         "SELECT key, environment, catalog, stage, sku, content FROM items WHERE key = :key", {"key": key}
     )
-    return next((_item(row, ledger.attempts_of(ItemKey(key))) for row in rows), None)
+    return next((_item(row, ledger.purchases.attempts_of(ItemKey(key))) for row in rows), None)
 
 
 def items_with_attempt(ledger: Ledger, where: str, params: Mapping[str, object]) -> Iterator[RecordedItem]:

@@ -96,8 +96,8 @@ def _records(ledger: Ledger, where: str, params: Mapping[str, str]) -> list[Chec
         f"WHERE i.stage = 'checkout' {where} ORDER BY i.created_at, i.key",
         params,
     ):
-        lines, order = ledger.checkout(key)
-        last = next(reversed(ledger.attempts_of(key)), None)
+        lines, order = ledger.purchases.checkout(key)
+        last = next(reversed(ledger.purchases.attempts_of(key)), None)
         records.append(
             CheckoutRecord(key, environment, scope, json.loads(content)["order"], lines, last, order)
         )

@@ -19,7 +19,7 @@ def find_run(
     """The run called `name`: its ID, a beginning that no other has, or `latest`. Raises ConfigurationError."""
     if name == LATEST:
         return latest_run(ledger, catalog=catalog, environment=environment)
-    runs = ledger.runs(environment=environment, catalog=catalog)
+    runs = ledger.runs.find(environment=environment, catalog=catalog)
     found = [run for run in runs if run.run_id == name] or [
         run for run in runs if run.run_id.startswith(name)
     ]
@@ -56,7 +56,7 @@ def runs_with_lease(
     ledger: Ledger, catalog: str | None = None, environment: str | None = None
 ) -> Iterator[RunRecord]:
     """Those that had the lease of their catalog, the newest first."""
-    return filter(had_lease, ledger.runs(catalog=catalog, environment=environment))
+    return filter(had_lease, ledger.runs.find(catalog=catalog, environment=environment))
 
 
 def had_lease(run: RunRecord) -> bool:
@@ -69,14 +69,11 @@ def asked_services(ledger: Ledger) -> list[RunRecord]:
 
     A run whose every request was refused, or never left, does not show where the products of its environment are.
     """
-    asked = {
-        run_id
-        for (run_id,) in ledger.database.rows(
-            "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.run_id = runs.run_id "
-            "AND a.state NOT IN ('withdrawn', 'rejected'))"
-        )
-    }
-    return [run for run in ledger.runs() if run.studio_url and run.run_id in asked]
+    rows = ledger.database.rows(
+        "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.run_id = runs.run_id "
+        "AND a.state NOT IN ('withdrawn', 'rejected'))"
+    )
+    return [run for run in ledger.runs.find() if run.studio_url and (run.run_id,) in rows]
 
 
 def _named(names: list[str]) -> str:

@@ -70,7 +70,7 @@ def stories(
     rows = [(item.environment, item.catalog, item.sku) for item in named if item.sku]
     patterns = [item for item in named if not item.sku and item.stage is not Stage.CHECKOUT]
     for checkout in named:
-        for line in ledger.checkout(checkout.key)[0]:
+        for line in ledger.purchases.checkout(checkout.key)[0]:
             rows += [
                 (item.environment, item.catalog, line.sku) for item in _items(ledger, [line.product_key])
             ]
@@ -143,9 +143,9 @@ def _runs_of_row(
         {"sku": sku, "environment": environment, "catalog": catalog},
     )
     for run_id, position in rows:
-        record = ledger.run(run_id)
+        record = ledger.runs.get(run_id)
         assert record is not None, "rows belong to a run"
-        yield from ((record, row) for row in ledger.rows_of(run_id, position, position))
+        yield from ((record, row) for row in ledger.runs.rows_of(run_id, position, position))
 
 
 def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:

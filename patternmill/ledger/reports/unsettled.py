@@ -43,7 +43,7 @@ def in_doubt(ledger: Ledger, limit: timedelta) -> list[RecordedItem]:
 def age_of(ledger: Ledger, item: RecordedItem) -> timedelta | None:
     """How long an attempt has been in its state; None where the clocks contradict one another."""
     if item.attempt.state is AttemptState.INTENDED:
-        return ledger.age_of(item.attempt)
+        return ledger.purchases.age_of(item.attempt)
     return timedelta(seconds=max(0.0, ledger.now() - item.attempt.since))
 
 
@@ -64,4 +64,5 @@ def open_items(ledger: Ledger) -> Iterator[RecordedItem]:
 def run_of(ledger: Ledger, request_id: RequestId) -> RunRecord | None:
     """The run that recorded a request."""
     sql = "SELECT run_id FROM attempts WHERE request_id = :request_id"
-    return next((ledger.run(name) for (name,) in ledger.database.rows(sql, {"request_id": request_id})), None)
+    rows = ledger.database.rows(sql, {"request_id": request_id})
+    return ledger.runs.get(rows[0][0]) if rows else None

@@ -80,8 +80,8 @@ def begin(
 ) -> Attempt:
     """An item and the intent of an attempt at it, in a transaction of their own."""
     with ledger.transaction():
-        ledger.add_items(environment, catalog, [item(name, stage, **of_item)])
-        return ledger.intend(run, environment, intent(name, attempt, stage, price), limits)
+        ledger.purchases.add_items(environment, catalog, [item(name, stage, **of_item)])
+        return ledger.purchases.intend(run, environment, intent(name, attempt, stage, price), limits)
 
 
 def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -> Attempt:
@@ -89,8 +89,8 @@ def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -
     request_id = RequestId(f"{name}/{attempt}")
     for to in states:
         with ledger.transaction():
-            ledger.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
-    found = ledger.attempt(request_id)
+            ledger.purchases.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
+    found = ledger.purchases.attempt(request_id)
     assert found is not None
     return found
 

@@ -29,18 +29,18 @@ ASKED = Approval(
 
 def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "abc") -> Approval:
     with ledger.transaction():
-        ledger.request_approval(approval, [ItemKey(name) for name in items])
+        ledger.approvals.request(approval, [ItemKey(name) for name in items])
     return approval
 
 
 def approved(ledger: Ledger, approval: Approval = ASKED) -> Approval:
     asked(ledger, approval)
     with ledger.transaction():
-        return ledger.decide_approval(approval.id, Verdict.APPROVED, who="anna@mill", note="for spring")
+        return ledger.approvals.decide(approval.id, Verdict.APPROVED, who="anna@mill", note="for spring")
 
 
 def drawn(ledger: Ledger) -> tuple[int, int]:
-    approval = ledger.approval("approval-1")
+    approval = ledger.approvals.get("approval-1")
     assert approval is not None
     return approval.purchases, approval.amount
 
@@ -49,14 +49,14 @@ def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock
     """The request is kept unchanged, with the decision and its time."""
     waiting = replace(ASKED, flow_run_id="flow-run-1")
     asked(ledger, waiting)
-    assert ledger.waiting_approval("flow-run-1") == waiting
+    assert ledger.approvals.waiting("flow-run-1") == waiting
     with ledger.transaction():
-        decided = ledger.decide_approval("approval-1", Verdict.APPROVED, who="anna", note="yes")
-    assert ledger.waiting_approval("flow-run-1") is None
-    assert decided == ledger.approval("approval-1")
+        decided = ledger.approvals.decide("approval-1", Verdict.APPROVED, who="anna", note="yes")
+    assert ledger.approvals.waiting("flow-run-1") is None
+    assert decided == ledger.approvals.get("approval-1")
     assert (decided.who, decided.note, decided.decided_at) == ("anna", "yes", clock.now)
-    assert ledger.approval_items("approval-1") == set("abc")
-    assert ledger.approvals() == [decided]
+    assert ledger.approvals.items("approval-1") == set("abc")
+    assert ledger.approvals.find() == [decided]
 
 
 def test_request_takes_the_place_of_what_its_flow_run_asked_before(ledger: Ledger) -> None:
@@ -65,9 +65,11 @@ def test_request_takes_the_place_of_what_its_flow_run_asked_before(ledger: Ledge
     waits = asked(ledger, replace(ASKED, id="approval-2", flow_run_id="flow-run-2", asked_at=others.asked_at))
     for name in ("approval-3", "approval-4"):
         last = asked(ledger, replace(ASKED, id=name, flow_run_id="flow-run-1", asked_at=99.0), "xy")
-    assert ledger.waiting_approval("flow-run-1") == last
-    assert ledger.approvals() == sorted([others, waits, last], key=lambda one: one.decided_at or one.asked_at)
-    assert ledger.approval_items("approval-3") == set()
+    assert ledger.approvals.waiting("flow-run-1") == last
+    assert ledger.approvals.find() == sorted(
+        [others, waits, last], key=lambda one: one.decided_at or one.asked_at
+    )
+    assert ledger.approvals.items("approval-3") == set()
 
 
 def test_approval_is_decided_once(ledger: Ledger) -> None:
@@ -75,7 +77,7 @@ def test_approval_is_decided_once(ledger: Ledger) -> None:
     approved(ledger)
     for name in ("approval-1", "approval-9"):
         with pytest.raises(LedgerError, match="does not wait"), ledger.transaction():
-            ledger.decide_approval(name, Verdict.REJECTED, who="bert")
+            ledger.approvals.decide(name, Verdict.REJECTED, who="bert")
     assert drawn(ledger) == (0, 0)
 
 
@@ -84,23 +86,24 @@ def test_approvals_of_a_catalog_come_in_the_order_of_their_decisions(ledger: Led
     asked(ledger, replace(ASKED, id="approval-2", asked_at=clock.now + 10))
     asked(ledger, replace(ASKED, id="approval-3", catalog="autumn"))
     approved(ledger)
-    assert [one.id for one in ledger.approvals(environment=STAGING, catalog=CATALOG)] == [
+    assert [one.id for one in ledger.approvals.find(STAGING, CATALOG)] == [
         "approval-1",
         "approval-2",
     ]
-    assert len(ledger.approvals()) == 3
+    assert len(ledger.approvals.find()) == 3
 
 
 def test_approved_money_is_never_exceeded(ledger: Ledger) -> None:
-    """To the last minor unit; a refusal writes nothing; summed over all runs of the approval."""
-    approved(ledger, replace(ASKED, worst=30))
-    begin(ledger, "a", limits=UNDER, price=20)
+    """To the last minor unit, beyond 32 bits too; a refusal writes nothing; summed over all runs of the approval."""
+    price = 10**15
+    approved(ledger, replace(ASKED, worst=3 * price))
+    begin(ledger, "a", limits=UNDER, price=2 * price)
     with pytest.raises(BudgetReached, match="is reached") as caught:
-        begin(ledger, "b", limits=UNDER, price=11, run=OTHER_RUN)
+        begin(ledger, "b", limits=UNDER, price=price + 1, run=OTHER_RUN)
     assert caught.value.code == "approval"
-    assert ledger.attempt(RequestId("b/1")) is None
-    begin(ledger, "b", limits=UNDER, price=10, run=OTHER_RUN)
-    assert drawn(ledger) == (2, 30)
+    assert ledger.purchases.attempt(RequestId("b/1")) is None
+    begin(ledger, "b", limits=UNDER, price=price, run=OTHER_RUN)
+    assert drawn(ledger) == (2, 3 * price)
     assert list(problems(ledger)) == []
 
 
@@ -128,7 +131,7 @@ def test_nothing_is_bought_under_a_request_that_was_not_approved(
     asked(ledger)
     if verdict is not None:
         with ledger.transaction():
-            ledger.decide_approval("approval-1", verdict, who="bert")
+            ledger.approvals.decide("approval-1", verdict, who="bert")
     with pytest.raises(LedgerError, match="approves nothing"):
         begin(ledger, "a", limits=UNDER)
 
@@ -157,16 +160,16 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
     names = [f"{number}-{n}" for number in range(4) for n in range(8)]
     asked(ledgers[0], replace(ASKED, items=32, worst=200, most_purchases=64), names)
     with ledgers[0].transaction():
-        ledgers[0].decide_approval("approval-1", Verdict.APPROVED, who="anna")
+        ledgers[0].approvals.decide("approval-1", Verdict.APPROVED, who="anna")
 
     def buy(number: int) -> int:
         bought = 0
         for name in (f"{number}-{n}" for n in range(8)):
             ledger = ledgers[number]
             with ledger.transaction():
-                ledger.add_items(STAGING, CATALOG, [item(name)])
+                ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
                 try:
-                    ledger.intend(RUN, STAGING, intent(name, price=10), UNDER)
+                    ledger.purchases.intend(RUN, STAGING, intent(name, price=10), UNDER)
                 except BudgetReached:
                     continue
                 bought += 1
@@ -195,17 +198,3 @@ def test_check_finds_a_contradiction_between_approvals_and_purchases(
     with ledger.transaction():
         ledger.database.execute(damage)
     assert [problem in found for found in problems(ledger)] == [True]
-
-
-def test_approved_amounts_may_exceed_32_bits(ledger: Ledger) -> None:
-    """Requested, approved, and drawn to the end."""
-    price = 10**15
-    approved(ledger, replace(ASKED, expected=price, worst=2 * price))
-    found = ledger.approval("approval-1")
-    assert found is not None and (found.expected, found.worst) == (price, 2 * price)
-    for name in "ab":
-        begin(ledger, name, price=price, limits=UNDER)
-    with pytest.raises(BudgetReached, match="is reached"):
-        begin(ledger, "a", 2, price=1, limits=UNDER)
-    assert drawn(ledger) == (2, 2 * price)
-    assert list(problems(ledger)) == []

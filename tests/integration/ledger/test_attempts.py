@@ -21,9 +21,9 @@ from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, 
 def test_intent_is_written_with_its_exact_body(ledger: Ledger, clock: Clock) -> None:
     odd = replace(intent("herons"), body=bytes(range(256)) * 3)
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("herons")])
-        attempt = ledger.intend(RUN, STAGING, odd, UNLIMITED)
-    assert ledger.attempt(attempt.request_id) == attempt
+        ledger.purchases.add_items(STAGING, CATALOG, [item("herons")])
+        attempt = ledger.purchases.intend(RUN, STAGING, odd, UNLIMITED)
+    assert ledger.purchases.attempt(attempt.request_id) == attempt
     assert (attempt.state, attempt.body, attempt.intended_at) == (AttemptState.INTENDED, odd.body, clock.now)
     assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
 
@@ -48,7 +48,7 @@ def test_withdrawn_attempt_is_opened_again(ledger: Ledger, clock: Clock, state: 
     )
     assert again.intended_at == clock.now
     assert (again.error_code, again.error, again.ended_at) == (None, None, None)
-    assert ledger.attempt(first.request_id) == again
+    assert ledger.purchases.attempt(first.request_id) == again
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_refused_request_goes_out_as_it_is_written_now(ledger: Ledger, code: str
     """It made nothing; but what was redirected may have, and one request ID has one body then."""
     first = begin(ledger, "herons")
     with ledger.transaction():
-        ledger.change(RUN, first.request_id, AttemptState.REJECTED, error_code=code, error="no")
+        ledger.purchases.change(RUN, first.request_id, AttemptState.REJECTED, error_code=code, error="no")
         corrected = replace(intent("herons"), body=b'{"as": "now"}')
-        again = ledger.intend(RUN, STAGING, corrected, UNLIMITED)
+        again = ledger.purchases.intend(RUN, STAGING, corrected, UNLIMITED)
     assert again.body == (corrected.body if bytes_of == "now" else first.body)
-    assert ledger.attempt(first.request_id) == again
+    assert ledger.purchases.attempt(first.request_id) == again
 
 
 @pytest.mark.parametrize("before", AttemptState)
@@ -76,12 +76,12 @@ def test_changes_are_those_of_the_table(ledger: Ledger, clock: Clock, before: At
         if to is not before and to not in ATTEMPT_CHANGES[before]:
             refusal = f"is {before}; it cannot become {to}"
             with pytest.raises(LedgerError, match=refusal), ledger.transaction():
-                ledger.change(RUN, attempt.request_id, to, **comes_with)
-            assert ledger.attempt(attempt.request_id) == attempt
+                ledger.purchases.change(RUN, attempt.request_id, to, **comes_with)
+            assert ledger.purchases.attempt(attempt.request_id) == attempt
             continue
         with ledger.transaction():
-            changed = ledger.change(RUN, attempt.request_id, to, **comes_with)
-        assert ledger.attempt(attempt.request_id) == changed
+            changed = ledger.purchases.change(RUN, attempt.request_id, to, **comes_with)
+        assert ledger.purchases.attempt(attempt.request_id) == changed
         if to is before:
             assert changed == attempt
         else:
@@ -99,8 +99,8 @@ def test_contradicting_second_answer_is_refused(
     """One request has one job, and one job made one thing."""
     attempt = at_state(ledger, "herons", state)
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.change(RUN, attempt.request_id, state, **learned)
-    assert ledger.attempt(attempt.request_id) == attempt
+        ledger.purchases.change(RUN, attempt.request_id, state, **learned)
+    assert ledger.purchases.attempt(attempt.request_id) == attempt
 
 
 def test_job_id_and_times_survive_later_changes(ledger: Ledger, clock: Clock) -> None:
@@ -119,26 +119,26 @@ def test_accepted_needs_a_job_id_and_succeeded_a_result(ledger: Ledger, to: Atte
     before = {AttemptState.ACCEPTED: AttemptState.INTENDED, AttemptState.SUCCEEDED: AttemptState.ACCEPTED}
     attempt = at_state(ledger, "herons", before[to])
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.change(RUN, attempt.request_id, to)
-    assert ledger.attempt(attempt.request_id) == attempt
+        ledger.purchases.change(RUN, attempt.request_id, to)
+    assert ledger.purchases.attempt(attempt.request_id) == attempt
 
 
 def test_unknown_request_cannot_change(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="not in the ledger"), ledger.transaction():
-        ledger.change(RUN, RequestId("unknown"), AttemptState.ACCEPTED, job_id="job-1")
+        ledger.purchases.change(RUN, RequestId("unknown"), AttemptState.ACCEPTED, job_id="job-1")
 
 
 def test_intent_needs_its_item(ledger: Ledger) -> None:
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.intend(RUN, STAGING, intent("unknown"), UNLIMITED)
+        ledger.purchases.intend(RUN, STAGING, intent("unknown"), UNLIMITED)
 
 
 def test_job_belongs_to_one_request(ledger: Ledger) -> None:
     at_state(ledger, "herons", AttemptState.ACCEPTED)
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
-    assert ledger.request_of_job("job-herons/1", STAGING) == "herons/1"
-    assert ledger.request_of_job("job-ferns/1", STAGING) == "ferns/1"
-    assert ledger.request_of_job("job-unknown", STAGING) is None
+    assert ledger.purchases.request_of_job("job-herons/1", STAGING) == "herons/1"
+    assert ledger.purchases.request_of_job("job-ferns/1", STAGING) == "ferns/1"
+    assert ledger.purchases.request_of_job("job-unknown", STAGING) is None
 
 
 def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
@@ -148,7 +148,7 @@ def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
     at_state(ledger, "elsewhere", AttemptState.SUCCEEDED, environment="production")
     at_state(ledger, "other", AttemptState.SUCCEEDED, catalog="autumn")
-    found = {attempt.item_key: attempt for attempt in ledger.last_attempts(STAGING, CATALOG)}
+    found = {attempt.item_key: attempt for attempt in ledger.purchases.last_attempts(STAGING, CATALOG)}
     assert {key: (one.attempt, one.state) for key, one in found.items()} == {
         "herons": (2, AttemptState.ACCEPTED),
         "ferns": (1, AttemptState.SUCCEEDED),
@@ -160,10 +160,10 @@ def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
 def test_many_last_attempts_are_streamed(ledger: Ledger) -> None:
     """More of them than are fetched at once, while the ledger can still be used."""
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(2500)])
+        ledger.purchases.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(2500)])
         for number in range(2500):
-            ledger.intend(RUN, STAGING, intent(f"p{number}"), UNLIMITED)
-    assert len({found.item_key for found in ledger.last_attempts(STAGING, CATALOG)}) == 2500
+            ledger.purchases.intend(RUN, STAGING, intent(f"p{number}"), UNLIMITED)
+    assert len({found.item_key for found in ledger.purchases.last_attempts(STAGING, CATALOG)}) == 2500
     assert begin(ledger, "after").state is AttemptState.INTENDED
 
 
@@ -190,10 +190,10 @@ def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> Non
 def test_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
     """A transaction that ends in an error takes all of its writes back."""
     with pytest.raises(RuntimeError), ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("herons")])
-        ledger.intend(RUN, STAGING, intent("herons"), UNLIMITED)
+        ledger.purchases.add_items(STAGING, CATALOG, [item("herons")])
+        ledger.purchases.intend(RUN, STAGING, intent("herons"), UNLIMITED)
         raise RuntimeError("in the middle")
-    assert ledger.attempt(RequestId("herons/1")) is None
+    assert ledger.purchases.attempt(RequestId("herons/1")) is None
     assert ledger.database.rows("SELECT count(*) FROM events") == [(0,)]
     assert ledger.database.rows("SELECT count(*) FROM spending") == [(0,)]
 
@@ -218,15 +218,15 @@ OFFER = Offer(
 
 def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     """By environment, with the day on which it was read."""
-    assert ledger.last_offer(STAGING) is None
+    assert ledger.catalogs.last_offer(STAGING) is None
     with ledger.transaction():
-        ledger.remember_offer(STAGING, Offer((), note=None))
-        ledger.remember_offer(STAGING, OFFER)
-    found = ledger.last_offer(STAGING)
+        ledger.catalogs.remember_offer(STAGING, Offer((), note=None))
+        ledger.catalogs.remember_offer(STAGING, OFFER)
+    found = ledger.catalogs.last_offer(STAGING)
     assert found is not None
     assert (found.categories, found.note, found.complete) == (OFFER.categories, OFFER.note, True)
     assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
-    assert ledger.last_offer("production") is None
+    assert ledger.catalogs.last_offer("production") is None
 
 
 def test_damaged_file_is_found(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_damaged_file_is_found(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     ledger = Ledger(SqliteDatabase(path))
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(500)])
+        ledger.purchases.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(500)])
     ledger.close()
     raw = bytearray(path.read_bytes())
     for page in range(8, len(raw) // 4096):

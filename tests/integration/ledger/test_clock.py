@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalogs import RETRY_OF
+from patternmill.ledger.database import ServerClock
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.reports.run_lookup import latest_run
-from patternmill.ledger.server_clock import ServerClock
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.runs.fake_studio import Service
@@ -126,7 +126,7 @@ def test_latest_run_is_the_one_with_the_latest_lease(
         offset = hours * HOUR
         ids.append(shop.run(many(1)).ending.record.run_id)
     with shop.ledger() as ledger:
-        listed = [run.run_id for run in ledger.runs(environment="staging", catalog="spring")]
+        listed = [run.run_id for run in ledger.runs.find(environment="staging", catalog="spring")]
         assert listed == ids[::-1]
         assert latest_run(ledger).run_id == latest_run(ledger, catalog="spring").run_id == ids[-1]
         numbers = ledger.database.rows("SELECT number FROM runs ORDER BY number")
@@ -145,8 +145,8 @@ def test_products_of_a_retry_are_known_from_the_record(open_ledger: OpenLedger, 
         for key in (f"p-{name}", name):
             for to in WAYS[AttemptState.SUCCEEDED]:
                 with ledger.transaction():
-                    found = ledger.attempts_of(ItemKey(key))[-1]
-                    ledger.change(run_id, found.request_id, to, **learned(key, to))
+                    found = ledger.purchases.attempts_of(ItemKey(key))[-1]
+                    ledger.purchases.change(run_id, found.request_id, to, **learned(key, to))
     retry = replace(
         RECORD,
         run_id=ids["new"],
@@ -155,9 +155,9 @@ def test_products_of_a_retry_are_known_from_the_record(open_ledger: OpenLedger, 
         outcome=Outcome.COMPLETED,
     )
     with ledger.transaction():
-        ledger.add_run(retry, RAW)
-        ledger.add_rows(
+        ledger.runs.add(retry, RAW)
+        ledger.runs.add_rows(
             retry.run_id, [run_row(0, "p-old", "old", row=row), run_row(1, "p-new", "new", row=row)]
         )
-        ledger.update_catalog(retry)
-    assert [current.sku for current in ledger.catalog_rows(STAGING, CATALOG)] == ["SKU-1"]
+        ledger.catalogs.update(retry)
+    assert [current.sku for current in ledger.catalogs.rows(STAGING, CATALOG)] == ["SKU-1"]

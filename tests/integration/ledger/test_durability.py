@@ -28,8 +28,8 @@ async def main(url, first):
 
     async def buy(name):
         def change(ledger):
-            ledger.add_items(STAGING, CATALOG, [item(name)])
-            return ledger.intend(RUN, STAGING, intent(name), UNLIMITED)
+            ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
+            return ledger.purchases.intend(RUN, STAGING, intent(name), UNLIMITED)
         await writer.write(change)
         sys.stdout.write(name + "\\n")
         sys.stdout.flush()

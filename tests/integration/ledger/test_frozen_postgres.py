@@ -36,14 +36,14 @@ def in_a_transaction(ledger: Ledger) -> None:
 
 def half_a_transaction(ledger: Ledger) -> None:
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("half")])
+        ledger.purchases.add_items(STAGING, CATALOG, [item("half")])
 
 
 WAITS: dict[str, Callable[[Ledger], object]] = {
-    "a read": lambda ledger: ledger.lease(STAGING, CATALOG),
+    "a read": lambda ledger: ledger.catalogs.lease(STAGING, CATALOG),
     "a transaction's beginning": in_a_transaction,
     "many changes": half_a_transaction,
-    "a stream": lambda ledger: list(ledger.last_attempts(STAGING, CATALOG)),
+    "a stream": lambda ledger: list(ledger.purchases.last_attempts(STAGING, CATALOG)),
     "a lock": lambda ledger: ledger.database.lock("spending"),
 }
 
@@ -59,7 +59,7 @@ def test_operations_on_a_frozen_database_end(frost: Frost, wait: str) -> None:
         WAITS[wait](ledger)
     assert time.monotonic() - began < 5
     frost.is_frozen.clear()
-    assert [attempt.item_key for attempt in ledger.last_attempts(STAGING, CATALOG)] == ["a"]
+    assert [attempt.item_key for attempt in ledger.purchases.last_attempts(STAGING, CATALOG)] == ["a"]
     ledger.close()
 
 
@@ -67,7 +67,7 @@ def test_commit_without_an_answer_ends(frost: Frost) -> None:
     """The server freezes between the last statement and the commit."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with pytest.raises(LedgerUnavailable), ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item("a")])
+        ledger.purchases.add_items(STAGING, CATALOG, [item("a")])
         frost.is_frozen.set()
     frost.is_frozen.clear()
     assert ledger.database.rows("SELECT key FROM items") in ([], [("a",)])
@@ -78,7 +78,7 @@ def test_frozen_stream_ends(frost: Frost) -> None:
     """As a read does; a slow reader is not taken for a frozen server."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with ledger.transaction():
-        ledger.add_items(STAGING, CATALOG, [item(f"i{number}") for number in range(1500)])
+        ledger.purchases.add_items(STAGING, CATALOG, [item(f"i{number}") for number in range(1500)])
     stream = ledger.database.stream("SELECT key FROM items")
     next(stream)
     time.sleep(1.8)

@@ -19,7 +19,7 @@ OTHER = RunId("run-2")
 
 def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Lease | None:
     with ledger.transaction():
-        return ledger.claim_lease(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
+        return ledger.catalogs.claim_lease(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
 
 
 def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
@@ -30,9 +30,9 @@ def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
 
 def test_free_catalog_is_leased(ledger: Ledger) -> None:
     """The first fence is 1."""
-    assert ledger.lease(STAGING, CATALOG) is None
+    assert ledger.catalogs.lease(STAGING, CATALOG) is None
     assert held(ledger) == Lease(STAGING, CATALOG, 1, RUN)
-    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
+    assert ledger.catalogs.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
 
 
 def test_each_catalog_has_its_own_lease(ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ def test_leased_catalog_needs_the_present_fence(ledger: Ledger) -> None:
     second = held(ledger, OTHER, over=1)
     assert second.fence == 2
     assert take(ledger, RunId("run-3"), over=1) is None
-    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.catalogs.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_heartbeats_are_counted(ledger: Ledger) -> None:
@@ -55,18 +55,19 @@ def test_heartbeats_are_counted(ledger: Ledger) -> None:
     hold = held(ledger)
     for beats in (1, 2, 3):
         with ledger.transaction(hold):
-            ledger.renew_lease(hold)
-        assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', beats)
+            ledger.catalogs.renew_lease(hold)
+        kept = ledger.catalogs.lease(STAGING, CATALOG)
+        assert kept == Lease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', beats)
     held(ledger, OTHER, over=1)
-    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.catalogs.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
     """The next holder's is newer, so that late writes of the earlier one are refused."""
     hold = held(ledger)
     with ledger.transaction(hold):
-        ledger.release_lease(hold)
-    assert ledger.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, "", 0)
+        ledger.catalogs.release_lease(hold)
+    assert ledger.catalogs.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 1, RUN, "", 0)
     assert held(ledger, OTHER, over=1).fence == 2
 
 
@@ -74,12 +75,12 @@ def test_stop_is_on_record_until_the_next_run(ledger: Ledger) -> None:
     """Whatever becomes of the process that was asked; one that was taken over records nothing."""
     hold = held(ledger)
     with ledger.transaction():
-        ledger.record_stop(hold, "Cancelled in the Prefect UI.")
-    assert [lease.stop for lease in ledger.held_leases()] == ["Cancelled in the Prefect UI."]
+        ledger.catalogs.record_stop(hold, "Cancelled in the Prefect UI.")
+    assert [lease.stop for lease in ledger.catalogs.held_leases()] == ["Cancelled in the Prefect UI."]
     held(ledger, OTHER, over=1)
-    assert [lease.stop for lease in ledger.held_leases()] == [None]
+    assert [lease.stop for lease in ledger.catalogs.held_leases()] == [None]
     with pytest.raises(LeaseLost), ledger.transaction():
-        ledger.record_stop(hold, "late")
+        ledger.catalogs.record_stop(hold, "late")
 
 
 def test_fenced_writer_cannot_write(ledger: Ledger) -> None:
@@ -88,13 +89,13 @@ def test_fenced_writer_cannot_write(ledger: Ledger) -> None:
     old = held(ledger)
     new = held(ledger, OTHER, over=1)
     with pytest.raises(LeaseLost, match="took over"), ledger.transaction(old):
-        ledger.add_items(STAGING, CATALOG, [item("late")])
+        ledger.purchases.add_items(STAGING, CATALOG, [item("late")])
     with pytest.raises(LeaseLost), ledger.transaction():
-        ledger.renew_lease(old)
+        ledger.catalogs.renew_lease(old)
     with pytest.raises(LeaseLost), ledger.transaction():
-        ledger.release_lease(old)
+        ledger.catalogs.release_lease(old)
     with ledger.transaction(new):
-        ledger.add_items(STAGING, CATALOG, [item("good")])
+        ledger.purchases.add_items(STAGING, CATALOG, [item("good")])
     assert ledger.database.rows("SELECT key FROM items ORDER BY key") == [("before",), ("good",)]
 
 
@@ -105,8 +106,8 @@ def test_takeover_waits_for_the_transaction_of_the_holder(open_ledger: OpenLedge
     with ThreadPoolExecutor(1) as thread:
         with holder.transaction(old):
             taking = thread.submit(take, taker, OTHER, 1)
-            holder.add_items(STAGING, CATALOG, [item("a")])
-            holder.intend(RUN, STAGING, intent("a"), UNLIMITED)
+            holder.purchases.add_items(STAGING, CATALOG, [item("a")])
+            holder.purchases.intend(RUN, STAGING, intent("a"), UNLIMITED)
             assert not taking.done()
         assert taking.result(timeout=30) == Lease(STAGING, CATALOG, 2, OTHER)
     with pytest.raises(LeaseLost), holder.transaction(old):

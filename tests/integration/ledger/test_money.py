@@ -34,7 +34,7 @@ def refused(ledger: Ledger, name: str, limits: SpendingLimits, **how: object) ->
     before = spent(ledger)
     with pytest.raises(BudgetReached) as caught:
         begin(ledger, name, limits=limits, **how)  # type: ignore[arg-type]
-    assert ledger.attempt(RequestId(f"{name}/1")) is None
+    assert ledger.purchases.attempt(RequestId(f"{name}/1")) is None
     assert spent(ledger) == before
     return caught.value
 
@@ -200,9 +200,9 @@ def buying(limits: SpendingLimits) -> Callable[[Ledger, list[str]], int]:
         bought = 0
         for name in names:
             with ledger.transaction():
-                ledger.add_items(STAGING, CATALOG, [item(name)])
+                ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
                 try:
-                    ledger.intend(RUN, STAGING, intent(name, price=10), limits)
+                    ledger.purchases.intend(RUN, STAGING, intent(name, price=10), limits)
                 except BudgetReached:
                     continue
                 bought += 1
@@ -218,10 +218,10 @@ def test_amounts_may_exceed_32_bits(ledger: Ledger) -> None:
     begin(ledger, "b", price=price)
     refused(ledger, "c", SpendingLimits(run_amount=2 * price), price=1)
     refused(ledger, "c", SpendingLimits(day_amount=2 * price), price=1)
-    spent_by = ledger.spent_by_run(RUN)
-    day = ledger.spent_on(day_of(ledger.now()))[STAGING]
+    spent_by = ledger.purchases.spent_by_run(RUN)
+    day = ledger.purchases.spent_on(day_of(ledger.now()))[STAGING]
     assert spent_by == day == Spent(Counter({Stage.PATTERN: 2}), 2 * price)
     assert type(spent_by.amount) is type(day.amount) is int
     change(ledger, "a", AttemptState.WITHDRAWN)
-    assert ledger.spent_by_run(RUN) == Spent(Counter({Stage.PATTERN: 1}), price)
+    assert ledger.purchases.spent_by_run(RUN) == Spent(Counter({Stage.PATTERN: 1}), price)
     assert list(problems(ledger)) == []

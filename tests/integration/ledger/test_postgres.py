@@ -47,9 +47,9 @@ def test_connection_lost_between_reads_is_reopened(postgres: Ledger, postgres_ur
     begin(postgres, "a")
     cut_off(postgres_url)
     with pytest.raises(LedgerError):
-        postgres.lease(STAGING, CATALOG)
-    assert postgres.lease(STAGING, CATALOG) is None
-    assert len(list(postgres.last_attempts(STAGING, CATALOG))) == 1
+        postgres.catalogs.lease(STAGING, CATALOG)
+    assert postgres.catalogs.lease(STAGING, CATALOG) is None
+    assert len(list(postgres.purchases.last_attempts(STAGING, CATALOG))) == 1
     postgres.close()
 
 
@@ -57,21 +57,21 @@ def test_interrupted_transaction_leaves_nothing(postgres: Ledger, postgres_url: 
     """Its second half is never written on a new connection."""
     begin(postgres, "a")
     with pytest.raises(LedgerError), postgres.transaction():
-        postgres.add_items(STAGING, CATALOG, [item("b")])
+        postgres.purchases.add_items(STAGING, CATALOG, [item("b")])
         cut_off(postgres_url)
         for _ in range(2):
             with pytest.raises(LedgerError):
-                postgres.intend(RUN, STAGING, intent("a", 2), UNLIMITED)
+                postgres.purchases.intend(RUN, STAGING, intent("a", 2), UNLIMITED)
     assert postgres.database.rows("SELECT key FROM items") == [("a",)]
-    assert postgres.attempt(RequestId("a/2")) is None
+    assert postgres.purchases.attempt(RequestId("a/2")) is None
     postgres.close()
 
 
 def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> None:
     """Between its operations a ledger holds no lock and no snapshot."""
     begin(postgres, "a")
-    list(postgres.last_attempts(STAGING, CATALOG))
-    next(postgres.last_attempts(STAGING, CATALOG))
+    list(postgres.purchases.last_attempts(STAGING, CATALOG))
+    next(postgres.purchases.last_attempts(STAGING, CATALOG))
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         states = admin.execute(
             "SELECT state FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -118,12 +118,12 @@ def test_server_ends_the_transaction_of_a_paused_process(
     monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
-        hold = other.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
+        hold = other.catalogs.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
     assert hold is not None
     with pytest.raises(LedgerUnavailable), still.transaction(hold):
-        still.add_items(STAGING, CATALOG, [item("a")])
+        still.purchases.add_items(STAGING, CATALOG, [item("a")])
         with other.transaction(hold):
-            other.renew_lease(hold)
+            other.catalogs.renew_lease(hold)
     assert list(other.database.rows("SELECT key FROM items")) == []
     for ledger in (still, other):
         ledger.close()
@@ -136,7 +136,7 @@ def test_slow_reader_of_a_stream_is_not_ended(
     monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 200)
     begin(postgres, "a")
     reader = Ledger(PostgresDatabase(postgres_url))
-    stream = reader.last_attempts(STAGING, CATALOG)
+    stream = reader.purchases.last_attempts(STAGING, CATALOG)
     next(stream)
     time.sleep(0.6)
     assert list(stream) == []

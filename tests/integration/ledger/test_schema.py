@@ -67,7 +67,7 @@ def test_command_of_another_version_leaves_a_run_under_way_alone(
     run = open_ledger()
     begin(run, "herons")
     with run.transaction():
-        run.add_items(STAGING, CATALOG, [item("ferns")])
+        run.purchases.add_items(STAGING, CATALOG, [item("ferns")])
         with monkeypatch.context() as newer, pytest.raises(ConfigurationError, match="another version"):
             newer.setattr("patternmill.ledger.database.SCHEMA_DIGEST", "newer")
             open_ledger()

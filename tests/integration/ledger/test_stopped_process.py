@@ -35,9 +35,10 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.runs.lease import LeaseHolder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    hold = ledger.claim_lease("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
+    holder = json.dumps(asdict(LeaseHolder.this_process()))
+    hold = ledger.catalogs.claim_lease("staging", "spring", "theirs", holder, over=None)
 with ledger.transaction(hold):
-    ledger.renew_lease(hold)
+    ledger.catalogs.renew_lease(hold)
     print("inside", flush=True)
     time.sleep(600)
 """
@@ -141,7 +142,7 @@ def test_holder_stopped_outside_a_transaction_is_not_ended(
     ledger = impatient(file)
     its = {"machine": processes.machine(), "pid": process.pid, "born": processes.birth(process.pid)}
     with ledger.transaction():
-        ledger.claim_lease(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
+        ledger.catalogs.claim_lease(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     assert asyncio.run(acquire_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2

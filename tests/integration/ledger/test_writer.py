@@ -53,14 +53,14 @@ class CountingLedger(Ledger):
 
 def buying(name: str, limits: SpendingLimits = UNLIMITED) -> Callable[[Ledger], Attempt]:
     def buy(ledger: Ledger) -> Attempt:
-        ledger.add_items(STAGING, CATALOG, [item(name)])
-        return ledger.intend(RUN, STAGING, intent(name), limits)
+        ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
+        return ledger.purchases.intend(RUN, STAGING, intent(name), limits)
 
     return buy
 
 
 def accepting(name: str) -> Callable[[Ledger], Attempt]:
-    return lambda ledger: ledger.change(
+    return lambda ledger: ledger.purchases.change(
         RUN, RequestId(f"{name}/1"), AttemptState.ACCEPTED, job_id=f"job-{name}"
     )
 
@@ -98,7 +98,7 @@ def test_writes_are_made_in_the_order_requested(ledger: Ledger) -> None:
     async def main() -> None:
         writer = LedgerWriter(ledger, linger=TIMES)
         await asyncio.gather(writer.write(buying("a")), writer.write(accepting("a")))
-        made = await writer.write(lambda ledger: ledger.attempt(RequestId("a/1")))
+        made = await writer.write(lambda ledger: ledger.purchases.attempt(RequestId("a/1")))
         assert made is not None and made.job_id == "job-a"
         await writer.close()
 
@@ -112,7 +112,7 @@ def test_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
         writer = LedgerWriter(open_ledger(), linger=TIMES)
         for number in range(10):
             await writer.write(buying(f"p{number}"))
-            assert reader.attempt(RequestId(f"p{number}/1")) is not None
+            assert reader.purchases.attempt(RequestId(f"p{number}/1")) is not None
         await writer.close()
 
     run(main())
@@ -143,7 +143,7 @@ def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
     """What may be half done is not kept, and nothing is written afterwards."""
 
     def slip(ledger: Ledger) -> None:
-        ledger.add_items(STAGING, CATALOG, [item("half")])
+        ledger.purchases.add_items(STAGING, CATALOG, [item("half")])
         raise fault
 
     async def main() -> None:
@@ -238,14 +238,14 @@ def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
     """Once another run has the lease, each write of the earlier one raises LeaseLost."""
     ledger, other = open_ledger(), open_ledger()
     with ledger.transaction():
-        hold = ledger.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
+        hold = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     assert hold is not None
 
     async def main() -> None:
         writer = LedgerWriter(ledger, hold, linger=TIMES)
         await writer.write(buying("before"))
         with other.transaction():
-            other.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
+            other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
         for _ in range(2):
             with pytest.raises(LeaseLost):
                 await writer.write(buying("late"))
@@ -260,7 +260,7 @@ def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
     """By a commit, which shows that another run took it over; as long as commits are recent, none is made for it."""
     ledger, other = CountingLedger(open_ledger().database), open_ledger()
     with ledger.transaction():
-        lease = ledger.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
+        lease = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     assert lease is not None
     now = 0.0
 
@@ -276,7 +276,7 @@ def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
         assert ledger.transactions == before + 1
         now *= 2
         with other.transaction():
-            other.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
+            other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
         with pytest.raises(LeaseLost):
             await writer.confirm_lease()
         await writer.close()
@@ -340,7 +340,7 @@ def test_lost_database_is_waited_for(tmp_path: Path, committed: bool) -> None:
         leaving.times = 3
         await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
         assert asked_for(leaving) == {"a", "b"}
-        assert leaving.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
+        assert leaving.purchases.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
         assert leaving.database.rows("SELECT sum(items) FROM spending") == [(2,)]
         await writer.close()
 

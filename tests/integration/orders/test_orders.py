@@ -88,7 +88,7 @@ def test_payment_that_is_known_is_not_forgotten_with_a_cancelled_order(shop: Sho
     assert paid.order is not None
     gone = replace(paid.order, cancelled=True, paid=False)
     with shop.ledger() as ledger, ledger.transaction():
-        ledger.record_order(RunId("order-1"), paid.key, gone)
+        ledger.purchases.record_order(RunId("order-1"), paid.key, gone)
     (known,) = shop.checkouts()
     assert known.is_paid and not known.is_cancelled and known.is_ordered
 
@@ -184,7 +184,7 @@ def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: py
     with pytest.raises(ApprovalNeeded):
         shop.order("S-2", quantity=3)
     with shop.ledger() as ledger:
-        assert ledger.approvals(environment="staging", catalog="spring") == []
+        assert ledger.approvals.find("staging", "spring") == []
         assert list(problems(ledger)) == []
     assert len(shop.opened()) == 1
 
@@ -219,7 +219,7 @@ def test_results_and_pages_show_the_order(shop: Shop) -> None:
     (record,) = shop.order("S-1", "S-3").checkouts
     out = shop.folder / "again"
     with shop.ledger() as ledger:
-        run = ledger.runs()[0].run_id
+        run = ledger.runs.find()[0].run_id
         rebuild(ledger, run, out, gallery)
     assert "UTC, " not in (out / "gallery.html").read_text()
     order = shop.studio.pay(str(record.checkout_id))

@@ -92,7 +92,7 @@ class Desk:
         settings = load_settings()
         ledger = open_ledger(settings)
         try:
-            return {row.sku: row for row in ledger.catalog_rows(settings.environment, self.catalog)}
+            return {row.sku: row for row in ledger.catalogs.rows(settings.environment, self.catalog)}
         finally:
             ledger.close()
 

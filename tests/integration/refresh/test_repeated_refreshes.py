@@ -114,7 +114,7 @@ def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None
     ledger = open_ledger(load_settings())
     try:
         rebuild(ledger, night.ending.record.run_id, tmp_path / "again", gallery)
-        assert len(ledger.changes_of(night.ending.record.run_id)) == 3
+        assert len(ledger.catalogs.changes_of(night.ending.record.run_id)) == 3
     finally:
         ledger.close()
     for file in night.out.iterdir():

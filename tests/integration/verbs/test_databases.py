@@ -23,7 +23,6 @@ from patternmill.ledger.reports.order_report import (
     checkouts_of_products,
     checkouts_of_run,
 )
-from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.ledger.reports.run_lookup import asked_services, find_run
 from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
@@ -52,8 +51,8 @@ def run(ledger: Ledger, clock: Clock) -> BegunRun:
 
 def test_row_counts_of_open_and_ended_runs_agree(run: BegunRun) -> None:
     states = RowStatus.SUCCEEDED, RowStatus.FAILED, RowStatus.IN_DOUBT, RowStatus.HELD, RowStatus.REFUSED
-    assert rows_by_status(run.ledger, run.record) == dict.fromkeys(states, 1)
-    assert rows_by_status(run.ledger, run.end()) == dict.fromkeys(states, 1)
+    assert run.ledger.runs.rows_by_status(run.record) == dict.fromkeys(states, 1)
+    assert run.ledger.runs.rows_by_status(run.end()) == dict.fromkeys(states, 1)
 
 
 def test_status_explain_and_retry_answer(run: BegunRun) -> None:
@@ -72,19 +71,19 @@ def test_status_explain_and_retry_answer(run: BegunRun) -> None:
 def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> None:
     """What is known of superseded rows, other services and other catalogs' products."""
     past = run.past
-    kept = run.ledger.source_rows("staging", "spring")
+    kept = run.ledger.catalogs.source_rows("staging", "spring")
     assert (kept["h-1"].product_key, kept["r-1"].product_key) == (run.product("H-1").key, None)
     refused = past.begin("S-1,storks,Mug,11oz,,", catalog="autumn", studio_url="http://127.0.0.1:7/v1")
     refused.attempt(refused.pattern("S-1"), AttemptState.REJECTED)
     assert [asked.run_id for asked in asked_services(run.ledger)] == [run.record.run_id]
-    others = run.ledger.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
+    others = run.ledger.catalogs.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
     assert {(catalog, sku) for catalog, sku, _ in others} == {("spring", "h-1"), ("spring", "f-1")}
-    run.ledger.update_catalog(run.end())
-    others = run.ledger.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
+    run.ledger.catalogs.update(run.end())
+    others = run.ledger.catalogs.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
     # What the service may still make counts, although the run has ended without it.
     assert {sku: content.prompt for _, sku, content in others} == {"h-1": "blue herons", "f-1": "green ferns"}
-    assert not list(run.ledger.other_catalogs_rows("staging", "spring", {"h-1"}))
-    assert not list(run.ledger.other_catalogs_rows("production", "summer", {"h-1"}))
+    assert not list(run.ledger.catalogs.other_catalogs_rows("staging", "spring", {"h-1"}))
+    assert not list(run.ledger.catalogs.other_catalogs_rows("production", "summer", {"h-1"}))
 
 
 @pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])
@@ -109,12 +108,12 @@ def ordered(run: BegunRun) -> str:
     with run.ledger.transaction():
         new = NewItem(item.key, item.stage, canonical_json(item.content), picked=(line,))
         for _ in range(2):
-            run.ledger.add_items("staging", item.scope.catalog, [new])
-        run.ledger.intend(run_id, "staging", intent, SpendingLimits())
-        run.ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
-        run.ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
+            run.ledger.purchases.add_items("staging", item.scope.catalog, [new])
+        run.ledger.purchases.intend(run_id, "staging", intent, SpendingLimits())
+        run.ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
+        run.ledger.purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
         for status in ("paid", "paid", "shipped"):
-            run.ledger.record_order(run_id, item.key, OrderRecord("ord_1", status, status == "paid", False))
+            run.ledger.purchases.record_order(run_id, item.key, OrderRecord("ord_1", status, status == "paid", False))
     return request_id
 
 

@@ -77,14 +77,14 @@ class Past:
         plan = make_plan(Scope(environment, catalog), found.entries, Memory(), only=only)
         record = replace(self._record(found, catalog, environment), **of_record)
         with self.ledger.transaction():
-            self.ledger.add_run(record, found.file.raw)
+            self.ledger.runs.add(record, found.file.raw)
             items = [planned.item for planned in plan.items.values()]
-            self.ledger.add_items(environment, catalog, map(_new_item, items))
-            self.ledger.add_rows(record.run_id, map(_run_row, plan.rows))
+            self.ledger.purchases.add_items(environment, catalog, map(_new_item, items))
+            self.ledger.runs.add_rows(record.run_id, map(_run_row, plan.rows))
             if RETRY_OF not in record.options:
-                kept = self.ledger.source_rows(environment, catalog)
+                kept = self.ledger.catalogs.source_rows(environment, catalog)
                 rows = source_rows_of(record.run_id, plan, found.file, kept)
-                self.ledger.keep_source_rows(record, rows)
+                self.ledger.catalogs.keep_source_rows(record, rows)
         return BegunRun(self, record, plan)
 
     def _record(self, found: CheckedCatalog, catalog: str, environment: str) -> RunRecord:
@@ -132,10 +132,12 @@ class BegunRun:
         body = item.body(request_id, made)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
-            found = self.ledger.intend(self.record.run_id, self.record.environment, intent, SpendingLimits())
+            found = self.ledger.purchases.intend(
+                self.record.run_id, self.record.environment, intent, SpendingLimits()
+            )
             for to in WAYS[state] if found.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1
-                found = self.ledger.change(
+                found = self.ledger.purchases.change(
                     self.record.run_id, request_id, to, **_learned(to, name, f"{item.stage}_failed", error)
                 )
         return found
@@ -151,8 +153,8 @@ class BegunRun:
         ended = datetime.fromtimestamp(self.past.clock.now, UTC)
         self.record = replace(self.record, outcome=outcome, ended_at=ended)
         with self.ledger.transaction():
-            self.ledger.close_rows(self.record)
-            self.ledger.update_run(self.record)
+            self.ledger.runs.close_rows(self.record)
+            self.ledger.runs.update(self.record)
         return self.record
 
 

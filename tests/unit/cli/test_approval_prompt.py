@@ -63,7 +63,7 @@ def carry_out(spec: RunSpec) -> None:
 def on_record(home: Path) -> list[Approval]:
     ledger = Ledger(open_database(None, home))
     try:
-        return ledger.approvals()
+        return ledger.approvals.find()
     finally:
         ledger.close()
 

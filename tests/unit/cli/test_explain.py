@@ -64,7 +64,7 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
     """The sku, the product's ID, its jobs and its requests have the same story."""
     run = retried(past)
     product = run.product("H-2")
-    first, second = past.ledger.attempts_of(product.key)
+    first, second = past.ledger.purchases.attempts_of(product.key)
     text = shown(capsys, "H-2")
     for name in (second.result_id, first.job_id, second.job_id, first.request_id, product.key):
         assert name is not None
@@ -104,13 +104,13 @@ def test_retired_row_says_so(past: Past, capsys: pytest.CaptureFixture[str]) -> 
     run.make("H-1")
     run.end(Outcome.COMPLETED)
     with past.ledger.transaction():
-        past.ledger.update_catalog(run.record)
+        past.ledger.catalogs.update(run.record)
     gone = past.begin(FERN)
-    before = next(past.ledger.catalog_rows("staging", "spring"))
+    before = next(past.ledger.catalogs.rows("staging", "spring"))
     change = Change("H-1", ChangeKind.REMOVED, (), before, ChangeVerdict.RETIRED)
     with past.ledger.transaction():
-        past.ledger.add_changes(gone.record.run_id, [change])
-        past.ledger.update_catalog(gone.record)
+        past.ledger.catalogs.add_changes(gone.record.run_id, [change])
+        past.ledger.catalogs.update(gone.record)
     text = shown(capsys, "H-1")
     assert (
         f"now:    retired 2027-01-15 12:02:09 by run {gone.record.run_id}: the source no longer has it"

@@ -162,7 +162,7 @@ def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
     run_ = past.begin(FERN)
     attempt = run_.attempt(run_.pattern("F-1"), AttemptState.HELD)
     with past.ledger.transaction():
-        past.ledger.change(
+        past.ledger.purchases.change(
             run_.record.run_id,
             attempt.request_id,
             AttemptState.FAILED,
@@ -272,7 +272,7 @@ def test_open_request_of_a_run_that_goes_on_is_not_reported(
     run_.attempt(run_.pattern("X-1"), AttemptState.FAILED)
     holder = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
-        past.ledger.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
+        past.ledger.catalogs.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
     assert run("F-1", "--yes") == 2
     assert "goes on" in capsys.readouterr().err
     assert run("X-1", "--yes") == 0

@@ -40,10 +40,10 @@ def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
     later.attempt(later.product("H-2"), AttemptState.SUCCEEDED, 2)
     later.attempt(later.pattern("F-1"), AttemptState.INTENDED)
     with past.ledger.transaction():
-        job = past.ledger.change(
+        job = past.ledger.purchases.change(
             later.record.run_id, later.pattern("F-1").request_id(1), AttemptState.ACCEPTED, job_id="job-late"
         )
-        past.ledger.change(
+        past.ledger.purchases.change(
             later.record.run_id,
             later.pattern("X-1").request_id(1),
             AttemptState.FAILED,

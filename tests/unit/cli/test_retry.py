@@ -101,8 +101,8 @@ def test_retry_supersedes_no_row(past: Past) -> None:
 def refresh_of(past: Past, *rows: str, withheld: Sequence[Change] = ()) -> BegunRun:
     run = past.begin(*rows, options={"changes": {"removed": 1}})
     with past.ledger.transaction():
-        past.ledger.add_changes(run.record.run_id, withheld)
-        past.ledger.mark_gone(run.record)
+        past.ledger.catalogs.add_changes(run.record.run_id, withheld)
+        past.ledger.catalogs.mark_gone(run.record)
     run.end()
     return run
 
@@ -191,7 +191,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     asked = ("--sku", "D-1", "--yes", "--budget", "7", "--max-failures", "10%", "--approve", "58903795eb6b")
     assert main.run(["retry", *asked]) == 3
     (spec,) = seen
-    assert read_input(spec).raw == past.ledger.input_of(run.record)
+    assert read_input(spec).raw == past.ledger.runs.input_of(run.record)
     assert read_input(spec).name == "spring.csv"
     assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "staging", None)
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)

@@ -40,7 +40,7 @@ def decide(
     items = [requested(past.ledger, request_id)]
     for why in asyncio.run(settle(past.ledger, items, settlement, limit=LIMIT, look_up=look_up)).values():
         raise why
-    after = past.ledger.attempt(request_id)
+    after = past.ledger.purchases.attempt(request_id)
     assert after is not None
     return after
 
@@ -88,7 +88,7 @@ def test_decisions(past: Past, state: AttemptState, decision: Decision, expected
     if decision is Decision.WRITE_OFF:
         assert after.error_code == WRITTEN_OFF
         assert after.error == "Written off by A. Weaver: the console says so"
-        assert past.ledger.spent_on("2027-01-15")["staging"].amount == 50
+        assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amount == 50
     assert on_record(past, before.request_id).count("settled") == 1
     assert list(problems(past.ledger)) == []
 
@@ -97,7 +97,9 @@ def test_resend_of_an_accepted_request_counts_from_now(past: Past) -> None:
     """Held after it had been accepted: its age begins anew, and its job stays known."""
     run, before = one_in(past, AttemptState.ACCEPTED, age=0)
     with past.ledger.transaction():
-        past.ledger.change(run.record.run_id, before.request_id, AttemptState.HELD, error_code="lost")
+        past.ledger.purchases.change(
+            run.record.run_id, before.request_id, AttemptState.HELD, error_code="lost"
+        )
     past.clock.now += LATER
     after = decide(past, before.request_id, Decision.RESEND)
     assert (after.accepted_at, after.job_id) == (None, before.job_id)
@@ -107,12 +109,12 @@ def test_resend_moves_the_reservation_to_its_new_day(past: Past) -> None:
     """It stays reserved once, on the day that the request is sent, so that it can be returned."""
     run, before = one_in(past, AttemptState.INTENDED, age=24 * 3600)
     decide(past, before.request_id, Decision.RESEND)
-    assert past.ledger.spent_on("2027-01-15")["staging"].amount == 0
-    assert past.ledger.spent_on("2027-01-16")["staging"].amount == 50
+    assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amount == 0
+    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amount == 50
     assert list(problems(past.ledger)) == []
     with past.ledger.transaction():
-        past.ledger.change(run.record.run_id, before.request_id, AttemptState.WITHDRAWN)
-    assert past.ledger.spent_on("2027-01-16")["staging"].amount == 0
+        past.ledger.purchases.change(run.record.run_id, before.request_id, AttemptState.WITHDRAWN)
+    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amount == 0
     assert list(problems(past.ledger)) == []
 
 
@@ -124,7 +126,7 @@ def test_results_of_the_latest_run_show_the_decision(past: Past) -> None:
     latest.end(Outcome.COMPLETED_WITH_FAILURES)
     decide(past, attempt.request_id, Decision.WRITE_OFF)
     for run, status in ((earlier, RowStatus.HELD), (latest, RowStatus.FAILED)):
-        ((_, outcome),) = past.ledger.rows_with_outcomes(run.record)
+        ((_, outcome),) = past.ledger.runs.rows_with_outcomes(run.record)
         assert outcome.status is status
 
 
@@ -160,7 +162,7 @@ def test_only_attempts_in_doubt_or_held_can_be_settled(
     before_events = on_record(past, before.request_id)
     with pytest.raises(ConfigurationError):
         decide(past, before.request_id, decision, job_id="job-found" if decision is Decision.JOB else None)
-    after = past.ledger.attempt(before.request_id)
+    after = past.ledger.purchases.attempt(before.request_id)
     assert after is not None
     assert after.state is state
     assert on_record(past, before.request_id) == before_events

@@ -32,7 +32,7 @@ def held(past: Past, catalog: str = "spring", rows: list[str] = MANY) -> list[At
 
 
 def states(past: Past, attempts: list[Attempt]) -> set[AttemptState]:
-    found = (past.ledger.attempt(attempt.request_id) for attempt in attempts)
+    found = (past.ledger.purchases.attempt(attempt.request_id) for attempt in attempts)
     return {attempt.state for attempt in found if attempt is not None}
 
 
@@ -53,7 +53,7 @@ def test_fifty_attempts_are_one_decision(past: Past, capsys: pytest.CaptureFixtu
     assert states(past, attempts) == {AttemptState.FAILED}
     for attempt in attempts:
         assert on_record(past, attempt.request_id) == ["intended", "held", "settled", "failed"]
-        after = past.ledger.attempt(attempt.request_id)
+        after = past.ledger.purchases.attempt(attempt.request_id)
         assert after is not None and after.error == "Written off by A. Weaver: lost in their outage"
     assert list(problems(past.ledger)) == []
     assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
@@ -79,7 +79,7 @@ def test_filters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The list and the decision use the same ones."""
-    monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
+    monkeypatch.setattr("patternmill.ledger.database.Clock.__call__", lambda clock: past.clock.now)
     old = past.begin(HERON)
     found = {"H-1": old.attempt(old.pattern("H-1"), AttemptState.HELD)}
     past.clock.now += LATER
@@ -132,7 +132,7 @@ def test_attempt_changed_meanwhile_is_left(past: Past) -> None:
 
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
-            change = ledger.change
+            change = ledger.purchases.change
             change(run_id, attempts[0].request_id, AttemptState.ACCEPTED, job_id="job-found")
             change(run_id, attempts[0].request_id, AttemptState.HELD, error_code="another")
         return await acquire_lease(ledger, environment, catalog, run_id)
@@ -155,7 +155,9 @@ def live(past: Past, run: BegunRun, catalog: str) -> None:
     """This process holds a catalog, and beats."""
     me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
-        assert past.ledger.claim_lease("staging", catalog, run.record.run_id, me, over=None) is not None
+        assert (
+            past.ledger.catalogs.claim_lease("staging", catalog, run.record.run_id, me, over=None) is not None
+        )
 
 
 def test_catalog_with_a_run_is_left(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +181,7 @@ def test_attempts_too_young_to_settle_are_listed(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under a heading of their own, or counted with the run that drives them."""
-    monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
+    monkeypatch.setattr("patternmill.ledger.database.Clock.__call__", lambda clock: past.clock.now)
     run = past.begin(FERN, HERON)
     young = run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
     other = past.begin(FERN, catalog="autumn")

@@ -50,7 +50,7 @@ def test_job_of_another_kind_or_content_is_refused(past: Past, stage: str, answe
     _, before = held(past, stage)
     with pytest.raises(ConfigurationError, match="is not of request"):
         decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
-    assert past.ledger.attempt(before.request_id) == before
+    assert past.ledger.purchases.attempt(before.request_id) == before
     assert on_record(past, before.request_id) == ["intended", "held"]
 
 
@@ -83,7 +83,7 @@ def test_result_of_another_request_is_refused(past: Past, stage: str) -> None:
     answer = {"status": "succeeded", "result": {f"{stage}Id": other.result_id}}
     with pytest.raises(ConfigurationError, match="belongs to request"):
         decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
-    assert past.ledger.attempt(before.request_id) == before
+    assert past.ledger.purchases.attempt(before.request_id) == before
 
 
 def test_job_that_cannot_be_read_is_refused(past: Past) -> None:
@@ -153,5 +153,5 @@ def test_command_asks_the_service_of_the_request(
     for job_id, code in codes.items():
         assert main.run(["settle", before.request_id, "--job", job_id, "--reason", "found"]) == code
     assert message in capsys.readouterr().err
-    after = past.ledger.attempt(before.request_id)
+    after = past.ledger.purchases.attempt(before.request_id)
     assert after is not None and after.job_id == ("job-b" if 0 in codes.values() else None)

@@ -24,7 +24,7 @@ def shown(past: Past, *, catalog: str | None = None, most: int | None = None) ->
 
 def lease(past: Past, run: BegunRun, holder: str) -> None:
     with past.ledger.transaction():
-        taken = past.ledger.claim_lease(
+        taken = past.ledger.catalogs.claim_lease(
             run.record.environment, run.record.catalog, run.record.run_id, holder, over=None
         )
     assert taken is not None

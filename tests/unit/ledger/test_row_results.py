@@ -117,8 +117,8 @@ def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunReco
         for position, (entry, keys) in enumerate(zip(catalog.entries, items, strict=True))
     ]
     with ledger.transaction():
-        ledger.add_run(record, CSV.encode())
-        ledger.add_rows(record.run_id, rows)
+        ledger.runs.add(record, CSV.encode())
+        ledger.runs.add_rows(record.run_id, rows)
     return record
 
 
@@ -129,8 +129,8 @@ def results(ledger: Ledger, record: RunRecord) -> list[RowResult]:
 def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
     ended = replace(record, outcome=outcome)
     with ledger.transaction():
-        ledger.close_rows(ended)
-        ledger.update_run(ended)
+        ledger.runs.close_rows(ended)
+        ledger.runs.update(ended)
     return ended
 
 
@@ -214,9 +214,9 @@ def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
     ]
     rows.append(replace(rows[0], position=1203, line=1205, pattern_key=ItemKey("none")))
     with ledger.transaction():
-        ledger.add_run(record, raw)
-        ledger.add_rows(RUN, rows)
-        counts = ledger.close_rows(replace(record, outcome=Outcome.CANCELLED))
+        ledger.runs.add(record, raw)
+        ledger.runs.add_rows(RUN, rows)
+        counts = ledger.runs.close_rows(replace(record, outcome=Outcome.CANCELLED))
     assert counts == {RowStatus.IN_DOUBT: 1203, RowStatus.NOT_STARTED: 1}
     assert [row.position for row in results(ledger, record)] == list(range(1204))
 
@@ -234,7 +234,7 @@ def test_decision_writes_the_rows_that_had_no_end(ledger: Ledger, catalog: Check
     change(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "ferns", AttemptState.SUCCEEDED, 2)
     with ledger.transaction():
-        ledger.write_decided_rows(ended)
+        ledger.runs.write_decided_rows(ended)
     found = results(ledger, ended)
     assert [row.status for row in found] == [RowStatus.FAILED, RowStatus.REFUSED, RowStatus.FAILED]
     assert found[2].pattern is not None and found[2].pattern.attempts == 1

@@ -155,7 +155,7 @@ class Shop:
     def takes(self) -> dict[str, int]:
         """By sku, the take that the product of the catalog is built on."""
         with open_ledger(load_settings()) as ledger:
-            rows = ledger.catalog_rows("staging", "spring")
+            rows = ledger.catalogs.rows("staging", "spring")
             return {row.sku: row.content.take or 1 for row in rows if row.retired_at is None}
 
     def settle(self, decision: Settled) -> None:
@@ -184,7 +184,7 @@ class Shop:
             return
         with open_ledger(load_settings()) as ledger:
             record = work.ended.record
-            rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+            rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
@@ -201,7 +201,7 @@ class Shop:
     def has(self) -> dict[str, str]:
         """What the catalog has now: by sku, the prompt of its product."""
         with open_ledger(load_settings()) as ledger:
-            rows = ledger.catalog_rows("staging", "spring")
+            rows = ledger.catalogs.rows("staging", "spring")
             return {row.sku: row.content.prompt for row in rows if row.retired_at is None}
 
 

@@ -46,5 +46,5 @@ def test_late_flow_shows_what_was_begun(ahead: PipelineAhead, has_ended: bool) -
     assert len(shown) == len(set(shown)) == 3 + 4 + len(ahead.begun.engine.groups)
     assert ahead.ended.outcome is Outcome.COMPLETED
     with open_ledger(ahead.spec.settings) as ledger:
-        record = ledger.run(ahead.ended.record.run_id)
+        record = ledger.runs.get(ahead.ended.record.run_id)
     assert record and record.prefect_flow_run_id == (None if has_ended else "flow-run")

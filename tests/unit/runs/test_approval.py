@@ -62,14 +62,14 @@ def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
 
 def known_runs(shop: Workshop) -> int:
     with shop.ledger() as ledger:
-        return len(ledger.runs())
+        return len(ledger.runs.find())
 
 
 def last_decision(shop: Workshop) -> Approval:
     """The last decision; the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-        return [one for one in ledger.approvals() if one.verdict is not Verdict.WAITING][-1]
+        return [one for one in ledger.approvals.find() if one.verdict is not Verdict.WAITING][-1]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Servi
     assert "--confirm duplicates" in caught.value.remedy
     assert "catalog 'spring' has: they would be bought once more" in previewed(shop, spec(shop), SIX)[1]
     with shop.ledger() as ledger:
-        assert len(ledger.runs()) == 1
+        assert len(ledger.runs.find()) == 1
     assert len(service.creates) == before
 
 

@@ -102,11 +102,11 @@ def test_crashed_run_is_closed_by_the_next_one(shop: Workshop, service: Service)
     service.at_create = ignore
     ended = shop.run(ONE)
     with shop.ledger() as ledger:
-        last, closed = ledger.runs()
+        last, closed = ledger.runs.find()
         assert last == ended.ending.record
         assert (closed.outcome, closed.catalog) == (Outcome.FAILED, "spring")
         assert "without closing" in (closed.reason or "")
-        assert closed.ended_at == ledger.last_activity(closed.run_id)
+        assert closed.ended_at == ledger.runs.last_activity(closed.run_id)
         assert closed.ended_at is not None and closed.ended_at >= closed.started_at
 
 

@@ -211,7 +211,8 @@ class Sequence:
         with open_ledger(load_settings()) as ledger:
             assert list(problems(ledger)) == [], told
             for run_id, most in self.limits.items():
-                assert ledger.spent_by_run(RunId(run_id)).items.total() <= most, f"above its limit\n{told}"
+                spent = ledger.purchases.spent_by_run(RunId(run_id))
+                assert spent.items.total() <= most, f"above its limit\n{told}"
         has = self.shop.has()
         for sku, prompt in has.items():
             assert any((sku, prompt) == asked[:2] for asked in model.ever), f"{sku} undone\n{told}"

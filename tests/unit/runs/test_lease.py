@@ -56,7 +56,7 @@ class Sleeper:
 
 def held_by(ledger: Ledger, holder: LeaseHolder) -> Lease:
     with ledger.transaction():
-        hold = ledger.claim_lease("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
+        hold = ledger.catalogs.claim_lease("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
     assert hold is not None
     return hold
 
@@ -70,7 +70,7 @@ def test_free_catalog_is_leased_at_once(ledger: Ledger) -> None:
     sleeper = Sleeper()
     first = take(ledger, sleeper)
     with ledger.transaction():
-        ledger.release_lease(first)
+        ledger.catalogs.release_lease(first)
     assert take(ledger, sleeper).fence == first.fence + 1
     assert sleeper.slept == 0
 
@@ -81,7 +81,7 @@ def test_living_holder_is_left_alone(ledger: Ledger) -> None:
 
     def beat() -> None:
         with ledger.transaction(hold):
-            ledger.renew_lease(hold)
+            ledger.catalogs.renew_lease(hold)
 
     sleeper = Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds())
     with pytest.raises(Overlap, match="driven by run theirs"):
@@ -109,7 +109,7 @@ def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
 
     def beat() -> None:
         with ledger.transaction(hold):
-            ledger.renew_lease(hold)
+            ledger.catalogs.renew_lease(hold)
 
     with pytest.raises(Overlap):
         take(ledger, Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds()))
@@ -122,7 +122,7 @@ def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
 
     def taken() -> None:
         with ledger.transaction():
-            ledger.claim_lease(
+            ledger.catalogs.claim_lease(
                 "staging", "spring", RunId("third"), json.dumps(asdict(SOMEWHERE_ELSE)), over=hold.fence
             )
 
@@ -176,7 +176,7 @@ def test_reused_pid_is_another_process() -> None:
 
 
 def beats(ledger: Ledger) -> int:
-    lease = ledger.lease("staging", "spring")
+    lease = ledger.catalogs.lease("staging", "spring")
     assert lease is not None
     return lease.beats
 
@@ -204,7 +204,7 @@ def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
     async def main() -> None:
         hold = held_by(ledger, SOMEWHERE_ELSE)
         with ledger.transaction():
-            ledger.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
+            ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
         lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
         writer = LedgerWriter(ledger, hold)
         heart = LeaseHeartbeat(writer, lost.set_result)
@@ -222,7 +222,7 @@ def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger
     def hold(run: str, flow_run: str | None, machine: str = "another-machine") -> Lease:
         holder = json.dumps(asdict(LeaseHolder(machine, 1, "1", flow_run)))
         with ledger.transaction():
-            lease = ledger.claim_lease("staging", run, RunId(run), holder, over=None)
+            lease = ledger.catalogs.claim_lease("staging", run, RunId(run), holder, over=None)
         assert lease is not None
         return lease
 
@@ -231,12 +231,12 @@ def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger
     hold("dead", "flow-run-2", machine())
     beating, stopped, ended = hold("beating", "flow-run-3"), hold("stopped", "4"), hold("ended", "5")
     with ledger.transaction():
-        ledger.record_stop(stopped, "Stopped by SIGTERM.")
-        ledger.release_lease(ended)
+        ledger.catalogs.record_stop(stopped, "Stopped by SIGTERM.")
+        ledger.catalogs.release_lease(ended)
 
     def beat() -> None:
         with ledger.transaction():
-            ledger.renew_lease(beating)
+            ledger.catalogs.renew_lease(beating)
 
     sleeper = Sleeper(beat, every=HEARTBEAT_INTERVAL.total_seconds())
     found = asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))

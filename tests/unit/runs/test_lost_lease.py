@@ -18,9 +18,9 @@ from .workshop import Workshop, drive, many, rows
 def take_over(shop: Workshop) -> None:
     """Another run takes the catalog while this one stands still."""
     with shop.ledger() as ledger, ledger.transaction():
-        lease = ledger.lease("staging", "spring")
+        lease = ledger.catalogs.lease("staging", "spring")
         assert lease is not None
-        ledger.claim_lease("staging", "spring", RunId("other"), "", over=lease.fence)
+        ledger.catalogs.claim_lease("staging", "spring", RunId("other"), "", over=lease.fence)
 
 
 def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:

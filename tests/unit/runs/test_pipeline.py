@@ -89,7 +89,7 @@ def test_unreadable_offer_changes_no_identity(imports: Imports, service: Service
 
 def remembered(imports: Imports) -> Offer:
     with imports.shop.ledger() as ledger:
-        last = ledger.last_offer("staging")
+        last = ledger.catalogs.last_offer("staging")
     assert last is not None
     return last
 
@@ -152,7 +152,7 @@ def test_catalog_with_a_run_is_skipped(
 
     asyncio.run(asyncio.wait_for(main(), 30))
     with imports.shop.ledger() as ledger:
-        assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs()}
+        assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs.find()}
 
 
 def test_preview_writes_nothing(imports: Imports, service: Service) -> None:
@@ -179,7 +179,7 @@ def test_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
     work = imports(source, "out", file=file)
     assert len(table(tmp_path / "out/results.csv")) == 4
     with imports.shop.ledger() as ledger:
-        assert ledger.input_of(work.ended.record) == FOUR.encode()
+        assert ledger.runs.input_of(work.ended.record) == FOUR.encode()
 
 
 @pytest.mark.parametrize(

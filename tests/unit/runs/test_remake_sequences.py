@@ -169,7 +169,7 @@ class Sequence:
     def _chosen(self) -> dict[str, set[int]]:
         """By sku, the take that its product has, and the one that a run was begun to build it on."""
         with open_ledger(load_settings()) as ledger:
-            kept = ledger.source_rows("staging", "spring")
+            kept = ledger.catalogs.source_rows("staging", "spring")
         begun = {key: row.content.take or 1 for key, row in kept.items() if row.content is not None}
         return {sku: {take, begun.get(sku, take)} for sku, take in self.shop.takes().items()}
 

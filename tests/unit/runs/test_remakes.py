@@ -287,7 +287,7 @@ def test_canary(shop: Shop, by: str) -> None:
     assert shop.service.bought[2:] == ["swans", "f"]
     _approve(shop, by)
     with open_ledger(load_settings()) as ledger:
-        assert {one.verdict for one in ledger.approvals()} == {Verdict.APPROVED}, "nothing waits any more"
+        assert {one.verdict for one in ledger.approvals.find()} == {Verdict.APPROVED}, "none waits"
     shop.load_source({}, canary=1)
     assert sorted(shop.service.bought[4:]) == sorted(["b", "c", "d", "e", "geese", "cranes"])
     assert set(shop.rows.values()) == {RowStatus.SUCCEEDED}
@@ -312,8 +312,8 @@ def _approve(shop: Shop, by: str) -> None:
         approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
         return
     with open_ledger(load_settings()) as ledger, ledger.transaction():
-        (waiting,) = ledger.approvals()
-        ledger.decide_approval(waiting.id, Verdict.APPROVED, who="A. Weaver")
+        (waiting,) = ledger.approvals.find()
+        ledger.approvals.decide(waiting.id, Verdict.APPROVED, who="A. Weaver")
 
 
 def _proposal(work: Pipeline) -> Proposal:

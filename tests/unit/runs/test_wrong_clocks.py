@@ -50,7 +50,7 @@ def test_request_in_doubt_is_never_withdrawn(executed: Workshop, service: Servic
     assert executed.state("herons") is AttemptState.INTENDED
     assert ended.statuses == {"S-1": RowStatus.IN_DOUBT}
     with executed.ledger() as ledger:
-        assert sum(ledger.spent_by_run(run.run_id).amount for run in ledger.runs()) == 40
+        assert sum(ledger.purchases.spent_by_run(run.run_id).amount for run in ledger.runs.find()) == 40
 
 
 def test_intent_from_the_future_waits_for_a_decision(executed: Workshop, service: Service) -> None:
@@ -73,7 +73,7 @@ def test_clock_turned_back_since_is_not_trusted(executed: Workshop, service: Ser
     service.on_create["herons"] = [UNAUTHORIZED]
     executed.run(ONE)
     with executed.ledger() as ledger, ledger.transaction():
-        ledger.record_event(ledger.runs()[0].run_id, "noted")
+        ledger.record_event(ledger.runs.find()[0].run_id, "noted")
         # The right clock, some 13 hours later.
         ledger.database.execute("UPDATE attempts SET intended_at = intended_at - :by", {"by": 13 * HOUR})
     sent = len(service.creates)

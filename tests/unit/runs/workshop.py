@@ -168,7 +168,7 @@ class Workshop:
             for key, content in ledger.database.rows("SELECT key, content FROM items ORDER BY key"):
                 what = json.loads(content)
                 name = what.get("prompt") or what["sku"]
-                found.setdefault(name, []).extend(ledger.attempts_of(key))
+                found.setdefault(name, []).extend(ledger.purchases.attempts_of(key))
             return found
 
     def state(self, name: str) -> AttemptState:
