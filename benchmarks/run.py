@@ -111,7 +111,7 @@ def _print(m: Measurement) -> None:
 
 
 def machine() -> dict[str, str]:
-    packages = ("patternmill", "prefect", "httpx", "aiohttp")
+    packages = ("patternmill", "prefect", "httpx", "httpx-aiohttp")
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),

@@ -98,13 +98,9 @@ def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Itera
 
 def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:
     """Write what a catalog has now, for feeds, as `patternmill catalog` prints it."""
-<<<<<<< HEAD
-=======
-    rows = ledger.catalogs.rows(environment, catalog)
->>>>>>> d433690b (The ledger has four repositories on one connection: approvals, purchases, runs and catalogs no longer inherit from one another)
     name = CATALOG_FILE if environment == STAGING else f"catalog-{environment}.csv"
     sweep(folder, [name])
-    write_whole(folder / name, state_bytes(ledger.catalog_rows(environment, catalog)))
+    write_whole(folder / name, state_bytes(ledger.catalogs.rows(environment, catalog)))
     return folder / name
 
 

@@ -1,1 +1,1 @@
-"""The wire: client, retry decisions, pacing, job polling. The one place that speaks HTTP to the service."""
+"""The wire: client, retry decisions, pacing, job polling. The one place that imports httpx."""

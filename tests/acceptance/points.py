@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
 
 #: What may be done at a point: the process is killed, an error is raised, nothing returns.
 DEEDS = ("hang", "kill", "raise")
@@ -124,16 +124,16 @@ def _watch_postgres(points: Points) -> None:
 
 
 def _watch_requests(points: Points) -> None:
-    request = aiohttp.ClientSession._request
+    handle = AiohttpTransport.handle_async_request
 
-    async def watched(self: aiohttp.ClientSession, method: str, url: str, **options: Any) -> Any:
-        operation = urlsplit(url).path.removeprefix("/v1/")
+    async def watched(self: AiohttpTransport, request: httpx.Request) -> httpx.Response:
+        operation = request.url.path.removeprefix("/v1/")
         await points.passed_in_the_loop(f"before {operation}")
-        answer = await request(self, method, url, **options)
+        answer = await handle(self, request)
         await points.passed_in_the_loop(f"after {operation}")
         return answer
 
-    aiohttp.ClientSession._request = watched  # type: ignore[assignment]
+    AiohttpTransport.handle_async_request = watched  # type: ignore[method-assign]
 
 
 def _watch_files(points: Points) -> None:

@@ -244,7 +244,7 @@ def _load() -> Callable[[], None]:
     client_settings.use_server = use_server
     gc.enable()
     # Made once, as each run would make it anew and alike: half of the CPU time of a run of three rows.
-    client._tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
     return read_settings
 
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from patternmill.errors import ConfigurationError
@@ -227,8 +228,7 @@ def asked(settings: Settings, status: int, body: bytes = b'{"categories": []}') 
 
     async def ask() -> None:
         async with StudioClient.from_settings(settings) as client:
-            answer = client._read(status, {}, body)
-            client._exchange = lambda *_: asyncio.sleep(0, answer)  # type: ignore[method-assign]
+            client._transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
             await client.post("categories/list", b"{}")
 
     asyncio.run(ask())
