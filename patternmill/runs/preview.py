@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -140,7 +140,7 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         scope,
         memory,
         checked.file,
-        lambda sku: ledger.catalogs.earlier_answers(*astuple(scope), sku) if ledger is not None else (),
+        lambda sku: ledger.catalogs.earlier_answers(scope.environment, scope.catalog, sku) if ledger else (),
         edition=spec.edition,
         is_named=spec.origin is None,
         takes=spec.takes,
