@@ -113,7 +113,9 @@ def ordered(run: BegunRun) -> str:
         run.ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
         run.ledger.purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
         for status in ("paid", "paid", "shipped"):
-            run.ledger.purchases.record_order(run_id, item.key, OrderRecord("ord_1", status, status == "paid", False))
+            run.ledger.purchases.record_order(
+                run_id, item.key, OrderRecord("ord_1", status, status == "paid", False)
+            )
     return request_id
 
 
