@@ -107,15 +107,14 @@ def ordered(run: BegunRun) -> str:
     intent = Intent(request_id, item.key, item.stage, 1, item.body(request_id))
     with run.ledger.transaction():
         new = NewItem(item.key, item.stage, canonical_json(item.content), picked=(line,))
+        purchases = run.ledger.purchases
         for _ in range(2):
-            run.ledger.purchases.add_items("staging", item.scope.catalog, [new])
-        run.ledger.purchases.intend(run_id, "staging", intent, SpendingLimits())
-        run.ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
-        run.ledger.purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
+            purchases.add_items("staging", item.scope.catalog, [new])
+        purchases.intend(run_id, "staging", intent, SpendingLimits())
+        purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
+        purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
         for status in ("paid", "paid", "shipped"):
-            run.ledger.purchases.record_order(
-                run_id, item.key, OrderRecord("ord_1", status, status == "paid", False)
-            )
+            purchases.record_order(run_id, item.key, OrderRecord("ord_1", status, status == "paid", False))
     return request_id
 
 
