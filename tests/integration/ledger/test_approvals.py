@@ -66,9 +66,8 @@ def test_request_takes_the_place_of_what_its_flow_run_asked_before(ledger: Ledge
     for name in ("approval-3", "approval-4"):
         last = asked(ledger, replace(ASKED, id=name, flow_run_id="flow-run-1", asked_at=99.0), "xy")
     assert ledger.approvals.waiting("flow-run-1") == last
-    assert ledger.approvals.find() == sorted(
-        [others, waits, last], key=lambda one: one.decided_at or one.asked_at
-    )
+    in_order = sorted([others, waits, last], key=lambda one: one.decided_at or one.asked_at)
+    assert ledger.approvals.find() == in_order
     assert ledger.approvals.items("approval-3") == set()
 
 
