@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,18 +26,18 @@ from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.looks import Looks, digests
 from patternmill.looking.takes import Take, takes_made
+from patternmill.results.picks import rows_refused
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.settings import Settings
 from patternmill.sheets.sheet_reader import read_table
 from patternmill.states import Decided
-from patternmill.text import more, plain, plural, shown
+from patternmill.text import plain, plural, shown
 
 #: Of the page's file.
 FILE_COLUMNS = (RUN_COLUMN, "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum")
 _NEEDED = frozenset({RUN_COLUMN, "item", "verdict", "id", "checksum"})
 _DECISION = DECISION_COLUMNS[0]
 _SHEET = frozenset({RUN_COLUMN, "sku", _DECISION})
-_MOST_PROBLEMS = 40
 _SEPARATOR = "\x1f"
 _NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
 _WORDS = "pick, reject, again, old, later or undecided"
@@ -60,17 +60,16 @@ def decided_run(path: Path) -> RunId | None:
 
     Raises InputRefused for a file of several pages.
     """
-    sheet = _Sheet.read(path)
-    if sheet.is_page or "picked" not in sheet.keys:
-        runs = dict.fromkeys(
-            cells[RUN_COLUMN] for _, cells in sheet.rows if sheet.is_page or cells[_DECISION]
+    columns, rows = _read(path)
+    is_page = columns >= _NEEDED
+    if "picked" in columns and not is_page:
+        return None
+    runs = dict.fromkeys(cells[RUN_COLUMN] for _, cells in rows if is_page or cells[_DECISION])
+    if is_page and len(runs) != 1:
+        raise _refused(
+            path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
         )
-        if sheet.is_page and len(runs) != 1:
-            raise _refused(
-                path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
-            )
-        return next(map(RunId, runs), None)
-    return None
+    return next(map(RunId, runs), None)
 
 
 def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) -> DecisionsFile:
@@ -79,19 +78,23 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     Raises InputRefused, which names everything that is wrong: unknown patterns, pictures that have changed, rows that
     contradict one another, words that are no decision.
     """
-    sheet, takes = _Sheet.read(path), takes_made(ledger, record.environment, record.catalog)
+    columns, written = _read(path)
+    is_page, takes = columns >= _NEEDED, takes_made(ledger, record.environment, record.catalog)
     rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
-    reading = _Reading(record, {sku_key(row.sku): row for row in rows}, digests(takes.values(), looks))
-    read_one = reading.of_page if sheet.is_page else reading.of_sheet
+    by_sku = {sku_key(row.sku): row for row in rows}
+    pictures = dict.fromkeys(takes, "") | digests(takes.values(), looks)
     found: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
-    for line, cells in sheet.rows:
+    for line, cells in written:
         try:
-            found += [(line, sku, decision) for sku, decision in read_one(cells, takes.keys())]
+            if is_page:
+                found.append((line, cells["sku"], _of_page(cells, record.run_id, pictures)))
+            elif tidy(cells[_DECISION]):
+                found.append((line, *_of_sheet(cells, record.run_id, pictures, by_sku)))
         except ValueError as error:
             problems.append(f"row {line}{error}")
     problems += _contradictions(found)
-    if not sheet.is_page:
+    if not is_page:
         last = last_decisions(ledger, record.environment, record.catalog)
         problems += [
             f"row {line}: {shown(sku)} was decided as {one.verdict} before, and as {last[one.item].verdict} since; "
@@ -102,7 +105,7 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     if problems:
         raise _refused(path, problems)
     decisions = {decision.item: decision for _, _, decision in found}
-    if sheet.is_page:
+    if is_page:
         skus = {item: _skus(item, rows, takes) for item in decisions}
     else:  # a sheet names rows, and the page patterns
         skus = {item: tuple(sku for _, sku, one in found if one.item == item) for item in decisions}
@@ -148,68 +151,51 @@ def _is_of_page(path: Path) -> bool:
     return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} >= _NEEDED
 
 
-@dataclass(frozen=True)
-class _Sheet:
-    """A file with its rows and their lines; none of one that can have no decisions."""
+def _read(path: Path) -> tuple[frozenset[str], list[tuple[int, Mapping[str, str]]]]:
+    """The columns of a file, and its rows with their lines; none of a file that can have no decisions.
 
-    keys: frozenset[str]
-    rows: Sequence[tuple[int, Mapping[str, str]]]
-
-    @property
-    def is_page(self) -> bool:
-        return self.keys >= _NEEDED
-
-    @classmethod
-    def read(cls, path: Path) -> _Sheet:
-        """Raises InputRefused."""
-        table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
-        keys = [header_key(cell) for cell in table.header]
-        if not (set(keys) >= _NEEDED or set(keys) >= _SHEET):
-            return cls(frozenset(keys), ())
-        empty = dict.fromkeys((*FILE_COLUMNS, *DECISION_COLUMNS), "")
-        rows = [
-            (line, empty | dict(zip(keys, map(restore, written), strict=False)))
-            for line, written in table.records
-        ]
-        return cls(frozenset(keys), rows)
+    Raises InputRefused.
+    """
+    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
+    keys = [header_key(cell) for cell in table.header]
+    columns = frozenset(keys)
+    if not (columns >= _NEEDED or columns >= _SHEET):
+        return columns, []
+    empty = dict.fromkeys((*FILE_COLUMNS, *DECISION_COLUMNS), "")
+    return columns, [
+        (line, empty | dict(zip(keys, map(restore, written), strict=False)))
+        for line, written in table.records
+    ]
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Reads rows of one file by those of its run; a ValueError says what is wrong with one, after its number."""
+def _of_page(cells: Mapping[str, str], run_id: RunId, pictures: Mapping[ItemKey, str]) -> Decision:
+    """`pictures`: the digests, as far as they are known, of all that was made. A ValueError says what is wrong."""
+    item, picture = ItemKey(cells["item"]), cells["picture"]
+    if _checksum(cells) != cells["checksum"]:
+        raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
+    if cells[RUN_COLUMN] != run_id:
+        raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
+    verdict = _verdict("verdict", cells["verdict"])
+    if item not in pictures:
+        raise ValueError(f", column item: run {run_id} made no such pattern")
+    now = pictures[item]
+    if picture and now and picture != now:
+        raise ValueError(", column picture: the picture has changed since; look at it and decide again")
+    at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
+    return Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at)
 
-    record: RunRecord
-    #: By the key of the sku.
-    rows: Mapping[str, RowResult]
-    digests: Mapping[ItemKey, str]
 
-    def of_page(self, cells: Mapping[str, str], made: Collection[ItemKey]) -> Iterator[tuple[str, Decision]]:
-        item, picture = ItemKey(cells["item"]), cells["picture"]
-        now = self.digests.get(item, "")
-        if _checksum(cells) != cells["checksum"]:
-            raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
-        if cells[RUN_COLUMN] != self.record.run_id:
-            raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
-        verdict = _verdict("verdict", cells["verdict"])
-        if item not in made:
-            raise ValueError(f", column item: run {self.record.run_id} made no such pattern")
-        if picture and now and picture != now:
-            raise ValueError(", column picture: the picture has changed since; look at it and decide again")
-        at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
-        yield cells["sku"], Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at)
-
-    def of_sheet(self, cells: Mapping[str, str], made: Collection[ItemKey]) -> Iterator[tuple[str, Decision]]:
-        """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
-        text, note, sku = (tidy(cells[name]) for name in (*DECISION_COLUMNS, "sku"))
-        if not text:
-            return
-        verdict, row = _verdict(_DECISION, text), self.rows.get(sku_key(sku))
-        if row is None or row.pattern is None or row.pattern.key not in made:
-            raise ValueError(f": run {self.record.run_id} has no pattern for {shown(sku)}; empty the cell")
-        item = row.pattern.key
-        picture = self.digests.get(item, "")
-        id = uuid5(_NAMESPACE, _SEPARATOR.join((self.record.run_id, item, picture, verdict, note)))
-        yield row.sku, Decision(str(id), item, picture, verdict, note, user(), datetime.now(UTC))
+def _of_sheet(
+    cells: Mapping[str, str], run_id: RunId, pictures: Mapping[ItemKey, str], rows: Mapping[str, RowResult]
+) -> tuple[str, Decision]:
+    """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
+    text, note, sku = (tidy(cells[name]) for name in (*DECISION_COLUMNS, "sku"))
+    verdict, row = _verdict(_DECISION, text), rows.get(sku_key(sku))
+    if row is None or row.pattern is None or row.pattern.key not in pictures:
+        raise ValueError(f": run {run_id} has no pattern for {shown(sku)}; empty the cell")
+    item = row.pattern.key
+    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_id, item, pictures[item], verdict, note)))
+    return row.sku, Decision(str(id), item, pictures[item], verdict, note, user(), datetime.now(UTC))
 
 
 def _verdict(column: str, text: str) -> Decided:
@@ -255,10 +241,9 @@ def _checksum(cells: Mapping[str, str]) -> str:
 
 
 def _refused(path: Path, problems: Sequence[str]) -> InputRefused:
-    lines = (*(f"  {text}" for text in problems[:_MOST_PROBLEMS]), *more(len(problems), _MOST_PROBLEMS))
-    listed = "\n".join(lines)
-    return InputRefused(
-        f"The decisions in {plain(path.name)} cannot be used:\n{listed}\n",
+    return rows_refused(
+        f"The decisions in {plain(path.name)}",
+        problems,
         code="decisions_refused",
         remedy="Nothing was recorded.",
     )

@@ -20,7 +20,6 @@ from patternmill.addresses import is_web_address
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.row_outcomes import ItemOutcome
 from patternmill.looking.kept_pictures import pictures_of
 from patternmill.results.row_files import json_bytes
 from patternmill.results.row_results import RowResult
@@ -43,7 +42,6 @@ _RANK = {
         ("failed", "refused", "held", "in_doubt", "waiting", "cancelled", "not_started", "succeeded")
     )
 }
-_KNOWN = ("digest", "doubt", "takes", "decision", "old", "price")
 
 
 def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
@@ -56,17 +54,18 @@ def page(
     rows: Sequence[RowResult],
     pictures: Mapping[str, str],
     *,
-    known: Mapping[str, Mapping[ItemKey, Any]] = MappingProxyType({}),
+    known: Mapping[ItemKey, Mapping[str, Any]] = MappingProxyType({}),
     currency: str | None = None,
     approval: Mapping[str, Any] | None = None,
     served: str | None = None,
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
 
-    `known` is what is known of patterns, each by its item: `digest` the SHA-256 of its picture; `doubt` the reasons to
-    look first, as `{"text": ..., "items": [patterns that it resembles]}`; `decision` the last one, as it is posted;
-    `takes` all of them, as `{item, take, picture, digest, chosen}`; `old` what it replaced, as `{picture, prompt}`;
-    `price` what another take costs with its products, in minor units. `approval` is the plan that waits:
+    `known` is what is known of the pattern of a row, by its item: `doubt` the reasons to look first, as
+    `{"text": ..., "items": [patterns that it resembles]}`; `takes` all that there are, as
+    `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `old` what
+    it replaced, as `{picture, prompt}`; `price` what another take costs with its products, in minor units. `approval`
+    is the plan that waits:
     `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows the page; None: it is
     opened from disk.
     """
@@ -99,7 +98,7 @@ def _array(values: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _patterns(
-    rows: Sequence[RowResult], pictures: Mapping[str, str], known: Mapping[str, Mapping[ItemKey, Any]]
+    rows: Sequence[RowResult], pictures: Mapping[str, str], known: Mapping[ItemKey, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What is judged: each pattern with the rows that share it; a row that was refused stands alone, without one.
 
@@ -116,46 +115,27 @@ def _group(
     rows: Sequence[RowResult],
     indexes: Sequence[int],
     pictures: Mapping[str, str],
-    known: Mapping[str, Mapping[ItemKey, Any]],
+    known: Mapping[ItemKey, Mapping[str, Any]],
 ) -> dict[str, Any]:
     first, statuses = rows[indexes[0]], {rows[index].status for index in indexes}
     pattern = first.pattern
-    facts = {name: known.get(name, {}).get(pattern.key) if pattern else None for name in _KNOWN}
-    takes = [
-        dict(
-            take,
-            picture=_address(take["picture"], pictures),
-            decision=_standing(known.get("decision", {}).get(take["item"]), take),
-        )
-        for take in facts["takes"] or _only_take(pattern, facts["digest"])
-    ]
-    old = facts["old"] and dict(facts["old"], picture=_address(facts["old"]["picture"], pictures))
+    facts = known.get(pattern.key, {}) if pattern else {}
+    takes, old = facts.get("takes", ()), facts.get("old")
+    if pattern and not takes:
+        own = {"item": pattern.key, "take": 1, "picture": pattern.picture_url, "digest": "", "chosen": True}
+        takes = (own,)
     return {
         "item": pattern and pattern.key,
-        "take": next((take["take"] for take in takes if pattern and take["item"] == pattern.key), 1),
-        "takes": takes,
+        "takes": [take | {"picture": _address(take["picture"], pictures)} for take in takes],
         "prompt": first.prompt,
         "rows": indexes,
         "made": any(rows[index].pattern_id for index in indexes),
         "status": min(statuses, key=_RANK.__getitem__),
         "statuses": sorted(statuses),
-        "doubt": facts["doubt"] or [],
-        "decision": facts["decision"],
-        "old": old,
-        "price": facts["price"],
+        "doubt": facts.get("doubt", ()),
+        "old": old and old | {"picture": _address(old["picture"], pictures)},
+        "price": facts.get("price"),
     }
-
-
-def _standing(decision: Mapping[str, Any] | None, take: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A decision on another picture than is there now is none: a new picture asks again."""
-    return decision if decision and decision["picture"] == take["digest"] else None
-
-
-def _only_take(pattern: ItemOutcome | None, digest: str | None) -> list[dict[str, Any]]:
-    if pattern is None:
-        return []
-    facts = {"item": pattern.key, "take": 1, "picture": pattern.picture_url}
-    return [facts | {"digest": digest or "", "chosen": True}]
 
 
 def _row_array(rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:

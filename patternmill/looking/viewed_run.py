@@ -67,45 +67,47 @@ class ViewedRun:
 
     def page(self, by: str, approval: Approval | None) -> Iterator[bytes]:
         """The bytes of the page for who is signed in, with a plan that they may approve."""
-        known = self.digests()
         return page(
             self.record,
             self._rows,
             {url: f"pictures/{picture_name(url)}" for url in self._urls if url is not None},
-            known={
-                "digest": known,
-                "doubt": doubts(self._rows, self.looks),
-                "decision": {key: as_posted(one) for key, one in self.decisions().items()},
-                "takes": self._takes_by_row(known),
-                "old": {
-                    key: {"picture": old.picture_url, "prompt": old.prompt} for key, old in self._old.items()
-                },
-                "price": self._prices(),
-            },
+            known=self._known(),
             currency=self._settings.currency,
             approval=None if approval is None else _asked(approval),
             served=by,
         )
 
-    def _takes_by_row(self, known: Mapping[ItemKey, str]) -> dict[ItemKey, list[dict[str, Any]]]:
-        """By the pattern item of a row, every take of the same pattern."""
+    def _known(self) -> dict[ItemKey, dict[str, Any]]:
+        """By the pattern item of a row, what its page is told of it."""
         by_content = defaultdict[str, list[Take]](list)
         for take in sorted(self._takes.values(), key=lambda take: take.number):
             by_content[take.content].append(take)
-        shown = {row.pattern.key for row in self._rows if row.pattern is not None} & self._takes.keys()
-        return {
-            key: [
-                {
-                    "item": take.item,
-                    "take": take.number,
-                    "picture": take.picture_url,
-                    "digest": known.get(take.item, ""),
-                    "chosen": take.item == key,
-                }
-                for take in by_content[self._takes[key].content]
-            ]
-            for key in shown
-        }
+        digests, decisions = self.digests(), self.decisions()
+        doubted, prices = doubts(self._rows, self.looks), self._prices()
+
+        def shown(take: Take, key: ItemKey) -> dict[str, Any]:
+            digest, decision = digests.get(take.item, ""), decisions.get(take.item)
+            # A decision on another picture than is there now is none: a new picture asks again.
+            stands = decision is not None and decision.picture == digest
+            return {
+                "item": take.item,
+                "take": take.number,
+                "picture": take.picture_url,
+                "digest": digest,
+                "chosen": take.item == key,
+                "decision": as_posted(decision) if decision is not None and stands else None,
+            }
+
+        known = {}
+        for key in {row.pattern.key for row in self._rows if row.pattern is not None}:
+            own, old = self._takes.get(key), self._old.get(key)
+            known[key] = {
+                "takes": [shown(take, key) for take in by_content[own.content]] if own else [],
+                "doubt": doubted.get(key, []),
+                "old": {"picture": old.picture_url, "prompt": old.prompt} if old else None,
+                "price": prices.get(key),
+            }
+        return known
 
     def _prices(self) -> dict[ItemKey, int]:
         """What another take costs with its products, in minor units; empty without prices."""

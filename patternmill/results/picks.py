@@ -75,13 +75,15 @@ def skus_picked(path: Path) -> tuple[str, ...]:
     return tuple(pick.sku for pick in found.picks)
 
 
-def picks_refused(problems: Sequence[str]) -> InputRefused:
-    """The refusal that names everything that is wrong, with its place."""
+def rows_refused(what: str, problems: Sequence[str], *, code: str, remedy: str) -> InputRefused:
+    """The refusal of a person's file that names everything that is wrong in it, with its place."""
     lines = (*(f"  {text}" for text in problems[:_MOST_PROBLEMS]), *more(len(problems), _MOST_PROBLEMS))
     listed = "\n".join(lines)
-    return InputRefused(
-        f"The picks cannot be used:\n{listed}\n", code="picks_refused", remedy="Nothing was sent."
-    )
+    return InputRefused(f"{what} cannot be used:\n{listed}\n", code=code, remedy=remedy)
+
+
+def picks_refused(problems: Sequence[str]) -> InputRefused:
+    return rows_refused("The picks", problems, code="picks_refused", remedy="Nothing was sent.")
 
 
 def _score(header: Sequence[str]) -> tuple[bool, int]:

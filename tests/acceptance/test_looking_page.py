@@ -52,10 +52,11 @@ CURRENT = "current && rows[current.rows[0]].sku"
 #: Every way in which a pattern can look: doubtful, with takes, changed; the row that was refused comes first.
 DOUBTS: dict[ItemKey, list[Any]] = {ItemKey("p4"): [{"text": "Nearly the same as S0-0", "items": ["p0"]}]}
 TAKES = {
-    ItemKey("p1"): [
-        {"item": item, "take": n, "picture": None, "digest": f"{n:064x}", "chosen": n == 1}
-        for n, item in enumerate(("p1", "p1-2", "p1-3"), 1)
+    ItemKey(f"p{pattern}"): [
+        {"item": item, "take": n, "picture": None, "digest": f"{pattern + n - 1:064x}", "chosen": n == 1}
+        for n, item in enumerate((f"p{pattern}", "p1-2", "p1-3")[: 3 if pattern == 1 else 1], 1)
     ]
+    for pattern in range(6)
 }
 OLD = {ItemKey("p2"): {"picture": None, "prompt": "one red heron"}}
 
@@ -81,8 +82,8 @@ def _row(pattern: int, product: int) -> RowResult:
 
 def html(made: Sequence[RowResult] = (), **how: Any) -> bytes:
     prices = {ItemKey(f"p{n}"): 240 for n in range(6)}
-    digests = {ItemKey(f"p{n}"): f"{n:064x}" for n in range(6)}
-    known: dict[str, Any] = {"doubt": DOUBTS, "takes": TAKES, "old": OLD, "price": prices, "digest": digests}
+    facts: dict[str, Any] = {"doubt": DOUBTS, "takes": TAKES, "old": OLD, "price": prices}
+    known = {key: {name: of[key] for name, of in facts.items() if key in of} for key in prices}
     return b"".join(page(RUN, made or rows(), {}, known=known, currency="EUR", **how))
 
 
