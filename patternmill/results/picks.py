@@ -77,8 +77,8 @@ def skus_picked(path: Path) -> tuple[str, ...]:
 
 def rows_refused(what: str, problems: Sequence[str], *, code: str, remedy: str) -> InputRefused:
     """The refusal of a person's file that names everything that is wrong in it, with its place."""
-    lines = (*(f"  {text}" for text in problems[:_MOST_PROBLEMS]), *more(len(problems), _MOST_PROBLEMS))
-    listed = "\n".join(lines)
+    shown_first = (f"  {text}" for text in problems[:_MOST_PROBLEMS])
+    listed = "\n".join((*shown_first, *more(len(problems), _MOST_PROBLEMS)))
     return InputRefused(f"{what} cannot be used:\n{listed}\n", code=code, remedy=remedy)
 
 

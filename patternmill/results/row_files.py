@@ -108,24 +108,18 @@ def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: 
 
 
 def _cells(row: RowResult, width: int, carried: Sequence[int]) -> list[str]:
-    """Missing cells are empty, so that no column shifts."""
-    cells = row.cells
+    """Missing cells are empty, so that no column shifts; surplus ones, which have no column, are with what happened."""
+    cells, surplus = row.cells, row.cells[width:]
     known = len(cells)
+    more = f"Surplus cells: {json.dumps(surplus, ensure_ascii=False)}" if surplus else ""
     return [
         *(cells[index] if index < known else "" for index in carried),
         row.status.value,
         _shortened(row.product_id),
         _shortened(row.pattern_id),
         _shortened(row.error_code),
-        _shortened(_explanation(row, width)),
+        _shortened(joined(row.error, row.remedy, more)),
     ]
-
-
-def _explanation(row: RowResult, width: int) -> str:
-    """What happened and what to do; with the surplus cells, which have no column."""
-    surplus = row.cells[width:]
-    more = f"Surplus cells: {json.dumps(surplus, ensure_ascii=False)}" if surplus else ""
-    return joined(row.error, row.remedy, more)
 
 
 def _shortened(text: str | None) -> str:

@@ -18,7 +18,7 @@ from patternmill.ledger.reports.story import Story
 from patternmill.ledger.reports.unsettled import run_of
 from patternmill.runs.lease import is_free
 from patternmill.service.feedback_report import Delivery, FeedbackReport, feedback_report
-from patternmill.service.jobs import ON_WIRE
+from patternmill.service.jobs import CREATES
 from patternmill.service.outcomes import FailedExchange
 from patternmill.service.polling import POLL
 from patternmill.service.studio_api import StudioApi
@@ -77,7 +77,7 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
     for item, attempt in sorted(attempts, key=lambda pair: -_STAGES.index(pair[0].stage)):
         if attempt.state in _WITHOUT_RESULT:
             named = item.content.get("operation") if item.stage is Stage.REFINEMENT else None
-            create = ON_WIRE[item.stage].create
+            create = CREATES[item.stage]
             yield attempt, f"{create}/{named}" if named else create
 
 

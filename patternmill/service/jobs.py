@@ -13,28 +13,29 @@ SUCCEEDED = "succeeded"
 FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class StageOnWire:
-    """What the interface calls the parts of one stage."""
-
-    #: The operation that creates it; of refinements the group, since each kind has an operation of its own.
-    create: str
-    #: The field that has its ID: of a job's result, or of the answer itself.
-    result_field: str
-    #: Fields that name a picture of it, before those that may name one of anything.
-    pictures: tuple[str, ...] = ()
-    #: The answer names what was made, and no job.
-    is_immediate: bool = False
-
-
-ON_WIRE = {
-    Stage.REFERENCE: StageOnWire("references/create", "referenceId", is_immediate=True),
-    Stage.PATTERN: StageOnWire("patterns/create", "patternId", ("patternImageUrl", "patternUrl")),
-    Stage.REFINEMENT: StageOnWire("refine", "patternId", ("patternImageUrl", "patternUrl")),
-    Stage.PRODUCT: StageOnWire(
-        "products/create", "productId", ("productImageUrl", "productUrl", "mockupUrl")
-    ),
-    Stage.CHECKOUT: StageOnWire("checkouts/create", "checkoutId", is_immediate=True),
+#: The operation that creates it; of refinements the group, since each kind has an operation of its own.
+CREATES = {
+    Stage.REFERENCE: "references/create",
+    Stage.PATTERN: "patterns/create",
+    Stage.REFINEMENT: "refine",
+    Stage.PRODUCT: "products/create",
+    Stage.CHECKOUT: "checkouts/create",
+}
+#: The field that has its ID: of a job's result, or of the answer itself.
+RESULT_FIELDS = {
+    Stage.REFERENCE: "referenceId",
+    Stage.PATTERN: "patternId",
+    Stage.REFINEMENT: "patternId",
+    Stage.PRODUCT: "productId",
+    Stage.CHECKOUT: "checkoutId",
+}
+#: The answer names what was made, and no job.
+_IMMEDIATE = frozenset({Stage.REFERENCE, Stage.CHECKOUT})
+#: Fields that name a picture of it, before those that may name one of anything.
+_OWN_PICTURES = {
+    Stage.PATTERN: ("patternImageUrl", "patternUrl"),
+    Stage.REFINEMENT: ("patternImageUrl", "patternUrl"),
+    Stage.PRODUCT: ("productImageUrl", "productUrl", "mockupUrl"),
 }
 _PICTURES = (
     *("imageUrl", "previewUrl", "pictureUrl", "thumbnailUrl"),
@@ -57,13 +58,11 @@ class Job:
 
     def result_id(self, stage: Stage) -> str | None:
         """The ID of what was asked for; whatever else the result carries is not it."""
-        return (
-            self.job_id if self.is_immediate else _identifier(self._result.get(ON_WIRE[stage].result_field))
-        )
+        return self.job_id if self.is_immediate else named_result(self._result, stage)
 
     def picture_url(self, stage: Stage) -> str | None:
         """The address of a picture of what was asked for, when the service names one."""
-        names = (*ON_WIRE[stage].pictures, *_PICTURES)
+        names = (*_OWN_PICTURES.get(stage, ()), *_PICTURES)
         return _picture(self._result, names) or _picture(self.raw, names)
 
     def is_of_another_kind(self, stage: Stage) -> bool:
@@ -106,15 +105,15 @@ def read_job(body: Any) -> Job | None:
 
 def read_created(body: Any, stage: Stage) -> Job | None:
     """What the answer to a create names: its job, or what was made where no job makes it; None when neither."""
-    made = named_result(body, stage) if ON_WIRE[stage].is_immediate else None
+    made = named_result(body, stage) if stage in _IMMEDIATE else None
     if made is None:
         return read_job(body)
     return Job(made, kind=stage.value, status=SUCCEEDED, error=None, raw=body, is_immediate=True)
 
 
 def named_result(body: Any, stage: Stage) -> str | None:
-    """The ID of what was made, where the answer to a create names it by itself."""
-    return _identifier(body.get(ON_WIRE[stage].result_field)) if isinstance(body, dict) else None
+    """The ID of what was made, where the answer to a create, or the result of a job, names it."""
+    return _identifier(body.get(RESULT_FIELDS[stage])) if isinstance(body, dict) else None
 
 
 def _identifier(value: Any) -> str | None:

@@ -25,7 +25,6 @@ from patternmill.service.pacing import Clock, Pace
 from patternmill.service.resend import (
     UNKNOWN_STATUS,
     AskAgain,
-    Polled,
     ResendPolicy,
     decide_poll,
     end_of_job,
@@ -305,8 +304,15 @@ class Poller:
         if answer.usable:
             self._last_success = now
         well = job.failures > 0 and self._last_success >= job.failing_since
-        asked = Polled(job.job_id, job.stage, timedelta(seconds=age), job.failures + 1, well)
-        decision = decide_poll(answer, asked, self._resend)
+        decision = decide_poll(
+            answer,
+            self._resend,
+            job.job_id,
+            job.stage,
+            age=timedelta(seconds=age),
+            tries=job.failures + 1,
+            well=well,
+        )
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
             self._limiter.refused(asked_at, requested)

@@ -12,7 +12,7 @@ from functools import partial
 
 from patternmill.service.jobs import (
     FAILED,
-    ON_WIRE,
+    RESULT_FIELDS,
     RUNNING,
     SUCCEEDED,
     Job,
@@ -164,42 +164,35 @@ def _may_be_executed(answer: Answer, stage: Stage) -> bool:
     return status >= 500 or status in PASSING
 
 
-@dataclass(frozen=True, slots=True)
-class Polled:
-    """What the poller knows of a job besides the answer."""
+def decide_poll(
+    answer: Answer,
+    policy: ResendPolicy,
+    job_id: str,
+    stage: Stage,
+    *,
+    age: timedelta,
+    tries: int = 1,
+    well: bool = False,
+) -> PollDecision:
+    """What the answer to a poll of a job of this age means.
 
-    job_id: str
-    stage: Stage
-    #: Of the job.
-    age: timedelta = timedelta(0)
-    #: Polls in a row without a usable answer, this one included.
-    tries: int = 1
-    #: The service has answered a poll of another job well while this one was asked in vain.
-    well: bool = False
-
-
-def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecision:
+    `tries`: polls in a row without a usable answer, this one included. `well`: the service has answered a poll of
+    another job well while this one was asked in vain.
+    """
     status = answer.status
     if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=True)
     if status in STOPPING:
         return _stopped(STOPPING[status], answer, in_doubt=True)
-    if status in REDIRECTS and job.tries >= policy.unclear_tries and not job.well:
+    if status in REDIRECTS and tries >= policy.unclear_tries and not well:
         return _stopped("redirected", answer, in_doubt=True)
-    if status in {404, 410} and _is_job_unknown(answer, job, policy):
-        return No(
-            AttemptState.HELD, "job_unknown", f"The service does not know the job {job.job_id} any more."
-        )
+    # Another form of answer than the service's own may be a proxy's, while the service is replaced.
+    is_its_own = answer.trouble is Trouble.NONE or (well and tries >= policy.unclear_tries)
+    if status in {404, 410} and age >= policy.young and is_its_own:
+        return No(AttemptState.HELD, "job_unknown", f"The service does not know the job {job_id} any more.")
     if answer.usable:
-        return _progress(answer, job, policy)
-    return _poll_pause(answer, job.tries, policy)
-
-
-def _is_job_unknown(answer: Answer, job: Polled, policy: ResendPolicy) -> bool:
-    """Whether the service itself answers so; another form of answer may be a proxy's, while the service is replaced."""
-    if job.age < policy.young:
-        return False
-    return answer.trouble is Trouble.NONE or (job.well and job.tries >= policy.unclear_tries)
+        return _progress(answer, policy.pause(tries), job_id, stage)
+    return _poll_pause(answer, tries, policy)
 
 
 def sentence(answer: Answer) -> str:
@@ -318,18 +311,18 @@ def _repeated(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDec
     )
 
 
-def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecision:
+def _progress(answer: Answer, pause: timedelta, job_id: str, stage: Stage) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
-        return AskAgain(policy.pause(asked.tries))
-    if job.job_id != asked.job_id:
-        message = f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
+        return AskAgain(pause)
+    if job.job_id != job_id:
+        message = f"Asked for job {job_id}, the service answered with job {job.job_id}."
         return No(AttemptState.HELD, "wrong_job", message, stops=True)
-    if (end := end_of_job(job, asked.stage)) is not None:
+    if (end := end_of_job(job, stage)) is not None:
         return end
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
         message = f"Job {job.job_id} succeeded, and the service never said what it made."
-        return AskAgain(policy.pause(asked.tries), gave_up=No(AttemptState.HELD, "result_missing", message))
+        return AskAgain(pause, gave_up=No(AttemptState.HELD, "result_missing", message))
     if job.status == RUNNING:
         return AskAgain()
     message = f"The job has the status {job.status[:40]!r}."
@@ -369,7 +362,7 @@ def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = 
 
 def _not_repeatable(answer: Answer, now: Situation, policy: ResendPolicy) -> No:
     named = named_result(answer.body, now.stage)
-    shown = f" It names a {ON_WIRE[now.stage].result_field}: {named}." if named else ""
+    shown = f" It names a {RESULT_FIELDS[now.stage]}: {named}." if named else ""
     return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
 
 

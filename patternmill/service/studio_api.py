@@ -19,7 +19,7 @@ from patternmill.errors import ServiceStopped
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
-from patternmill.service.jobs import ON_WIRE, Job, read_job
+from patternmill.service.jobs import CREATES, Job, read_job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
@@ -145,7 +145,7 @@ class StudioApi:
 
     def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """Creates of these were accepted before, so that "not found" is about one item."""
-        self._working.update(ON_WIRE[stage].create for stage in stages)
+        self._working.update(CREATES[stage] for stage in stages)
         self._working.update(operations)
 
     def share_rates(self, among: int) -> None:
@@ -175,7 +175,7 @@ class StudioApi:
         each time before it is sent. Raises what that raises, and nothing for the service's faults.
         """
         began = self._uptime() - (age or timedelta(0)).total_seconds()
-        operation = operation or ON_WIRE[stage].create
+        operation = operation or CREATES[stage]
         now = Situation(stage, repeatable, tries=0, in_doubt=age is not None, known_job_id=known_job_id)
         sending = _Sending(operation, body, now, stopping, permitted, began)
         self._creating += 1
@@ -203,7 +203,7 @@ class StudioApi:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        self._begin(job_id, self._paces[ON_WIRE[stage].create])
+        self._begin(job_id, self._paces[CREATES[stage]])
         try:
             return await self._poller.follow(job_id, stage, age=age, known=known)
         finally:

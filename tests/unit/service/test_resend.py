@@ -17,7 +17,6 @@ from patternmill.service.outcomes import (
 )
 from patternmill.service.resend import (
     AskAgain,
-    Polled,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -385,8 +384,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
 )
 def test_outcome_of_each_answer_to_a_poll(answer: Answer, age: timedelta, expected: Any) -> None:
     """A poll's error never changes a job."""
-    polled = Polled("job-1", Stage.PATTERN, age)
-    _assert_is(decide_poll(answer, polled, POLICY), expected)
+    _assert_is(decide_poll(answer, POLICY, "job-1", Stage.PATTERN, age=age), expected)
 
 
 def test_page_that_limits_the_rate_says_nothing_of_the_address() -> None:
@@ -407,5 +405,5 @@ def test_unclear_answers_to_polls_are_compared_with_other_jobs(
     answer: Answer, well: bool, expected: Any
 ) -> None:
     """46: one job's error is its own, everybody's is the connection to the service."""
-    polled = Polled("job-1", Stage.PATTERN, OLD, tries=4, well=well)
-    _assert_is(decide_poll(answer, polled, LONGEST), expected)
+    decision = decide_poll(answer, LONGEST, "job-1", Stage.PATTERN, age=OLD, tries=4, well=well)
+    _assert_is(decision, expected)
