@@ -40,7 +40,7 @@ def report_failure(ledger: Ledger, found: Sequence[Story], name: str, text: str 
     delivery = ask_service(settings, lambda api: send_feedback(ledger, api, request_id, report))
     if delivery is None:
         raise ConfigurationError(
-            "This failure was reported before, or may have been: see `patternmill explain`."
+            f"This failure was reported before, or may have been: see `patternmill explain {request_id}`."
         )
     codes = {DeliveryState.SENT: Outcome.COMPLETED, DeliveryState.IN_DOUBT: Outcome.COMPLETED_WITH_FAILURES}
     state, message = delivery

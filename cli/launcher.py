@@ -337,7 +337,7 @@ class _WatchedRun:
         """Whether it has its results, or cannot have them: nothing but the Prefect server is waited for."""
         return self._work is not None and self._work.is_finished
 
-    def on_signal(self, name: str) -> None:
+    def on_signal(self, reason: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once.
 
         Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
@@ -358,4 +358,4 @@ class _WatchedRun:
         self.display.print(
             f"Stopping: jobs in flight are followed for {drain}. A second Ctrl-C ends it at once."
         )
-        self._loop.call_soon_threadsafe(run.stop, f"Stopped by {name}.")
+        self._loop.call_soon_threadsafe(run.stop, reason)

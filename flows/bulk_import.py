@@ -55,7 +55,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await heed_stop(work)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
-            if spec.settings.embedded and spec.by_deployment and not stopping.is_requested:
+            if spec.settings.embedded and spec.by_deployment and stopping.reason is None:
                 # The command line draws them itself, so that Ctrl-C can skip it.
                 draw_pictures(work.published.out, spec.settings)
             state = state_of(work.ended.outcome, ending_message(work.ended, work.published.causes))

@@ -45,7 +45,7 @@ def run_in_thread(
     on_signal: Callable[[str], None],
     until: Callable[[], bool] = lambda: False,
 ) -> Future[None]:
-    """Run `work` on an event loop in a thread; SIGINT, SIGTERM and SIGHUP call `on_signal` with their name.
+    """Run `work` on an event loop in a thread; SIGINT, SIGTERM and SIGHUP call `on_signal` with the reason.
 
     Returns once it has ended, and raises what it raises; or while it goes on, as soon as `until` holds. Prefect
     replaces the handler of SIGTERM for each flow in the main thread, and kills the run on it; in another thread it
@@ -63,7 +63,7 @@ def run_in_thread(
         if number == signal.SIGHUP:
             # The shell and the terminal may both send it.
             signal.signal(number, signal.SIG_IGN)
-        on_signal(signal.Signals(number).name)
+        on_signal(_reason(number))
 
     under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     with _handled_by(handle, _SIGNALS if under_nohup else (*_SIGNALS, signal.SIGHUP)):
@@ -76,6 +76,10 @@ def run_in_thread(
     return running
 
 
+def _reason(number: int) -> str:
+    return f"Stopped by {'Ctrl-C' if number == signal.SIGINT else signal.Signals(number).name}."
+
+
 class Stopping:
     """Stops a run on request; if requested before the run exists, as it begins."""
 
@@ -83,10 +87,6 @@ class Stopping:
         #: Who or what requested it.
         self.reason: str | None = None
         self._run: Run | None = None
-
-    @property
-    def is_requested(self) -> bool:
-        return self.reason is not None
 
     def attach(self, run: Run) -> None:
         self._run = run
@@ -98,9 +98,8 @@ class Stopping:
 
     def _apply(self) -> None:
         run = self._run
-        if run is None or self.reason is None or run.is_stopped or run.ending is not None:
-            return
-        run.stop(self.reason)
+        if run is not None and self.reason is not None and not run.is_stopped and run.ending is None:
+            run.stop(self.reason)
 
 
 @contextmanager
@@ -111,7 +110,7 @@ def stop_on_signals() -> Iterator[Stopping]:
     stopping, loop = Stopping(), asyncio.get_running_loop()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(stopping.request, f"Stopped by {signal.Signals(number).name}.")
+        loop.call_soon_threadsafe(stopping.request, _reason(number))
 
     if threading.current_thread() is threading.main_thread():
         with _handled_by(stop, _SIGNALS), sigterm_handler_kept(stop):

@@ -241,9 +241,5 @@ def _checksum(cells: Mapping[str, str]) -> str:
 
 
 def _refused(path: Path, problems: Sequence[str]) -> InputRefused:
-    return rows_refused(
-        f"The decisions in {plain(path.name)}",
-        problems,
-        code="decisions_refused",
-        remedy="Nothing was recorded.",
-    )
+    what = f"The decisions in {plain(path.name)} cannot be used"
+    return rows_refused(what, problems, code="decisions_refused", remedy="Nothing was recorded.")

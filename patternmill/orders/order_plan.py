@@ -49,11 +49,9 @@ def order_spec(request: OrderRequest) -> OrderSpec:
     named = picks_of(request)
     wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
-        scope = (request.environment, request.catalog)
-        if request.catalog is None:
-            scope = _scope_with(ledger, request)
+        environment, catalog = _scope_with(ledger, request)
         decided = decided_run(request.picks) if request.picks is not None else None
-        record = find_run(ledger, decided or LATEST, environment=scope[0], catalog=scope[1])
+        record = find_run(ledger, decided or LATEST, environment=environment, catalog=catalog)
         picks = decided_picks(ledger, record, request, wanted.home)
         picks = picks or fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment)
@@ -61,10 +59,10 @@ def order_spec(request: OrderRequest) -> OrderSpec:
 
 
 def _scope_with(ledger: Ledger, request: OrderRequest) -> tuple[str | None, str | None]:
-    """The environment and the catalog that alone has all skus of the request, if there is one."""
-    having = [ledger.catalogs.having(sku, request.environment) for sku in request.sku]
+    """The environment and the catalog that are named; else those of the one catalog that has all skus, if there is."""
+    having = [ledger.catalogs.having(sku, request.environment) for sku in request.sku if not request.catalog]
     common = set.intersection(*having) if having else set()
-    return common.pop() if len(common) == 1 else (request.environment, None)
+    return common.pop() if len(common) == 1 else (request.environment, request.catalog)
 
 
 def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:

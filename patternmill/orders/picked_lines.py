@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
@@ -73,7 +74,7 @@ def fitting_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, name
     fitting = [row.sku for row in now if row.retired_at is None]
     if named is not None:
         fits = set(fitting)
-        found = Picks(tuple(pick for pick in named.picks if pick.sku in fits), named.problems)
+        found = Picks(tuple(pick for pick in named.picks if pick.sku in fits), named.problems, named.file)
     else:
         found = Picks(tuple(Pick(sku, request.quantity, f"row {plain(sku)}") for sku in fitting))
     if not found.picks and not found.problems:
@@ -105,13 +106,14 @@ def picked_lines(ledger: Ledger, environment: str, catalog: str, found: Picks) -
         else:
             lines.append(PickedLine(pick.sku, now.product_key, now.product_id, pick.quantity, pick.note))
     if problems:
-        raise picks_refused(problems)
+        raise picks_refused(problems, found.file)
     return tuple(sorted(lines, key=lambda line: line.sku))
 
 
 def _fault(pick: Pick, now: CurrentRow | None, catalog: str) -> str | None:
     if now is None:
-        remedy = "name several as --sku A --sku B" if "," in pick.sku else "see `patternmill explain`"
+        why = f"see `patternmill explain {shlex.quote(plain(pick.sku))}`"
+        remedy = "name several as --sku A --sku B" if "," in pick.sku else why
         return f"the catalog {catalog!r} has no product for {shown(pick.sku)}; {remedy}"
     if now.retired_at is not None:
         return f"{shown(pick.sku)} was retired on {moment(now.retired_at)}; leave it out"

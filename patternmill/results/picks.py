@@ -36,10 +36,11 @@ class Pick:
 
 @dataclass(frozen=True)
 class Picks:
-    """What was picked, and what of it cannot be read, a sentence each."""
+    """What was picked, in which sheet if in one, and what of it cannot be read, a sentence each."""
 
     picks: tuple[Pick, ...]
     problems: tuple[str, ...] = ()
+    file: str | None = None
 
 
 def read_picks(path: Path, quantity: int) -> Picks:
@@ -64,26 +65,27 @@ def read_picks(path: Path, quantity: int) -> Picks:
         raise InputRefused(
             f"Nothing is picked in {name}.", code="nothing_picked", remedy="Write yes in its column `picked`."
         )
-    return Picks(tuple(picks), (*problems, *repeated(picks)))
+    return Picks(tuple(picks), (*problems, *repeated(picks)), name)
 
 
 def skus_picked(path: Path) -> tuple[str, ...]:
     """Raises InputRefused, also when one of its rows cannot be read."""
     found = read_picks(path, 1)
     if found.problems:
-        raise picks_refused(found.problems)
+        raise picks_refused(found.problems, found.file)
     return tuple(pick.sku for pick in found.picks)
 
 
 def rows_refused(what: str, problems: Sequence[str], *, code: str, remedy: str) -> InputRefused:
-    """The refusal of a person's file that names everything that is wrong in it, with its place."""
+    """The refusal that names everything that is wrong, with its place."""
     shown_first = (f"  {text}" for text in problems[:_MOST_PROBLEMS])
     listed = "\n".join((*shown_first, *more(len(problems), _MOST_PROBLEMS)))
-    return InputRefused(f"{what} cannot be used:\n{listed}\n", code=code, remedy=remedy)
+    return InputRefused(f"{what}:\n{listed}\n", code=code, remedy=remedy)
 
 
-def picks_refused(problems: Sequence[str]) -> InputRefused:
-    return rows_refused("The picks", problems, code="picks_refused", remedy="Nothing was sent.")
+def picks_refused(problems: Sequence[str], file: str | None) -> InputRefused:
+    what = f"The picks in {file} cannot be used" if file else "The order cannot be made"
+    return rows_refused(what, problems, code="picks_refused", remedy="Nothing was sent.")
 
 
 def _score(header: Sequence[str]) -> tuple[bool, int]:

@@ -56,12 +56,12 @@ def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
 
     async def main() -> None:
         with stop_on_signals() as stopping:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(0.05)
             stopping.attach(run.as_run())
 
     asyncio.run(main())
-    assert run.stops == ["Stopped by SIGTERM."]
+    assert run.stops == ["Stopped by Ctrl-C."]
 
 
 def test_signal_after_the_end_changes_nothing() -> None:

@@ -10,13 +10,7 @@ import pytest
 from cli.commands.status import status_lines
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import (
-    Intent,
-    NewItem,
-    OrderRecord,
-    PickedLine,
-    SpendingLimits,
-)
+from patternmill.ledger.records import Intent, NewItem, OrderRecord, PickedLine, SpendingLimits
 from patternmill.ledger.reports.order_report import (
     checkout_called,
     checkouts,

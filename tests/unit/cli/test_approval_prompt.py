@@ -116,10 +116,7 @@ def test_repeated_command_approves_nothing_more(service: Service, home: Path, tm
 
 
 def test_ctrl_c_ends_the_question_at_once(
-    service: Service,
-    home: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And leaves nothing on record: the event loop, which waits for the answer, would only notice after it."""
     answered: list[str] = []

@@ -53,10 +53,7 @@ def test_story_is_in_time_order(past: Past) -> None:
     assert story.now is not None
     assert story.now.status is RowStatus.SUCCEEDED
     assert story.sharing == ("H-1", "H-2")
-    assert [RowOutcome.of_row(row).status for _, row in story.runs] == [
-        RowStatus.FAILED,
-        RowStatus.SUCCEEDED,
-    ]
+    assert [RowOutcome.of_row(row).status for _, row in story.runs] == [RowStatus.FAILED, RowStatus.SUCCEEDED]
     assert story.runs[-1][0].run_id == run.record.run_id
 
 

@@ -123,12 +123,7 @@ def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest
     }
     assert report["agent"].startswith("patternmill/")
     assert report["reportedAt"].startswith("2027-01-15T12:")
-    for part in (
-        "Expected: patterns/create",
-        "the loom broke",
-        attempt.request_id,
-        attempt.job_id,
-    ):
+    for part in ("Expected: patterns/create", "the loom broke", attempt.request_id, attempt.job_id):
         assert part is not None and part in report["text"]
     printed = capsys.readouterr().out
     assert json.loads(printed[printed.index("{") : printed.rindex("}") + 1]) == report
@@ -176,10 +171,7 @@ def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("answers", "code", "last", "message"),
-    [
-        ("422", 1, "feedback_not_sent", "422"),
-        ("lost", 3, "feedback_in_doubt", "may have arrived"),
-    ],
+    [("422", 1, "feedback_not_sent", "422"), ("lost", 3, "feedback_in_doubt", "may have arrived")],
 )
 def test_report_is_sent_once(
     answers: str,

@@ -61,10 +61,7 @@ def test_malformed_option_is_refused_in_plain_words(
 
 def test_parameters_have_no_secrets_of_an_address() -> None:
     """Prefect stores them in clear; nor does a request show them."""
-    request = RefreshRequest(
-        source="https://ann:canary@example.com/spring.csv?sig=canary",
-        catalog="spring",
-    )
+    request = RefreshRequest(source="https://ann:canary@example.com/spring.csv?sig=canary", catalog="spring")
     parameters = launcher._parameters(request)
     assert parameters["source"] == "https://example.com/spring.csv"
     assert "canary" not in f"{parameters} {request!r}"

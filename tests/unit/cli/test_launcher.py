@@ -47,13 +47,26 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     )
     watched, loop = _WatchedRun(cast(Any, None)), asyncio.new_event_loop()
     watched.begun, watched._loop = cast(Any, run), loop
-    watched.on_signal("SIGINT")
+    watched.on_signal("Stopped by Ctrl-C.")
     with pytest.raises(Exited, match="130"):
-        watched.on_signal("SIGINT")
+        watched.on_signal("Stopped by Ctrl-C.")
     assert "A second Ctrl-C ends it at once." in capsys.readouterr().err
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
-    assert stops == ["Stopped by SIGINT."]
+    assert stops == ["Stopped by Ctrl-C."]
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_signals_are_called_what_a_person_did(number: signal.Signals, name: str) -> None:
+    reasons: list[str] = []
+
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        while not reasons:
+            await asyncio.sleep(0.01)
+
+    run_in_thread(work, reasons.append)
+    assert reasons == [f"Stopped by {name}."]
 
 
 @pytest.mark.parametrize("signals", [0, 1, 2])
@@ -99,10 +112,7 @@ def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.Monkey
     async def come_to_its_end() -> None: ...
 
     connection = SimpleNamespace(
-        configured="http://127.0.0.1:9/api",
-        is_chosen=True,
-        start=str,
-        wait=lambda: steps.append("asked"),
+        configured="http://127.0.0.1:9/api", is_chosen=True, start=str, wait=lambda: steps.append("asked")
     )
     monkeypatch.setattr(launcher, "_flow_of", load)
     work = SimpleNamespace(run_through=run_through, come_to_its_end=come_to_its_end)

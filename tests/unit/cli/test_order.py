@@ -74,3 +74,16 @@ def test_list_of_skus_is_refused_with_the_right_form(past: Past) -> None:
     listed = Picks((Pick("S-1,S-2", 1, "--sku S-1,S-2"),))
     with pytest.raises(InputRefused, match="name several as --sku A --sku B"):
         picked_lines(past.ledger, "staging", "spring", listed)
+
+
+@pytest.mark.parametrize(
+    ("file", "heading"),
+    [(None, "The order cannot be made:"), ("picks.csv", "The picks in picks.csv cannot be used:")],
+)
+def test_row_without_a_product_is_refused_with_the_command_that_says_why(
+    file: str | None, heading: str, past: Past
+) -> None:
+    with pytest.raises(InputRefused) as refused:
+        picked_lines(past.ledger, "staging", "spring", Picks((Pick("S 1", 1, "--sku S 1"),), file=file))
+    first, problem, *_ = str(refused.value).splitlines()
+    assert first == heading and problem.endswith("; see `patternmill explain 'S 1'`")

@@ -15,7 +15,7 @@ from tasks.prefect_states import ending_message, group_state
 
 FAILED = RowFailed("It was refused.", code="content_policy")
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
-STOPPED = "Stopped by SIGINT."
+STOPPED = "Stopped by Ctrl-C."
 
 
 @pytest.mark.parametrize(
