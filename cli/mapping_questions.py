@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 import click
 
 from cli.terminal import echo, said_yes
-from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.column_mapping import NOTE
+from patternmill.catalog.problems import rows_named
 from patternmill.catalog.proposals import Question
-from patternmill.text import plain, plural, shown
+from patternmill.text import plain, shown
 
 Entry = tuple[str, str, str]
 #: What is to be written into the mapping, of what is asked.
@@ -103,8 +103,8 @@ def _asked(question: Question) -> str:
         return f"What is the column {shown(question.name)}{cells}? `{NOTE}`: it chooses nothing."
     if question.section == "reading":
         return "How was it saved?" if question.name == "encoding" else f"Which {question.name} is meant?"
-    rows = f"{plural(len(question.lines), 'row')}: {line_ranges(question.lines, 3)}"
-    return f"What does {shown(question.name)} in {shown(question.column or '')} mean ({rows})?"
+    place = f"{shown(question.column or '')} of {rows_named(question.lines, 3)}"
+    return f"What does {shown(question.name)} mean in {place}?"
 
 
 def _numbered(question: Question) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from patternmill.catalog.problems import OF_A_WORD, Problem, RowCode
+from patternmill.catalog.problems import OF_A_WORD, Problem, RowCode, rows_named
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.text import plain, plural, shown
 
-_MOST_RANGES = 6
 _MOST_CAUSES = 30
 _EXAMPLES = 2
 _LONGEST = 400
@@ -78,24 +77,6 @@ def summary(checked: CheckedCatalog) -> str:
     return f"{name}: {rows}, {checked.accepted_count:,} accepted, {checked.refused_count:,} refused{blank}."
 
 
-def line_ranges(lines: Iterable[int], most: int = _MOST_RANGES) -> str:
-    """Row numbers in short: `2-5, 9 and 3 more rows`."""
-    ranges = _ranges(sorted(set(lines)))
-    named = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most])
-    more = sum(last - first + 1 for first, last in ranges[most:])
-    return named + (f" and {plural(more, 'more row')}" if more else "")
-
-
-def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for line in lines:
-        if ranges and ranges[-1][1] == line - 1:
-            ranges[-1] = (ranges[-1][0], line)
-        else:
-            ranges.append((line, line))
-    return ranges
-
-
 def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
     causes: dict[Cause, list[Problem]] = defaultdict(list)
     for problem in problems:
@@ -106,11 +87,14 @@ def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str
     for (code, column, word, meant), found in ordered[:limit]:
         what = f"{code} {shown(word)}" if word else code
         place = f" in {shown(column)}" if column else ""
-        lines = {problem.line for problem in found}
+        rows = rows_named(problem.line for problem in found)
         hint = f", did you mean {shown(meant)}?" if meant else ""
-        yield f"  {what}{place}: {plural(len(lines), 'row')} ({line_ranges(lines)}){hint}"
-        # Of one word each row has the same to say.
-        yield from (f"  {_problem_line(one)}" for one in found[: 1 if word else _EXAMPLES])
+        yield f"  {what}{place}: {rows}{hint}"
+        # Of one word, or one sku, each row has the same to say.
+        different: dict[str, Problem] = {}
+        for problem in found:
+            different.setdefault(str(problem), problem)
+        yield from (f"  {_problem_line(one)}" for one in list(different.values())[:_EXAMPLES])
     if limit is not None and len(ordered) > limit:
         yield f"  and {plural(len(ordered) - limit, 'more cause')}; `patternmill check --all` lists them"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from patternmill.errors import InputRefused
+
+_MOST_RANGES = 6
 
 
 class FileCode(StrEnum):
@@ -109,6 +112,22 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
+
+
+def rows_named(lines: Iterable[int], most: int = _MOST_RANGES) -> str:
+    """Rows in short: `row 3`, `8 rows (2-5, 9 and 3 more)`."""
+    ranges: list[tuple[int, int]] = []
+    numbers = sorted(set(lines))
+    for line in numbers:
+        if ranges and ranges[-1][1] == line - 1:
+            ranges[-1] = (ranges[-1][0], line)
+        else:
+            ranges.append((line, line))
+    if len(numbers) == 1:
+        return f"row {numbers[0]}"
+    named = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most])
+    hidden = sum(last - first + 1 for first, last in ranges[most:])
+    return f"{len(numbers):,} rows ({named}{f' and {hidden:,} more' if hidden else ''})"
 
 
 def refusal(code: FileCode, message: str, remedy: str) -> InputRefused:

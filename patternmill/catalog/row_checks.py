@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -11,7 +12,7 @@ from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
-from patternmill.catalog.problems import Problem, RowCode
+from patternmill.catalog.problems import Problem, RowCode, rows_named
 from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
 from patternmill.catalog.selections import Choice, offered, read_choices, resolve, unfound
 from patternmill.catalog.slips import (
@@ -23,7 +24,6 @@ from patternmill.catalog.slips import (
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
-_MOST_LINES_NAMED = 5
 _CACHED = 4096
 _QUOTES = 'straight quotes ("..."), with no space before them'
 
@@ -94,7 +94,7 @@ class _RowChecker:
         self._header, self._columns, self._mapping = file.header, file.columns, file.mapping
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
-        self._lines_by_sku = _lines_by_sku(file)
+        self._repeated = _repeated_skus(file)
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
         self._other_columns = OptionColumns(file)
@@ -106,7 +106,7 @@ class _RowChecker:
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
-            return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
+            return _refused(record, sku, [misfit, *self._duplicates(sku)])
         return self._check_cells(record, sku)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
@@ -191,21 +191,11 @@ class _RowChecker:
         unfit = unfit_problem(column, record.cells[self._columns.sku]) or shortened_number_problem(
             column, sku
         )
-        return [unfit] if unfit is not None else self._duplicates(record, sku)
+        return [unfit] if unfit is not None else self._duplicates(sku)
 
-    def _duplicates(self, record: Record, sku: str) -> list[Problem]:
-        lines = self._lines_by_sku.get(sku_key(sku)) if self._lines_by_sku else None
-        if lines is None:
-            return []
-        others = [str(line) for line in lines[: _MOST_LINES_NAMED + 1] if line != record.line]
-        more = len(lines) - 1 - len(others[:_MOST_LINES_NAMED])
-        named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
-        message = f"the sku {shown(sku)} is in row {named} too"
-        remedy = (
-            "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
-            " of its own (case and spaces do not distinguish skus)"
-        )
-        return [Problem(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
+    def _duplicates(self, sku: str) -> list[Problem]:
+        found = self._repeated.get(sku_key(sku)) if self._repeated else None
+        return [] if found is None else [found]
 
     def _prompt_problems(self, prompt: str, cell: str) -> list[Problem]:
         column = self._header[self._columns.prompt]
@@ -248,12 +238,20 @@ def _refused(record: Record, sku: str, problems: Iterable[Problem]) -> Entry:
     return Entry(record, None, tuple(problem.at(record.line, sku or None) for problem in problems))
 
 
-def _lines_by_sku(file: CatalogFile) -> dict[str, list[int]]:
-    """The rows of each sku that more than one row has."""
-    index, first, several = file.columns.sku, dict[str, int](), dict[str, list[int]]()
+def _repeated_skus(file: CatalogFile) -> dict[str, Problem]:
+    """Of each sku that several rows have, what they all are refused for."""
+    index, rows = file.columns.sku, defaultdict[str, list[Record]](list)
     for record in file.records:
         if index < len(record.cells) and (key := sku_key(record.cells[index])):
-            before = first.setdefault(key, record.line)
-            if before != record.line:
-                several.setdefault(key, [before]).append(record.line)
-    return several
+            rows[key].append(record)
+    remedy = (
+        "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
+        " of its own (case and spaces do not distinguish skus)"
+    )
+    found = {}
+    for key, alike in rows.items():
+        if len(alike) > 1:
+            sku = tidy(alike[0].cells[index])
+            message = f"the sku {shown(sku)} is in {rows_named(record.line for record in alike)}"
+            found[key] = Problem(file.header[index], RowCode.DUPLICATE_SKU, message, remedy, sku)
+    return found

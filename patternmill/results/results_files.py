@@ -82,8 +82,7 @@ def rebuild(
     orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
     rows = list(with_orders(row_results(ledger, record, file), orders))
     changes = ledger.catalogs.changes_of(run_id) if counts_of(record) is not None else None
-    page = gallery(ledger, record, rows)
-    results = write_results(record, header, kept, rows, out, page, changes=changes)
+    results = write_results(record, header, kept, rows, out, gallery(ledger, record, rows), changes=changes)
     for name in links:
         link_latest(out, name)
     return results
@@ -146,5 +145,4 @@ def with_orders(rows: Iterable[RowResult], orders: Sequence[CheckoutRecord]) -> 
         for line in record.lines
     }
     for row in rows:
-        key = row.product_key
-        yield replace(row, ordered=ordered[key]) if key in ordered else row
+        yield replace(row, ordered=ordered[row.product_key]) if row.product_key in ordered else row

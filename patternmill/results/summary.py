@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PureWindowsPath
 
-from patternmill.catalog.problems import OF_A_WORD
+from patternmill.catalog.problems import OF_A_WORD, RowCode
 from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import iso_time, json_bytes
@@ -56,7 +56,8 @@ def failures_by_cause(rows: Iterable[RowResult]) -> list[Cause]:
 
 
 def cause_key(row: RowResult) -> tuple[str, str]:
-    code, message = row.error_code or row.status.value, row.error or ""
+    code = row.error_code or row.status.value
+    message = "" if code == RowCode.DUPLICATE_SKU else row.error or ""
     # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
     return code, message if code in OF_A_WORD else signature(message)
 

@@ -11,8 +11,8 @@ def test_valid_file_takes_one_line() -> None:
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
-def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
-    """The most frequent first; of one word each row has the same to say. Each problem before them, where asked for."""
+def test_summary_comes_last_after_the_causes_with_different_examples() -> None:
+    """The most frequent first; what each row has to say alike is said once. Each problem before, where asked for."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\nE,,Mug,,,\nF,,Mug,,,\nG,b,Mug,12oz,,\n"
     offered = "offered: Cushion, Mug, Tote bag"
     nope = f"category: unknown category `Nope`; {offered}; write an offered category [unknown_category]"
@@ -20,10 +20,9 @@ def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
         "Causes:",
         "  empty_prompt in `prompt`: 3 rows (4, 7-8)",
         "    row 4 (C), prompt: the prompt is empty; describe the pattern [empty_prompt]",
-        "    row 7 (E), prompt: the prompt is empty; describe the pattern [empty_prompt]",
         "  unknown_category `Nope` in `category`: 2 rows (2-3)",
         f"    row 2 (A), {nope}",
-        "  unknown_value `12oz` in `option:size`: 1 row (9)",
+        "  unknown_value `12oz` in `option:size`: row 9",
         "    row 9 (G), option:size: unknown value `12oz` for option `size`; offered: 11oz, 15oz; "
         "write an offered `size` [unknown_value]",
     ]
@@ -32,6 +31,18 @@ def test_summary_comes_last_after_the_causes_with_two_examples_each() -> None:
     report = report_lines(checked(f"{HEADER}\n{rows}"), everything=True)
     assert report[:3] == ["Problems:", f"  row 2 (A), {nope}", f"  row 3 (B), {nope}"]
     assert report[-len(causes) - 2 :] == [*causes, "", first]
+
+
+def test_sku_that_is_repeated_is_said_once_with_its_rows() -> None:
+    """However its rows spell it, and with two skus each."""
+    rows = "A,b,Mug,,,\na,b,Mug,,,\nC,b,Mug,,,\nA ,b,Mug,,,\nD,b,Mug,,,\nd,b,Mug,,,\n"
+    cause, *examples = report_lines(checked(f"{HEADER}\n{rows}"))[1:-2]
+    assert cause == "  duplicate_sku in `sku`: 5 rows (2-3, 5-7)"
+    shown = [example.partition(";")[0].strip() for example in examples]
+    assert shown == [
+        "row 2 (A), sku: the sku `A` is in 3 rows (2-3, 5)",
+        "row 6 (D), sku: the sku `D` is in 2 rows (6-7)",
+    ]
 
 
 def test_notes_are_reported() -> None:

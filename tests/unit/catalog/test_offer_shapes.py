@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patternmill.catalog.offer import Category, Option
-from patternmill.catalog.offer_shapes import (
-    offer_of,
-    read_category,
-    read_category_list,
-    read_options,
-)
+from patternmill.catalog.offer_shapes import offer_of, read_category, read_category_list, read_options
 
 from .samples import checked
 

@@ -56,11 +56,7 @@ def test_what_only_json_can_say_is_sent_as_it_is() -> None:
     cell = '{"palette": ["Teal"], "soft": true, "weights": [{"of": 0.25, "name": "A  B"}]}'
     found = read_refinement("recolor", cell, "c")
     assert isinstance(found, Refinement)
-    assert found.parameters == {
-        "palette": ["Teal"],
-        "soft": True,
-        "weights": [{"of": 0.25, "name": "A B"}],
-    }
+    assert found.parameters == {"palette": ["Teal"], "soft": True, "weights": [{"of": 0.25, "name": "A B"}]}
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_answers_are_asked_once_and_kept(
     assert main.run(["check", str(file)]) == 3
     shown = capsys.readouterr().out
     assert "It seems that:\n  Cusion -> Cushion\n  Linnen -> linen\n" in shown
-    assert "What does `12oz` in `option:size` mean (1 row: 5)?\n  1) 11oz   2) 15oz\n" in shown
+    assert "What does `12oz` mean in `option:size` of row 5?\n  1) 11oz   2) 15oz\n" in shown
     assert "`10oz` is not among them." in shown
     assert shown.endswith("[empty_prompt]\n\nspring.csv: 4 rows, 3 accepted, 1 refused.\n")
     assert mapping() == {"values": {"Cusion": "Cushion", "Linnen": "linen", "12oz": "11oz"}}
@@ -85,7 +85,7 @@ def test_what_is_not_certain_is_left_open(file: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.endswith(f"{asks}; with --yes it takes what is certain (2).\n")
     assert not MAPPING.exists()
     assert main.run(["check", str(file), "--yes"]) == 3
-    assert "What does `12oz` in `option:size` mean" in capsys.readouterr().out
+    assert "What does `12oz` mean" in capsys.readouterr().out
     assert mapping() == {"values": {"Cusion": "Cushion", "Linnen": "linen"}}
 
 

@@ -23,15 +23,18 @@ def test_quoted_names_and_numbers_do_not_separate_causes(one: str, other: str) -
 
 
 def test_most_frequent_cause_is_first() -> None:
-    """With its first row's message, and its skus capped. Codes separate causes, and so do wrong words of a file."""
+    """Its skus are capped. Codes separate causes, and so do wrong words, but no repeated skus."""
     many = [refused(f"F{n}", error_code="job_failed", error=f"no ink in job-{n}") for n in range(15)]
+    twice = [refused(f"S{n}", error_code="duplicate_sku", error=error) for n, error in enumerate("ab")]
     words = [refused(f"W{n}", error_code="unknown_category", error=f"no `{n}`") for n in range(2)]
-    causes = failures_by_cause([*words, refused("R", error_code="rejected", error="no ink in job-1"), *many])
+    rejected = refused("R", error_code="rejected", error="no ink in job-1")
+    causes = failures_by_cause([*words, rejected, *twice, *many])
     assert [(cause.code, cause.count, cause.message) for cause in causes] == [
         ("job_failed", 15, "no ink in job-0"),
+        ("duplicate_sku", 2, "a"),
         ("rejected", 1, "no ink in job-1"),
         ("unknown_category", 1, "no `0`"),
         ("unknown_category", 1, "no `1`"),
     ]
     assert causes[0].skus == tuple(f"F{n}" for n in range(SKUS_SHOWN))
-    assert causes[1].remedy == "Write `linen`."
+    assert causes[2].remedy == "Write `linen`."

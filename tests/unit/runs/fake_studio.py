@@ -13,15 +13,7 @@ from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import (
-    GAVE_UP,
-    NOT_BEGUN,
-    Accepted,
-    CreateEnd,
-    JobEnd,
-    No,
-    Succeeded,
-)
+from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, Accepted, CreateEnd, JobEnd, No, Succeeded
 from patternmill.states import AttemptState, Stage
 
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)

@@ -43,11 +43,7 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
         (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 units reaches to 20 of 60 rows"),
         (SpendingLimits(day_amount=1000), 20, "reaches to 20 of 60 rows"),
         (SpendingLimits(items=15), 7, "The limit of 15 items reaches to 7 of 60 rows"),
-        (
-            SpendingLimits(items=18, run_amount=300),
-            6,
-            "The budget of 300 units reaches to 6 of 60 rows",
-        ),
+        (SpendingLimits(items=18, run_amount=300), 6, "The budget of 300 units reaches to 6 of 60 rows"),
         (SpendingLimits(run_amount=0), 0, "The budget of 0 units reaches to 0 of 60 rows"),
         (SpendingLimits(run_amount=3000), 60, ""),
     ],
