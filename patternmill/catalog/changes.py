@@ -92,8 +92,7 @@ class Content:
     def fields(self) -> dict[str, str]:
         """`prompt`, `category`, `option:<name>` and what else the row names: each with its value."""
         options = {f"option:{name}": value for name, value in self.selections.items()}
-        take = str(self.take) if self.take and self.take > 1 else None
-        named = {"model": self.model, "reference": self.reference, "take": take}
+        named = {"model": self.model, "reference": self.reference, "take": str(self.take or 1)}
         refined = {f"refine:{one.operation}": str(one) for one in self.refinements}
         if len(refined) > 1:
             named["refinements"] = ", ".join(one.operation for one in self.refinements)
@@ -200,11 +199,11 @@ def _seen(value: str | None) -> str | None:
 
 
 def old_and_new(before: Content, now: Content) -> dict[str, str]:
-    """By field: `` `old` -> `new` ``, each from shortly before the first difference."""
+    """By field: `` `old` -> `new` ``, each from shortly before the first difference; of a take `1 -> 2`."""
     old, new = before.fields(), now.fields()
+    pairs = {field: (old.get(field, ""), new.get(field, "")) for field in differing(before, now)}
     return {
-        field: " -> ".join(contrasted(old.get(field, ""), new.get(field, "")))
-        for field in differing(before, now)
+        field: " -> ".join(pair if field == "take" else contrasted(*pair)) for field, pair in pairs.items()
     }
 
 

@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from patternmill.errors import InputRefused
 
-_MOST_RANGES = 6
-
 
 class FileCode(StrEnum):
     """Why a file is refused whole, before anything is spent. Stable: people filter and script by them."""
@@ -114,7 +112,7 @@ class Problem:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
 
 
-def rows_named(lines: Iterable[int], most: int = _MOST_RANGES) -> str:
+def rows_named(lines: Iterable[int], most: int = 6) -> str:
     """Rows in short: `row 3`, `8 rows (2-5, 9 and 3 more)`."""
     ranges: list[tuple[int, int]] = []
     numbers = sorted(set(lines))

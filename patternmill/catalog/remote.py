@@ -25,6 +25,8 @@ from patternmill.text import plain
 _CHAIN = re.compile(r"::(?=[\w+.-]+:/)")
 _WEB = frozenset({"http", "https"})
 _LONGEST_PATH = 1000
+#: Of the checkout.
+_EXAMPLES = Path(__file__).parents[2] / "inputs"
 #: What is read through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 
@@ -72,9 +74,11 @@ def stable_bytes(
         raw = read(path)
         unchanged = before == _identity(path) and raw == read(path) and before == _identity(path)
     except FileNotFoundError:
-        raise refusal(
-            FileCode.FILE_MISSING, f"There is no file {shown_path}.", "Check the name and the folder."
-        ) from None
+        example = _EXAMPLES / path.name
+        remedy = f"The example is {example}." if example.is_file() else "Check the name and the folder."
+        folder = plain(str(path.absolute().parent), _LONGEST_PATH)
+        message = f"There is no file {plain(path.name, _LONGEST_PATH)} in {folder}."
+        raise refusal(FileCode.FILE_MISSING, message, remedy) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise refusal(

@@ -106,7 +106,7 @@ class _RowChecker:
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
-            return _refused(record, sku, [misfit, *self._duplicates(sku)])
+            return _refused(record, sku, [misfit, *self._repeated.get(sku_key(sku), ())])
         return self._check_cells(record, sku)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
@@ -184,18 +184,14 @@ class _RowChecker:
             return Problem(None, RowCode.MISSING_CELLS, message, "write a comma for each empty cell")
         return None
 
-    def _sku_problems(self, record: Record, sku: str) -> list[Problem]:
+    def _sku_problems(self, record: Record, sku: str) -> Sequence[Problem]:
         column = self._header[self._columns.sku]
         if is_blank(sku):
             return [Problem(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")]
         unfit = unfit_problem(column, record.cells[self._columns.sku]) or shortened_number_problem(
             column, sku
         )
-        return [unfit] if unfit is not None else self._duplicates(sku)
-
-    def _duplicates(self, sku: str) -> list[Problem]:
-        found = self._repeated.get(sku_key(sku)) if self._repeated else None
-        return [] if found is None else [found]
+        return [unfit] if unfit is not None else self._repeated.get(sku_key(sku), ())
 
     def _prompt_problems(self, prompt: str, cell: str) -> list[Problem]:
         column = self._header[self._columns.prompt]
@@ -238,8 +234,8 @@ def _refused(record: Record, sku: str, problems: Iterable[Problem]) -> Entry:
     return Entry(record, None, tuple(problem.at(record.line, sku or None) for problem in problems))
 
 
-def _repeated_skus(file: CatalogFile) -> dict[str, Problem]:
-    """Of each sku that several rows have, what they all are refused for."""
+def _repeated_skus(file: CatalogFile) -> dict[str, Sequence[Problem]]:
+    """Of each sku that several rows have, by its key, what they all are refused for."""
     index, rows = file.columns.sku, defaultdict[str, list[Record]](list)
     for record in file.records:
         if index < len(record.cells) and (key := sku_key(record.cells[index])):
@@ -248,10 +244,10 @@ def _repeated_skus(file: CatalogFile) -> dict[str, Problem]:
         "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
         " of its own (case and spaces do not distinguish skus)"
     )
-    found = {}
+    found: dict[str, Sequence[Problem]] = {}
     for key, alike in rows.items():
         if len(alike) > 1:
             sku = tidy(alike[0].cells[index])
             message = f"the sku {shown(sku)} is in {rows_named(record.line for record in alike)}"
-            found[key] = Problem(file.header[index], RowCode.DUPLICATE_SKU, message, remedy, sku)
+            found[key] = [Problem(file.header[index], RowCode.DUPLICATE_SKU, message, remedy, sku)]
     return found

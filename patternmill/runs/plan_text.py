@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
 from patternmill.planning.plan import Plan, PlannedItem, Reason
+from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.preview import Preview
 from patternmill.states import Stage
 from patternmill.text import counted, goods, more, plural
@@ -42,7 +43,7 @@ def plan_lines(preview: Preview) -> Iterator[str]:
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
-    yield f"Digest of this plan: {preview.proposal.digest}"
+    yield f"Digest of this plan: {preview.proposal.digest[:LEAST_DIGEST]}"
 
 
 def _later_lines(preview: Preview) -> Iterator[str]:

@@ -19,13 +19,7 @@ from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.planning.items import Scope
-from patternmill.planning.recognition import (
-    EXISTING,
-    Memory,
-    RowTakes,
-    WantedTake,
-    row_of,
-)
+from patternmill.planning.recognition import EXISTING, Memory, RowTakes, WantedTake, row_of
 from patternmill.planning.takes import built_on, picked, wanted_takes
 from patternmill.results.picks import skus_picked
 from patternmill.runs.request import RemakeRequest

@@ -15,6 +15,7 @@ from patternmill.catalog.changes import (
     CurrentRow,
     RequestedRow,
     detect,
+    old_and_new,
 )
 from patternmill.catalog.row_checks import check_rows
 from patternmill.identifiers import ItemKey, RunId
@@ -96,6 +97,12 @@ def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None
     assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None
     assert change.before.product_id == "prd-A"
+
+
+def test_other_take_is_named_by_number() -> None:
+    """The first take of a pattern is recorded without one."""
+    assert old_and_new(HERONS, replace(HERONS, take=2)) == {"take": "1 -> 2"}
+    assert old_and_new(HERONS, replace(HERONS, take=1)) == {}
 
 
 def test_retired_row_that_comes_back_is_added() -> None:

@@ -83,6 +83,7 @@ def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
     its = spec(shop, approve_above_items=0)
     found, text = previewed(shop, its, SIX)
     assert "bought once more" in text
+    assert text.endswith(f"Digest of this plan: {found.proposal.digest[:12]}")
     approval.approve(its, found.proposal, ApprovalDecision("anna"))
     assert run(shop, its, SIX).outcome == "Completed"
 

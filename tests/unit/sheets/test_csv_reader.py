@@ -42,9 +42,12 @@ def test_file_is_described_by_its_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
+    """With the folder it was looked for in; an example, with its place in the checkout."""
     fault = refused(tmp_path / "nowhere.csv")
     assert fault.code == FileCode.FILE_MISSING
-    assert "nowhere.csv" in str(fault)
+    assert f"nowhere.csv in {tmp_path}. Check" in str(fault)
+    example = Path(__file__).resolve().parents[3] / "inputs" / "with_mistakes.csv"
+    assert f"The example is {example}." in str(refused(tmp_path / "with_mistakes.csv"))
 
 
 def test_folder_and_pipe_are_refused(tmp_path: Path) -> None:
