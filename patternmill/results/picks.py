@@ -78,9 +78,8 @@ def skus_picked(path: Path) -> tuple[str, ...]:
 
 def rows_refused(what: str, problems: Sequence[str], *, code: str, remedy: str) -> InputRefused:
     """The refusal that names everything that is wrong, with its place."""
-    shown_first = (f"  {text}" for text in problems[:_MOST_PROBLEMS])
-    listed = "\n".join((*shown_first, *more(len(problems), _MOST_PROBLEMS)))
-    return InputRefused(f"{what}:\n{listed}\n", code=code, remedy=remedy)
+    lines = [f"  {text}" for text in problems[:_MOST_PROBLEMS]] + list(more(len(problems), _MOST_PROBLEMS))
+    return InputRefused("\n".join([f"{what}:", *lines, ""]), code=code, remedy=remedy)
 
 
 def picks_refused(problems: Sequence[str], file: str | None) -> InputRefused:
