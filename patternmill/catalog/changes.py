@@ -207,6 +207,17 @@ def old_and_new(before: Content, now: Content) -> dict[str, str]:
     }
 
 
+def same_refinements(one: Iterable[Refinement], other: Iterable[Refinement]) -> bool:
+    """Whether two lists of them are the same to a person: case counts in the words of an edit alone."""
+    return list(map(_refined, one)) == list(map(_refined, other))
+
+
+def _refined(refinement: Refinement) -> str:
+    named = (f"{name}={value}" for name, value in sorted(refinement.parameters.items()))
+    text = visible_text(f"{refinement.operation} {' '.join(named)}")
+    return text if refinement.operation == "edit" else text.casefold()
+
+
 def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
     if row.content is None:
         is_retired = before is not None and before.retired_at is not None

@@ -9,11 +9,10 @@ from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Nearest, Offer
-from patternmill.catalog.problems import Problem, RowCode
+from patternmill.catalog.problems import Problem, RowCode, error_problem, unfit_problem
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
 from patternmill.catalog.selections import unfound
-from patternmill.catalog.slips import error_problem, unfit_problem
 from patternmill.text import shown
 
 #: Next to the names of refinements in what the service may lack.

@@ -98,22 +98,17 @@ class Offer:
 
     def find(self, text: str) -> tuple[Category, ...]:
         """The categories that this ID or name can mean: none, one, or several when a name is ambiguous."""
-        if text in self._by_id:
-            return (self._by_id[text],)
-        return self._by_exact_name.get(text) or self._by_key.get(offer_key(text), ())
+        by_id, by_name, by_key = self._indexes
+        return by_id.get(text) or by_name.get(text) or by_key.get(offer_key(text), ())
 
     @cached_property
-    def _by_id(self) -> dict[str, Category]:
-        return {category.id: category for category in self.categories or ()}
-
-    @cached_property
-    def _by_exact_name(self) -> dict[str, tuple[Category, ...]]:
-        return _grouped((category.name, category) for category in self.categories or ())
-
-    @cached_property
-    def _by_key(self) -> dict[str, tuple[Category, ...]]:
-        names = ((text, one) for one in self.categories or () for text in (one.name, one.id))
-        return _grouped((offer_key(text), category) for text, category in names)
+    def _indexes(self) -> tuple[Mapping[str, tuple[Category, ...]], ...]:
+        every = self.categories or ()
+        return (
+            _grouped((one.id, one) for one in every),
+            _grouped((one.name, one) for one in every),
+            _grouped((offer_key(text), one) for one in every for text in (one.name, one.id)),
+        )
 
 
 UNREADABLE_OFFER = Offer(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from patternmill.catalog.column_mapping import NOTE, OPTION, ColumnMapping
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, numbers_in, offer_key, suggestion_key
-from patternmill.catalog.option_columns import options_called
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import (
@@ -29,7 +28,7 @@ from patternmill.catalog.rows import (
     sku_key,
     tidy,
 )
-from patternmill.catalog.selections import parts_of
+from patternmill.catalog.selections import options_called, parts_of
 from patternmill.catalog.trade_words import column_rank, meanings, name_key, same_word
 
 #: How alike two spellings of one word are: `Cusion` and `Cushion` are, `cotton` and `organic cotton` are not.

@@ -11,16 +11,17 @@ from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
-from patternmill.catalog.option_columns import OptionColumns
-from patternmill.catalog.problems import Problem, RowCode, rows_named
-from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
-from patternmill.catalog.selections import Choice, offered, read_choices, resolve, unfound
-from patternmill.catalog.slips import (
+from patternmill.catalog.problems import (
+    Problem,
+    RowCode,
     error_problem,
     placeholder_problem,
+    rows_named,
     shortened_number_problem,
     unfit_problem,
 )
+from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
+from patternmill.catalog.selections import Choice, OptionColumns, offered, read_choices, resolve, unfound
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."

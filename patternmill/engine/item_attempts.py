@@ -20,7 +20,7 @@ from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.planning.items import CheckoutItem, Item, Made
+from patternmill.planning.items import Item, Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import (
@@ -43,7 +43,6 @@ FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
 
 
 #: What there are attempts at.
-AttemptedItem = Item | CheckoutItem
 
 
 class Attempts:
@@ -68,7 +67,7 @@ class Attempts:
         self._holds = Counter[Stage]()
 
     @asynccontextmanager
-    async def turn(self, item: AttemptedItem) -> AsyncIterator[None]:
+    async def turn(self, item: Item) -> AsyncIterator[None]:
         """From before an intent until its answer is on record.
 
         What may not be sent again is sent one by one: of each kind at most one is ever without an answer.
@@ -80,7 +79,7 @@ class Attempts:
             yield
 
     async def begin(
-        self, item: AttemptedItem, made: Made, *, retried: bool = False, after: int = 0
+        self, item: Item, made: Made, *, retried: bool = False, after: int = 0
     ) -> tuple[Attempt, timedelta | None]:
         """The last attempt where it is open, else the intent of the next one, in one transaction; and how long ago
         another run or process may have sent its request, None where it was never sent.
@@ -144,7 +143,7 @@ class Attempts:
             await self._writer.write(lambda ledger: ledger.purchases.free_slot(attempt.request_id))
 
     async def begin_another(
-        self, item: AttemptedItem, made: Made, last: Attempt, last_number: int
+        self, item: Item, made: Made, last: Attempt, last_number: int
     ) -> tuple[Attempt, timedelta | None] | None:
         """The attempt after one whose job failed; None where none follows. `last_number`: of the last that may."""
         is_final = last.error_code in FINAL_CODES or last.attempt >= last_number
@@ -155,7 +154,7 @@ class Attempts:
         except (BudgetReached, NotStarted):
             return None
 
-    async def record_create(self, item: AttemptedItem, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
+    async def record_create(self, item: Item, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
         """What may have been executed stays in doubt, or is held where it may not be sent again.
 
         After such a hold no other item of its kind is begun until some create is accepted: an outage holds one.
@@ -179,7 +178,7 @@ class Attempts:
             return await self._change(attempt, AttemptState.HELD, error_code=NOT_REPEATABLE, error=error)
         return recorded
 
-    async def record_end(self, item: AttemptedItem, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
+    async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
         """A job that has not ended stays accepted."""
         await self._keep_exchange(attempt, end)
         if isinstance(end, outcomes.Succeeded):
@@ -286,7 +285,7 @@ def _contradiction(code: str, message: str) -> outcomes.No:
     return outcomes.No(AttemptState.HELD, code, message, stops=True)
 
 
-def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
+def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
     """Why an item's last attempt made nothing, as an error to raise."""
     if attempt.state is AttemptState.WITHDRAWN:
         return _not_begun(item)
@@ -303,7 +302,7 @@ def _up_to(stage: Stage) -> tuple[Stage, ...]:
     return tuple(Stage)[: list(Stage).index(stage) + 1]
 
 
-def _not_begun(item: AttemptedItem) -> NotStarted:
+def _not_begun(item: Item) -> NotStarted:
     return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
 
 

@@ -14,7 +14,7 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, c
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.looking.decision_files import decided_run
 from patternmill.orders.picked_lines import decided_picks, fitting_picks, picks_of
-from patternmill.planning.items import CheckoutItem, Scope, catalog_of, checkout_content
+from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import Proposal, order_proposal
 from patternmill.results.picks import Picks
 from patternmill.runs.request import OrderRequest
@@ -98,7 +98,7 @@ class OrderPlan:
     scope: Scope
     name: str
     #: Each with what is known of it.
-    checkouts: tuple[tuple[CheckoutItem, CheckoutRecord], ...]
+    checkouts: tuple[tuple[Item, CheckoutRecord], ...]
     #: What a person should know before paying.
     notes: tuple[str, ...] = ()
 
@@ -118,11 +118,10 @@ class OrderPlan:
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
     """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
     scope, known = spec.scope, {record.key: record for record in checkouts_of(ledger, spec)}
-    planned: dict[ItemKey, tuple[CheckoutItem, CheckoutRecord]] = {}
+    planned: dict[ItemKey, tuple[Item, CheckoutRecord]] = {}
     for first in range(0, len(lines), spec.lines):
         part = tuple(lines[first : first + spec.lines])
-        content = checkout_content(spec.name, ((line.product_id, line.quantity) for line in part))
-        item = CheckoutItem(scope, content)
+        item = checkout_item(scope, spec.name, ((line.product_id, line.quantity) for line in part))
         new = CheckoutRecord(item.key, scope.environment, scope.catalog, spec.name, part)
         planned[item.key] = item, known.get(item.key, new)
     of_products = checkouts_of_products(ledger, [line.product_key for line in lines])

@@ -31,7 +31,7 @@ from patternmill.ledger.reports.order_report import (
 )
 from patternmill.orders.order_plan import OrderPlan, OrderSpec, checkouts_of, plan_order
 from patternmill.orders.picked_lines import picked_lines
-from patternmill.planning.items import NOTHING_MADE, CheckoutItem, canonical_json, catalog_of
+from patternmill.planning.items import NOTHING_MADE, Item, canonical_json, catalog_of
 from patternmill.runs.approval import require_approval
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
@@ -126,7 +126,7 @@ class Ordering:
         self._heartbeat = LeaseHeartbeat(writer, self._lost)
         self._heartbeat.start()
 
-    async def open(self, item: CheckoutItem) -> CheckoutRecord:
+    async def open(self, item: Item) -> CheckoutRecord:
         """Open one checkout, or resume that; what is open or ordered stays as it is."""
         assert self._writer is not None and self._attempts is not None, "begun before checkouts are opened"
         with suppress(BudgetReached):  # the halt has the reason

@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID, uuid5
 
 from patternmill.catalog.normal_text import normalised
@@ -18,7 +18,7 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row, tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.unstated import UNSTATED, Unstated
-from patternmill.states import Stage
+from patternmill.states import UNPROMISED_STAGES, Stage
 from patternmill.text import plain, plural
 
 #: The root of every ID. It, the "v1" and the shape of the JSON are pinned for ever by golden tests.
@@ -80,30 +80,6 @@ def product_content(
     return content | {"edition": edition} if edition else content
 
 
-def checkout_content(order: str, lines: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """What is opened as a checkout: product IDs with their quantities; in another order it is another checkout."""
-    wire = [{"productId": product_id, "quantity": quantity} for product_id, quantity in lines]
-    return {"order": order, "lines": wire}
-
-
-def item_key(environment: str, catalog: str, stage: Stage, content: Mapping[str, Any]) -> ItemKey:
-    """The name of an item, whatever the attempt."""
-    return ItemKey(_name(environment, catalog, stage, content))
-
-
-def request_id(
-    environment: str, catalog: str, stage: Stage, content: Mapping[str, Any], attempt: int
-) -> RequestId:
-    """The `requestId` of the n-th attempt (from 1) at an item."""
-    if attempt < 1:
-        raise ValueError("attempts are counted from 1")
-    return RequestId(_name(environment, catalog, stage, content, attempt))
-
-
-def _name(environment: str, catalog: str, stage: Stage, content: Mapping[str, Any], *attempt: int) -> str:
-    return str(uuid5(NAMESPACE, canonical_json(["v1", environment, catalog, stage.value, content, *attempt])))
-
-
 _MOST_OF_A_SKU = 200
 
 
@@ -134,45 +110,6 @@ def catalog_of(scope: str) -> str:
     return scope.removesuffix(_ORDERS)
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkItem:
-    """What all kinds of items have: a scope, what is bought, and the names that follow from the two."""
-
-    scope: Scope
-    content: Mapping[str, Any]
-    #: How it is asked for, where the interface does not say.
-    unstated: Unstated = field(default=UNSTATED, compare=False, repr=False)
-    key: ItemKey = field(init=False, compare=False, repr=False)
-    stage: ClassVar[Stage]
-
-    def __post_init__(self) -> None:
-        key = item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
-        object.__setattr__(self, "key", key)
-
-    @property
-    def sku(self) -> str | None:
-        """Of the row that alone it is made for."""
-        return None
-
-    @property
-    def operation(self) -> str | None:
-        """What makes it, where that is not its stage's own operation."""
-        return None
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether the service is known to make nothing twice when its request is sent again."""
-        return True
-
-    @property
-    def parent_key(self) -> ItemKey | None:
-        """The item that it is built on, which is made first."""
-        return None
-
-    def request_id(self, attempt: int) -> RequestId:
-        return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
-
-
 #: The bytes of a picture, by its SHA-256.
 PictureOf = Callable[[str], bytes]
 
@@ -182,152 +119,120 @@ def no_picture(sha256: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceItem(_WorkItem):
-    """One picture to be uploaded; every pattern that it guides shares it."""
+class Item:
+    """One thing to be made, of one stage; every row that names the same content shares it.
 
-    stage = Stage.REFERENCE
+    A reference is uploaded, a pattern generated, a refinement made of a pattern or of another refinement, a product
+    built on one of these for a row's sku, and a checkout opened, which a person pays.
+    """
+
+    stage: Stage
+    scope: Scope
+    content: Mapping[str, Any]
+    #: How it is asked for, where the interface does not say.
+    unstated: Unstated = field(default=UNSTATED, compare=False, repr=False)
     picture_of: PictureOf = field(default=no_picture, compare=False, repr=False)
+    key: ItemKey = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", ItemKey(self._name()))
+
+    def _name(self, *attempt: int) -> str:
+        """Of the item whatever the attempt, or of one attempt."""
+        what = ["v1", self.scope.environment, self.scope.catalog, self.stage.value, self.content, *attempt]
+        return str(uuid5(NAMESPACE, canonical_json(what)))
 
     @property
-    def sha256(self) -> str:
-        return str(self.content["sha256"])
-
-    @property
-    def operation(self) -> str:
-        return self.unstated.upload
-
-    @property
-    def is_repeatable(self) -> bool:
-        return self.unstated.repeatable
-
-    def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
-        picture = base64.b64encode(self.picture_of(self.sha256)).decode()
-        return canonical_json({"requestId": request_id, self.unstated.picture: picture}).encode()
-
-    def describe(self) -> str:
-        return f"reference · {self.sha256[:12]}"
-
-
-class PatternItem(_WorkItem):
-    """One pattern to be generated; every row with this prompt, model and reference shares it."""
-
-    __slots__ = ()
-    stage = Stage.PATTERN
-
-    @property
-    def prompt(self) -> str:
-        return str(self.content["prompt"])
+    def sku(self) -> str | None:
+        """Of the row that alone it is made for."""
+        return self.content.get("sku")
 
     @property
     def take(self) -> int:
+        """Of a pattern."""
         return int(self.content.get("take", 1))
 
     @property
-    def parent_key(self) -> ItemKey | None:
-        reference = reference_of(self.content)
-        if reference is None:
-            return None
-        scope = self.scope
-        return item_key(scope.environment, scope.catalog, Stage.REFERENCE, reference_content(reference))
-
-    def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
-        """The JSON of this attempt, the same bytes in every resend. `made`: IDs of what it is built on."""
-        body: dict[str, Any] = {"requestId": request_id, "prompt": self.prompt}
-        model = self.content["parameters"].get("model")
-        if model is not None:
-            body[self.unstated.model] = model
-        if self.parent_key is not None:
-            body[self.unstated.references] = [made[self.parent_key]]
-        return canonical_json(body).encode()
-
-    def describe(self) -> str:
-        """The name of its task run and of its log lines."""
-        named = f"pattern, take {self.take}" if self.take > 1 else "pattern"
-        return f"{named} · {plain(' '.join(self.prompt.split()))}"
-
-
-def reference_of(pattern_content: Mapping[str, Any]) -> str | None:
-    """The SHA-256 of the picture that guides a pattern."""
-    references: list[str] = pattern_content.get("parameters", {}).get("references", [])
-    return references[0] if references else None
-
-
-class RefinementItem(_WorkItem):
-    """One pattern made of another; every row with this pattern and the same refinements so far shares it."""
-
-    __slots__ = ()
-    stage = Stage.REFINEMENT
+    def pieces(self) -> int:
+        """Of a checkout."""
+        return sum(line["quantity"] for line in self.content["lines"])
 
     @property
-    def refinement(self) -> Refinement:
-        return Refinement(self.content["operation"], self.content["parameters"])
-
-    @property
-    def parent_key(self) -> ItemKey:
-        return ItemKey(self.content["pattern"])
-
-    @property
-    def operation(self) -> str:
-        return self.unstated.refine[self.content["operation"]]
+    def operation(self) -> str | None:
+        """What makes it, where that is not its stage's own operation."""
+        if self.stage is Stage.REFERENCE:
+            return self.unstated.upload
+        return self.unstated.refine[self.content["operation"]] if self.stage is Stage.REFINEMENT else None
 
     @property
     def is_repeatable(self) -> bool:
-        return self.unstated.repeatable
-
-    def body(self, request_id: RequestId, made: Made) -> bytes:
-        parameters = self.unstated.named(self.content["parameters"])
-        own = {"requestId": request_id, self.unstated.pattern: made[self.parent_key]}
-        return canonical_json(parameters | own).encode()
-
-    def describe(self) -> str:
-        return f"refinement · {plain(str(self.refinement))}"
-
-
-class ProductItem(_WorkItem):
-    """One product to be built: one row's sku, on one pattern, in one category with its selections."""
-
-    __slots__ = ()
-    stage = Stage.PRODUCT
+        """Whether the service is known to make nothing twice when its request is sent again."""
+        return self.stage not in UNPROMISED_STAGES or self.unstated.repeatable
 
     @property
-    def sku(self) -> str:
-        return str(self.content["sku"])
+    def parent_key(self) -> ItemKey | None:
+        """The item that it is built on, which is made first."""
+        if self.stage is Stage.PATTERN and (reference := reference_of(self.content)):
+            return Item(Stage.REFERENCE, self.scope, reference_content(reference)).key
+        return self.content.get("pattern")
 
-    @property
-    def parent_key(self) -> ItemKey:
-        return ItemKey(self.content["pattern"])
-
-    def body(self, request_id: RequestId, made: Made) -> bytes:
-        body = {
-            "requestId": request_id,
-            "patternId": made[self.parent_key],
-            "categoryId": self.content["category"],
-            "selections": self.content["selections"],
-        }
-        return canonical_json(body).encode()
-
-    def describe(self) -> str:
-        return f"product · {plain(self.sku, _MOST_OF_A_SKU)}"
-
-
-class CheckoutItem(_WorkItem):
-    """One checkout to be opened, which a person pays: of these products, under the name of an order."""
-
-    __slots__ = ()
-    stage = Stage.CHECKOUT
-
-    @property
-    def pieces(self) -> int:
-        return sum(line["quantity"] for line in self.content["lines"])
+    def request_id(self, attempt: int) -> RequestId:
+        """The `requestId` of the n-th attempt (from 1)."""
+        if attempt < 1:
+            raise ValueError("attempts are counted from 1")
+        return RequestId(self._name(attempt))
 
     def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
-        return canonical_json({"requestId": request_id, "lines": self.content["lines"]}).encode()
+        """The JSON of this attempt, the same bytes in every resend. `made`: IDs of what it is built on."""
+        parent = made[self.parent_key] if self.parent_key is not None else ""
+        return canonical_json({**self._fields(parent), "requestId": request_id}).encode()
+
+    def _fields(self, parent: str) -> dict[str, Any]:
+        """Of its request; `parent` is the ID of what it is built on."""
+        content, unstated = self.content, self.unstated
+        match self.stage:
+            case Stage.REFERENCE:
+                return {unstated.picture: base64.b64encode(self.picture_of(content["sha256"])).decode()}
+            case Stage.PATTERN:
+                model = content["parameters"].get("model")
+                named = {unstated.model: model} if model is not None else {}
+                references = {unstated.references: [parent]} if parent else {}
+                return {"prompt": content["prompt"], **named, **references}
+            case Stage.REFINEMENT:
+                return {**unstated.named(content["parameters"]), unstated.pattern: parent}
+            case Stage.PRODUCT:
+                selections = content["selections"]
+                return {"patternId": parent, "categoryId": content["category"], "selections": selections}
+            case Stage.CHECKOUT:
+                return {"lines": content["lines"]}
 
     def describe(self) -> str:
-        return f"checkout · {plural(len(self.content['lines']), 'line')}, {plural(self.pieces, 'piece')}"
+        """The name of its task run and of its log lines."""
+        content = self.content
+        match self.stage:
+            case Stage.REFERENCE:
+                return f"reference · {content['sha256'][:12]}"
+            case Stage.PATTERN:
+                named = f"pattern, take {self.take}" if self.take > 1 else "pattern"
+                return f"{named} · {plain(' '.join(content['prompt'].split()))}"
+            case Stage.REFINEMENT:
+                return f"refinement · {plain(str(Refinement(content['operation'], content['parameters'])))}"
+            case Stage.PRODUCT:
+                return f"product · {plain(content['sku'], _MOST_OF_A_SKU)}"
+            case Stage.CHECKOUT:
+                return f"checkout · {plural(len(content['lines']), 'line')}, {plural(self.pieces, 'piece')}"
 
 
-Item = ReferenceItem | PatternItem | RefinementItem | ProductItem
+def checkout_item(scope: Scope, order: str, lines: Iterable[tuple[str, int]]) -> Item:
+    """A checkout of product IDs with their quantities; in another order it is another checkout."""
+    wire = [{"productId": product_id, "quantity": quantity} for product_id, quantity in lines]
+    return Item(Stage.CHECKOUT, scope, {"order": order, "lines": wire})
+
+
+def reference_of(content: Mapping[str, Any]) -> str | None:
+    """The SHA-256 of the picture that guides a pattern."""
+    references: list[str] = content.get("parameters", {}).get("references", [])
+    return references[0] if references else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,10 +242,10 @@ class Chain:
     #: What its pattern is built on: a reference; of refinements the first pattern and all but the last.
     before: tuple[Item, ...]
     #: What the product is built on: the pattern, or its last refinement.
-    pattern: PatternItem | RefinementItem
-    product: ProductItem
+    pattern: Item
+    product: Item
     #: Takes of its pattern that are made for a person to choose from.
-    candidates: tuple[PatternItem, ...] = ()
+    candidates: tuple[Item, ...] = ()
     #: Its product waits until a person has chosen.
     is_undecided: bool = False
 
@@ -358,7 +263,7 @@ class ContentItems:
     ) -> None:
         self.scope, self.edition = scope, edition
         self._picture_of, self._unstated = picture_of, unstated
-        self._patterns: dict[tuple[str | int | None, ...], PatternItem] = {}
+        self._patterns: dict[tuple[str | int | None, ...], Item] = {}
 
     def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
         """A row as its items name it, and these; None where it is refused."""
@@ -366,16 +271,17 @@ class ContentItems:
 
     def chain(self, row: Row, edition: str | None) -> Chain:
         first = self.pattern(row, edition)
-        patterns: list[PatternItem | RefinementItem] = [first]
+        patterns = [first]
         for refinement in row.refinements:
             content = refinement_content(patterns[-1].key, refinement, edition=edition)
-            patterns.append(RefinementItem(self.scope, content, self._unstated))
+            patterns.append(self._item(Stage.REFINEMENT, content))
         category = row.category_id or row.category
         content = product_content(row.sku, patterns[-1].key, category, row.selections, edition=edition)
-        before = (*self._reference(first), *patterns[:-1])
-        return Chain(before, patterns[-1], ProductItem(self.scope, content))
+        reference = reference_of(first.content)
+        before = [self._item(Stage.REFERENCE, reference_content(reference))] if reference else []
+        return Chain((*before, *patterns[:-1]), patterns[-1], self._item(Stage.PRODUCT, content))
 
-    def pattern(self, row: Row, edition: str | None, take: int | None = None) -> PatternItem:
+    def pattern(self, row: Row, edition: str | None, take: int | None = None) -> Item:
         """One item for a prompt with its model, reference and take; `take`: another one than the row's."""
         take = take or row.take or 1
         what = (row.prompt, row.model, row.reference, edition, take)
@@ -383,11 +289,8 @@ class ContentItems:
             content = pattern_content(
                 row.prompt, model=row.model, reference=row.reference, edition=edition, take=take
             )
-            self._patterns[what] = PatternItem(self.scope, content, self._unstated)
+            self._patterns[what] = self._item(Stage.PATTERN, content)
         return self._patterns[what]
 
-    def _reference(self, pattern: PatternItem) -> list[ReferenceItem]:
-        sha256 = reference_of(pattern.content)
-        if sha256 is None:
-            return []
-        return [ReferenceItem(self.scope, reference_content(sha256), self._unstated, self._picture_of)]
+    def _item(self, stage: Stage, content: Mapping[str, Any]) -> Item:
+        return Item(stage, self.scope, content, self._unstated, self._picture_of)

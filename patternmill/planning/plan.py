@@ -13,7 +13,7 @@ from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.limits import Limit, amount_of
 from patternmill.money import money
-from patternmill.planning.items import Chain, ContentItems, Item, ProductItem, Scope
+from patternmill.planning.items import Chain, ContentItems, Item, Scope
 from patternmill.planning.recognition import Memory
 from patternmill.states import UNWANTED, AttemptState, Stage
 from patternmill.text import goods, plural
@@ -251,8 +251,8 @@ class _Planner:
         after = last.attempt if last is not None and reason in (Reason.TRIED_AGAIN, Reason.RETRIED) else 0
         self.items[item.key] = PlannedItem(item, reason, rows, after)
 
-    def _product_reason(self, product: ProductItem) -> Reason:
-        before = self.memory.products_by_sku.get(product.sku)
+    def _product_reason(self, product: Item) -> Reason:
+        before = self.memory.products_by_sku.get(product.sku or "")
         new = Reason.NEW if before in (None, product.key) else Reason.CHANGED
         return self._known_reason(product) or new
 

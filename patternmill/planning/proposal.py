@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import CheckoutItem, Scope, canonical_json
+from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import TO_BUY, TO_DO, Cost, Plan, Reason, cost_of
 from patternmill.states import Stage
 from patternmill.text import plural
@@ -86,9 +86,7 @@ def _digest(plan: Plan, prices: Prices, edition: str | None) -> str:
     return text.hexdigest()
 
 
-def order_proposal(
-    scope: Scope, order: str, new: Sequence[CheckoutItem], in_doubt: Sequence[CheckoutItem] = ()
-) -> Proposal:
+def order_proposal(scope: Scope, order: str, new: Sequence[Item], in_doubt: Sequence[Item] = ()) -> Proposal:
     """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
 
     `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.

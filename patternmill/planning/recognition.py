@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import offer_key
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
@@ -18,7 +17,6 @@ from patternmill.planning.items import (
     ContentItems,
     PictureOf,
     Scope,
-    canonical_json,
     no_picture,
     pattern_content,
 )
@@ -233,24 +231,6 @@ def row_of(kept: SourceRow, record: Record) -> Row:
         refinements=content.refinements,
         take=content.take,
     )
-
-
-def _visible(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {visible_text(name): _visible(one) for name, one in value.items()}
-    return visible_text(value) if isinstance(value, str) else value
-
-
-def same_refinements(one: Iterable[Mapping[str, Any]], other: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether two lists of them, each as it is bought, are the same to a person."""
-    return _refined(one) == _refined(other)
-
-
-def _refined(contents: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Refinements as they count for a person: case counts in the words of an edit alone."""
-    named = ((one["operation"], one["parameters"]) for one in contents)
-    texts = ((name, canonical_json(_visible(parameters))) for name, parameters in named)
-    return [(name, text if name == "edit" else text.casefold()) for name, text in texts]
 
 
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:

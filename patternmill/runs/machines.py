@@ -27,7 +27,7 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Lease, RunGroup, RunRecord
 from patternmill.ledger.runs import LOST_AFTER
-from patternmill.planning.items import Item, PatternItem, ProductItem, ReferenceItem, RefinementItem, Scope
+from patternmill.planning.items import Item, Scope
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
 from patternmill.planning.unstated import Unstated
@@ -276,15 +276,8 @@ def _row(
 
 def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:
     stage, content = ledger.purchases.item(key)
-    scope, unstated = Scope(record.environment, record.catalog), _unstated(record)
-    if stage is Stage.REFERENCE:
-        return ReferenceItem(scope, content, unstated, partial(_picture, ledger))
-    return _KINDS[stage](scope, content, unstated)
-
-
-_KINDS: dict[Stage, type[PatternItem | RefinementItem | ProductItem]] = {
-    kind.stage: kind for kind in (PatternItem, RefinementItem, ProductItem)
-}
+    scope = Scope(record.environment, record.catalog)
+    return Item(stage, scope, content, _unstated(record), partial(_picture, ledger))
 
 
 def _picture(ledger: Ledger, sha256: str) -> bytes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from patternmill.catalog.changes import Content
+from patternmill.catalog.changes import Content, same_refinements
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import Row, sku_key
@@ -14,7 +14,7 @@ from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
 from patternmill.planning.plan import Plan, PlannedRow, Reason
-from patternmill.planning.recognition import EXISTING, Memory, folded, same_refinements
+from patternmill.planning.recognition import EXISTING, Memory, folded
 from patternmill.text import plural
 
 #: So many rows may be alike by chance, or on purpose, without a confirmation.
@@ -93,7 +93,7 @@ def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
         return False
     if (theirs.model, theirs.reference) != (ours.model, ours.reference):
         return False
-    if not same_refinements(map(asdict, theirs.refinements), map(asdict, ours.refinements)):
+    if not same_refinements(theirs.refinements, ours.refinements):
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
         return True

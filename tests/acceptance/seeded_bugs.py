@@ -51,13 +51,12 @@ def id_of_the_process() -> None:
     import uuid
 
     salt = uuid.uuid4().hex[:8]
-    for item in (items.PatternItem, items.ProductItem):
-        derive = item.request_id
+    derive = items.Item.request_id
 
-        def seeded(self: Any, attempt: int, derive: Any = derive) -> Any:
-            return f"{derive(self, attempt)[:-9]}-{salt}"
+    def seeded(self: Any, attempt: int) -> Any:
+        return f"{derive(self, attempt)[:-9]}-{salt}"
 
-        _seed(item, "request_id", seeded)
+    _seed(items.Item, "request_id", seeded)
 
 
 def post_before_intent() -> None:

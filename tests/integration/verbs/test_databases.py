@@ -20,7 +20,7 @@ from patternmill.ledger.reports.order_report import (
 from patternmill.ledger.reports.run_lookup import asked_services, find_run
 from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.planning.items import CheckoutItem, Scope, canonical_json, checkout_content
+from patternmill.planning.items import Scope, canonical_json, checkout_item
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import choose
 from patternmill.runs.settlement import Decision, Settlement, settle
@@ -96,7 +96,7 @@ def ordered(run: BegunRun) -> str:
     """A checkout of the product of H-1, opened and paid; its request ID."""
     product = run.product("H-1")
     line = PickedLine("H-1", product.key, "prd_1", 2, "for Anna")
-    item = CheckoutItem(Scope("staging", "spring").of_orders, checkout_content("samples", [("prd_1", 2)]))
+    item = checkout_item(Scope("staging", "spring").of_orders, "samples", [("prd_1", 2)])
     request_id, run_id = item.request_id(1), RunId("order-1")
     intent = Intent(request_id, item.key, item.stage, 1, item.body(request_id))
     with run.ledger.transaction():

@@ -16,7 +16,7 @@ from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.runs import entry_text
-from patternmill.planning.items import Item, PatternItem, ProductItem, Scope, canonical_json
+from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import Plan, make_plan
 from patternmill.planning.recognition import Memory
 from patternmill.runs.followed_source import source_rows_of
@@ -112,12 +112,12 @@ class BegunRun:
     def ledger(self) -> Ledger:
         return self.past.ledger
 
-    def pattern(self, sku: str) -> PatternItem:
+    def pattern(self, sku: str) -> Item:
         key = next(row.pattern for row in self.plan.rows if row.sku == sku)
         assert key is not None
         return self.plan.items[key].item
 
-    def product(self, sku: str) -> ProductItem:
+    def product(self, sku: str) -> Item:
         key = next(row.product for row in self.plan.rows if row.sku == sku)
         assert key is not None
         return self.plan.items[key].item

@@ -16,7 +16,7 @@ from patternmill.orders.order_plan import OrderPlan
 from patternmill.orders.order_text import plan_lines
 from patternmill.orders.picked_lines import picked_lines
 from patternmill.parameters import wait_time
-from patternmill.planning.items import CheckoutItem, Scope, checkout_content
+from patternmill.planning.items import Scope, checkout_item
 from patternmill.results.picks import Pick, Picks
 from tests.unit.cli.ledgers import Past
 
@@ -51,7 +51,7 @@ def test_unknown_checkout_and_none_at_all(past: Past, capsys: pytest.CaptureFixt
 def test_plan_shows_rows_notes_and_digest() -> None:
     scope = Scope("staging", "spring").of_orders
     line = PickedLine("S-1", ItemKey("k"), "prd_1", 2, "for Anna")
-    item = CheckoutItem(scope, checkout_content("fair", [("prd_1", 2)]))
+    item = checkout_item(scope, "fair", [("prd_1", 2)])
     known = CheckoutRecord(item.key, scope.environment, scope.catalog, "fair", (line,))
     plan = OrderPlan(scope, "fair", ((item, known),), ("S-1 was ordered before.",))
     assert list(plan_lines(plan)) == [

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import CheckoutItem, Scope, catalog_of, checkout_content
+from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import order_proposal
 
 SCOPE = Scope("staging", "spring").of_orders
 LINES = (("prd_1", 2), ("prd_2", 1))
 
 
-def item(
-    order: str = "samples", lines: Sequence[tuple[str, int]] = LINES, scope: Scope = SCOPE
-) -> CheckoutItem:
-    return CheckoutItem(scope, checkout_content(order, lines))
+def item(order: str = "samples", lines: Sequence[tuple[str, int]] = LINES, scope: Scope = SCOPE) -> Item:
+    return checkout_item(scope, order, lines)
 
 
 ITEM = item()
@@ -43,7 +41,7 @@ def test_golden_ids_and_body() -> None:
         item(scope=Scope("staging", "autumn").of_orders),
     ],
 )
-def test_whatever_is_ordered_otherwise_is_another_checkout(other: CheckoutItem) -> None:
+def test_whatever_is_ordered_otherwise_is_another_checkout(other: Item) -> None:
     assert other.key != ITEM.key
 
 

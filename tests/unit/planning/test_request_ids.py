@@ -19,15 +19,11 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RequestId
 from patternmill.planning.items import (
     NAMESPACE,
-    PatternItem,
-    ProductItem,
-    ReferenceItem,
-    RefinementItem,
+    Item,
     Scope,
     canonical_json,
     reference_content,
     refinement_content,
-    request_id,
 )
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.states import Stage
@@ -84,7 +80,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize(("item", "attempt", "expected"), GOLDEN.values(), ids=GOLDEN)
-def test_golden_request_ids(item: PatternItem | ProductItem, attempt: int, expected: str) -> None:
+def test_golden_request_ids(item: Item, attempt: int, expected: str) -> None:
     """A change here makes every customer buy everything again: the IDs are pinned as literals."""
     assert item.request_id(attempt) == expected
 
@@ -159,8 +155,7 @@ def test_selections_have_no_order() -> None:
 
 
 def test_patterns_and_products_never_share_a_request_id() -> None:
-    content = {"same": "content"}
-    ids = {request_id("e", "c", stage, content, 1) for stage in Stage}
+    ids = {Item(stage, STAGING, {"same": "content"}).request_id(1) for stage in Stage}
     assert len(ids) == len(Stage)
 
 
@@ -196,10 +191,10 @@ def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -
 
 
 SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-REFERENCE = ReferenceItem(STAGING, reference_content(SHA), picture_of=lambda sha256: b"picture")
+REFERENCE = Item(Stage.REFERENCE, STAGING, reference_content(SHA), picture_of=lambda sha256: b"picture")
 GUIDED = pattern_item(STAGING, "blue herons at dawn", model="linocut", reference=SHA)
-RECOLORED = RefinementItem(
-    STAGING, refinement_content(GUIDED.key, Refinement("recolor", {"palette": ["#1f3a5f"]}))
+RECOLORED = Item(
+    Stage.REFINEMENT, STAGING, refinement_content(GUIDED.key, Refinement("recolor", {"palette": ["#1f3a5f"]}))
 )
 
 

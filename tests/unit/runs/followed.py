@@ -21,7 +21,7 @@ from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.decisions import Decision, record_decisions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.planning.items import item_key, pattern_content
+from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.remakes import refuse_sharing, requested_remake
@@ -147,7 +147,7 @@ class Shop:
 
     def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:
         """On a take of a prompt, that was made or not."""
-        item = item_key("staging", "spring", Stage.PATTERN, pattern_content(prompt, take=take))
+        item = Item(Stage.PATTERN, Scope("staging", "spring"), pattern_content(prompt, take=take)).key
         decision = Decision(secrets.token_hex(4), item, "", verdict, "", "A. Weaver", datetime.now(UTC))
         with open_ledger(load_settings()) as ledger, ledger.transaction():
             record_decisions(ledger, RunId(self.last), [decision])
