@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from patternmill.looking.kept_pictures import draw_few
+from patternmill.looking.kept_pictures import draw_few, picture_name
 from patternmill.looking.looks import Looks
 from patternmill.settings import Settings
 
@@ -24,7 +24,7 @@ def contact_sheet(urls: Sequence[str], settings: Settings) -> str | None:
     if settings.embedded and settings.studio_url is not None:
         draw_few(urls[:MOST], settings.home, settings.studio_url)
     looks.take(urls[:MOST])
-    paths = [path for url in urls[:MOST] if (path := looks.path_of(url)) is not None]
+    paths = [path for url in urls[:MOST] if (path := looks.path(picture_name(url))) is not None]
     return _joined(paths) if paths else None
 
 

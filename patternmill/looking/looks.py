@@ -109,10 +109,6 @@ class Looks:
         path = self._folder / name
         return path if path.name == name and path.is_file() else None
 
-    def path_of(self, url: str) -> Path | None:
-        """The file of the picture at this address; None where it is not at hand."""
-        return self.path(picture_name(url))
-
     def take(self, urls: Iterable[str], step: Callable[[str], None] = lambda text: None) -> None:
         """Look at those that were never looked at, fetching what is not at hand. What cannot be had is left out."""
         missing = sorted({url for url in urls if self.of(url) is None})

@@ -21,7 +21,7 @@ from patternmill.errors import PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import Decision, decision_time, record_decisions
 from patternmill.ledger.records import Approval
-from patternmill.looking.viewed_run import ViewedRun, as_posted
+from patternmill.looking.viewed_run import ViewedRun
 from patternmill.states import Decided
 
 HOST = "127.0.0.1"
@@ -29,6 +29,7 @@ _COOKIE = "patternmill-look"
 #: Of one request, in bytes: a thousand decisions with their notes.
 _LARGEST = 1 << 20
 _LONGEST_NOTE = 2000
+_NO_DECISION = "It is no decision."
 # The secret is in the fragment, which no browser sends and no log has.
 _SIGN_IN = """<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Signing in …<script>
 fetch('/session', {method: 'POST', body: location.hash.slice(1)}).then(answer => {
@@ -96,24 +97,19 @@ class LookServer:
             Route("/", signed_in(self._page)),
             Route("/session", session, methods=["POST"]),
             Route("/pictures/{name}", signed_in(self._picture)),
-            Route("/decisions", signed_in(self._decisions)),
             Route("/decisions", signed_in(self._decide), methods=["POST"]),
             Route("/approve", signed_in(self._approved), methods=["POST"]),
         ]
         return TrustedHostMiddleware(Starlette(routes=routes), allowed_hosts=[HOST])
 
     async def _page(self, request: Request) -> Response:
-        page = self.run.page(self.by, self.run.waiting_approval())
-        return StreamingResponse(page, media_type="text/html; charset=utf-8")
+        return StreamingResponse(self.run.page(self.by), media_type="text/html; charset=utf-8")
 
     async def _picture(self, request: Request) -> Response:
         path = self.run.looks.path(request.path_params["name"])
         if path is None:
             return Response(status_code=404)
         return FileResponse(path, headers={"Cache-Control": "max-age=3600"})
-
-    async def _decisions(self, request: Request) -> Response:
-        return JSONResponse([as_posted(one) for one in self.run.decisions().values()])
 
     async def _decide(self, request: Request) -> Response:
         """Each event by itself: one that is refused keeps no other from being saved."""
@@ -128,10 +124,11 @@ class LookServer:
         good: dict[str, Decision] = {}
         refused = []
         for event in events:
-            decision = _decision(event, self.by)
-            if why := self._refusal(decision, digests):
-                refused.append({"id": event.get("id"), "why": why})
-            elif decision is not None:
+            try:
+                decision = self._decision(event, digests)
+            except ValueError as error:
+                refused.append({"id": event.get("id"), "why": str(error)})
+            else:
                 good.setdefault(decision.id, decision)
         try:
             with self.run.ledger() as ledger, ledger.transaction():
@@ -140,15 +137,27 @@ class LookServer:
             return JSONResponse({"error": str(error)}, status_code=503)
         return JSONResponse({"saved": list(good), "refused": refused})
 
-    def _refusal(self, decision: Decision | None, digests: Mapping[ItemKey, str]) -> str | None:
-        """Why it is not saved."""
-        if decision is None:
-            return "It is no decision."
-        if decision.item not in self.run.items:
-            return "This run made no such pattern."
-        if decision.picture and decision.picture != digests.get(decision.item, decision.picture):
-            return "The picture has changed since: look at it and decide again."
-        return None
+    def _decision(self, event: Mapping[str, Any], digests: Mapping[ItemKey, str]) -> Decision:
+        """Who is signed in decides, whatever the event says. A ValueError says why it is not saved."""
+        texts = [event.get(name) for name in ("id", "item", "picture", "verdict", "note", "at")]
+        # Without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL.
+        id, item, picture, verdict, note, at = (
+            text.encode("utf-8", "replace").decode().replace("\0", "") if isinstance(text, str) else None
+            for text in texts
+        )
+        if id is None or item is None or picture is None or note is None or at is None:
+            raise ValueError(_NO_DECISION)
+        time = decision_time(at)
+        if time is None or verdict not in list(Decided):
+            raise ValueError(_NO_DECISION)
+        if not 0 < len(id) <= 100 or len(note) > _LONGEST_NOTE or len(picture) > 64:
+            raise ValueError(_NO_DECISION)
+        key = ItemKey(item)
+        if key not in self.run.items:
+            raise ValueError("This run made no such pattern.")
+        if picture and picture != digests.get(key, picture):
+            raise ValueError("The picture has changed since: look at it and decide again.")
+        return Decision(id, key, picture, Decided(verdict), note, self.by, time)
 
     async def _approved(self, request: Request) -> Response:
         try:
@@ -163,22 +172,3 @@ class LookServer:
         except PatternmillError as error:
             return JSONResponse({"error": str(error)}, status_code=409)
         return JSONResponse({"text": f"Plan {waiting.short} is approved."})
-
-
-def _decision(event: Mapping[str, Any], by: str) -> Decision | None:
-    """None for what is no decision. Who is signed in decides, whatever the event says."""
-    texts = [event.get(name) for name in ("id", "item", "picture", "verdict", "note", "at")]
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    id, item, picture, verdict, note, at = (_storable(str(text)) for text in texts)
-    time = decision_time(at)
-    if time is None or verdict not in list(Decided):
-        return None
-    if not 0 < len(id) <= 100 or len(note) > _LONGEST_NOTE or len(picture) > 64:
-        return None
-    return Decision(id, ItemKey(item), picture, Decided(verdict), note, by, time)
-
-
-def _storable(text: str) -> str:
-    """The text without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")

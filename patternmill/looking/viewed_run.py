@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any
 
 from patternmill.identifiers import ItemKey
@@ -65,15 +66,20 @@ class ViewedRun:
             asked = ledger.approvals.find(record.environment, record.catalog)
         return next((one for one in reversed(asked) if one.verdict is Verdict.WAITING), None)
 
-    def page(self, by: str, approval: Approval | None) -> Iterator[bytes]:
+    def page(self, by: str) -> Iterator[bytes]:
         """The bytes of the page for who is signed in, with a plan that they may approve."""
+        approval = self.waiting_approval()
         return page(
             self.record,
             self._rows,
             {url: f"pictures/{picture_name(url)}" for url in self._urls if url is not None},
             known=self._known(),
             currency=self._settings.currency,
-            approval=None if approval is None else _asked(approval),
+            approval=(
+                {"digest": approval.digest, "items": approval.items, "amount": approval.expected}
+                if approval
+                else None
+            ),
             served=by,
         )
 
@@ -95,7 +101,9 @@ class ViewedRun:
                 "picture": take.picture_url,
                 "digest": digest,
                 "chosen": take.item == key,
-                "decision": as_posted(decision) if decision is not None and stands else None,
+                "decision": asdict(decision) | {"at": decision.at.isoformat()}
+                if decision and stands
+                else None,
             }
 
         known = {}
@@ -118,23 +126,6 @@ class ViewedRun:
         return {
             key: settings.pattern_price + count * settings.product_price for key, count in products.items()
         }
-
-
-def _asked(approval: Approval) -> dict[str, Any]:
-    return {"digest": approval.digest, "items": approval.items, "amount": approval.expected}
-
-
-def as_posted(decision: Decision) -> dict[str, Any]:
-    """A decision as the page sends it and reads it."""
-    return {
-        "id": decision.id,
-        "item": decision.item,
-        "picture": decision.picture,
-        "verdict": decision.verdict.value,
-        "note": decision.note,
-        "by": decision.by,
-        "at": decision.at.isoformat(),
-    }
 
 
 def _replaced(
