@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import timedelta
@@ -27,13 +26,12 @@ from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
 from patternmill.settings import Settings
 
-#: The largest answer that is read, in bytes, both as sent and as unpacked.
+#: The largest answer that is read, in bytes, unpacked.
 ANSWER_CAP = 4 * 1024 * 1024
 CONNECT_TIMEOUT = timedelta(seconds=10)
 #: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
 KEEP_ALIVE = 4.0
 JSON = "application/json"
-_HEADERS_READ = frozenset({b"content-encoding", b"retry-after", b"date"})
 
 
 class StudioClient:
@@ -120,13 +118,12 @@ class StudioClient:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)
                 async with aclosing(response):
-                    read = _read_headers(response)
-                    content = await _content(response, read.get(b"content-encoding", "identity"))
+                    content = await _content(response)
         except TimeoutError:
             return Answer(_LOST, Trouble.TIMEOUT, "no whole answer in time")
         except Exception as error:  # whatever it is, the request may have been executed
             return _fault(error)
-        return self._read(response.status_code, read, content)
+        return self._read(response.status_code, response.headers, content)
 
     def _url(self, operation: str) -> httpx.URL:
         url = self._urls.get(operation)
@@ -134,7 +131,7 @@ class StudioClient:
             url = self._urls[operation] = httpx.URL(f"{self.base_url}/{operation}")
         return url
 
-    def _read(self, status: int, headers: Mapping[bytes, str], content: bytes) -> Answer:
+    def _read(self, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
         body, trouble = _parsed(content)
         if self._key.encode() in content or b"\\" in content:
             body = mask_deeply(body, self._key)
@@ -147,17 +144,13 @@ class StudioClient:
             detail,
             status,
             body,
-            headers.get(b"retry-after"),
-            headers.get(b"date"),
+            headers.get("retry-after"),
+            headers.get("date"),
         )
 
 
 class AnswerTooLargeError(Exception):
     """The answer passes the cap."""
-
-
-class UnreadableEncodingError(Exception):
-    """The answer has an encoding that was not requested, or is damaged."""
 
 
 def _is_authenticated(answer: Answer) -> bool:
@@ -188,43 +181,15 @@ def _usual_tls(file: str | None, folder: str | None) -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _read_headers(response: httpx.Response) -> dict[bytes, str]:
-    """Those that are read at all, by name; httpx decodes every header for each that is asked for."""
-    read: dict[bytes, str] = {}
-    for name, value in response.headers.raw:
-        if (key := name.lower()) in _HEADERS_READ:
-            text = value.decode("latin-1")
-            read[key] = f"{read[key]}, {text}" if key in read else text
-    return read
-
-
-async def _content(response: httpx.Response, encoding: str) -> bytes:
-    """The bytes of the answer, decompressed if need be, although it was requested plain."""
-    stream = response.stream
-    assert isinstance(stream, httpx.AsyncByteStream)
+async def _content(response: httpx.Response) -> bytes:
+    """The bytes of the answer, unpacked if need be, although it was requested plain."""
     parts, size = [], 0
-    async for part in stream:
+    async for part in response.aiter_bytes():
         size += len(part)
         if size > ANSWER_CAP:
             raise AnswerTooLargeError
         parts.append(part)
-    content = parts[0] if len(parts) == 1 else b"".join(parts)
-    return content if encoding == "identity" else _unpacked(content, encoding)
-
-
-def _unpacked(content: bytes, encoding: str) -> bytes:
-    if encoding not in {"gzip", "x-gzip", "deflate"}:
-        raise UnreadableEncodingError
-    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-    try:
-        plain = unpacker.decompress(content, ANSWER_CAP)
-    except zlib.error:
-        raise UnreadableEncodingError from None
-    if unpacker.unconsumed_tail:
-        raise AnswerTooLargeError
-    if not unpacker.eof:
-        raise UnreadableEncodingError
-    return plain
+    return b"".join(parts)
 
 
 def _parsed(content: bytes) -> tuple[Any, Trouble]:
@@ -265,7 +230,7 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Tr
     ((aiohttp.InvalidURL,), (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used")),
     ((aiohttp.ServerTimeoutError,), (_LOST, Trouble.TIMEOUT, "no whole answer in time")),
     ((AnswerTooLargeError,), (_LOST, Trouble.TOO_LARGE, "the answer is larger than is read")),
-    ((UnreadableEncodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
+    ((httpx.DecodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
     ((aiohttp.ClientPayloadError,), (_LOST, Trouble.CUT_SHORT, "the answer was cut short")),
     (
         (aiohttp.ClientConnectionError, OSError),
