@@ -32,9 +32,8 @@ def serving(tmp_path: Path) -> Iterator[Up]:
 def test_runs_from_the_api_and_from_the_command_line(serving: Up, tmp_path: Path) -> None:
     """The sample catalog by its deployment, then a file by `import`: both in the one history. Ctrl-C ends all."""
     shutil.copytree(CHECKOUT / "inputs", tmp_path / "sheets")
-    run = serving.prefect.begin(
-        "bulk-import", file="sheets/spring_catalog.csv", out="out", environment="staging"
-    )
+    asked = {"file": "sheets/spring_catalog.csv", "out": "out", "environment": "staging"}
+    run = serving.prefect.begin("bulk-import", **asked)
     assert serving.prefect.ended(run, within=150)["name"] == "Completed"
     assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25
 
@@ -48,15 +47,13 @@ def test_runs_from_the_api_and_from_the_command_line(serving: Up, tmp_path: Path
         timeout=120,
     )
     assert imported.returncode == 0, imported.stderr
-    top = {"flow_runs": {"parent_task_run_id": {"is_null_": True}}}
-    runs = serving.prefect.api.post("flow_runs/filter", top)
+    runs = serving.prefect.api.post("flow_runs/filter", {})
     assert [found["state"]["name"] for found in runs] == ["Completed", "Completed"]
 
-    # They are drawn after the run; who ends it before has tiles in their place.
     gallery = (tmp_path / "out" / "gallery.html").read_text("utf-8")
-    shown = set(re.findall(r"pictures/[0-9a-f]{24}[.]png", gallery))
+    shown = {tmp_path / "out" / name for name in re.findall(r"pictures/[0-9a-f]{24}[.]png", gallery)}
     assert len(shown) == 8 + 24
-    eventually(lambda: all((tmp_path / "out" / name).exists() for name in shown), 90)
+    eventually(lambda: all(map(Path.exists, shown)), 90)
     serving.process.send_signal(signal.SIGINT)
     assert serving.process.wait(90) == 0, serving.output
     assert serving.left() == []
