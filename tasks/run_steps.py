@@ -46,7 +46,7 @@ def requested(request: ImportRequest | RefreshRequest | RetryRequest | RemakeReq
             selection = select_rows(ledger, request)
             return retry_spec(request, selection, settings, by_deployment=by_deployment)
         remake = requested_remake(ledger, request, settings.home)
-    refuse_sharing(remake, request)
+    refuse_sharing(remake)
     return remake_spec(request, remake, settings, by_deployment=by_deployment)
 
 

@@ -48,7 +48,7 @@ def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: b
         how = click.prompt("Remake", type=click.Choice(["all", "named"]), default="named")
         request = request.model_copy(update={"whole_pattern": how == "all", "row_only": how == "named"})
         remake = _requested(request, settings)
-    refuse_sharing(remake, request)
+    refuse_sharing(remake)
     echo_lines(remake.lines())
     from cli.launcher import run_request, show_plan
     from patternmill.runs.spec import remake_spec

@@ -23,7 +23,7 @@ def plan_lines(preview: Preview) -> Iterator[str]:
     yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
     yield from _item_lines(plan)
     for sku, fields in preview.changed:
-        yield f"  {sku} has changed since it was last imported:"
+        yield f"  {sku} differs from what the catalog has:"
         yield from (f"    {field}" for field in fields)
     yield ""
     if checked.refused_count:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -110,7 +109,7 @@ def select_remake(
     """
     record = find_run(ledger, LATEST, catalog=request.catalog, environment=request.environment)
     catalog = _Catalog(ledger, Scope(record.environment, record.catalog))
-    named = [sku_key(tidy(sku)) for sku in (*request.sku, *skus)]
+    named = {sku_key(tidy(sku)): sku for sku in (*request.sku, *skus)}
     _refuse_unknown(catalog, named)
     chosen = dict.fromkeys(named)
     if decided or not named:
@@ -143,17 +142,14 @@ def select_remake(
 _NOTHING = "no row waits for another take, and each has the one that was picked."
 
 
-def refuse_sharing(remake: Remake, request: RemakeRequest) -> None:
+def refuse_sharing(remake: Remake) -> None:
     """Raise ConfigurationError where rows share a pattern and nobody said whether they go together."""
     if remake.sharing:
-        skus = (text for sku in request.sku for text in ("--sku", sku))
-        picks = ("--picks", str(request.picks)) if request.picks is not None else ()
-        command = shlex.join(["patternmill", "remake", *skus, *picks])
         raise ConfigurationError(
             sharing_text(remake),
             code="shared_pattern",
-            remedy=f"`{command} --whole-pattern` remakes them all, `{command} --row-only` those alone that are named. "
-            "Nothing was bought.",
+            remedy="The same command with --whole-pattern remakes them all, with --row-only only the rows that are "
+            "named. Nothing was bought.",
         )
 
 
@@ -162,8 +158,8 @@ def sharing_text(remake: Remake) -> str:
     return f"{plural(len(remake.sharing), 'other row')} share these patterns: {named}."
 
 
-def _refuse_unknown(catalog: _Catalog, keys: Sequence[str]) -> None:
-    if unknown := sorted(set(keys) - catalog.rows.keys()):
+def _refuse_unknown(catalog: _Catalog, named: Mapping[str, str]) -> None:
+    if unknown := [sku for key, sku in named.items() if key not in catalog.rows]:
         raise ConfigurationError(
             f"There is no row {', '.join(unknown[:_MOST_NAMED])} to remake in catalog {catalog.scope.catalog}.",
             remedy="Write the sku as its file does; a row that was refused is corrected first.",

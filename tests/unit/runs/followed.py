@@ -138,7 +138,7 @@ class Shop:
         try:
             with open_ledger(load_settings(), must_exist=True) as ledger:
                 remake = requested_remake(ledger, request, load_settings().home)
-            refuse_sharing(remake, request)
+            refuse_sharing(remake)
         except ConfigurationError as refused:
             self.notes = (refused.message,)
             return False

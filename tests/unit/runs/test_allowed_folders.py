@@ -30,12 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-OUTSIDE = (
-    "/etc/passwd",
-    "../here-too/spring.csv",
-    "link.csv",
-    "x/../../elsewhere/spring.csv",
-)
+OUTSIDE = ("/etc/passwd", "../here-too/spring.csv", "link.csv", "x/../../elsewhere/spring.csv")
 INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home/spring.csv")
 
 

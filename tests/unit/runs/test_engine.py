@@ -128,10 +128,7 @@ def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> N
     """By the next run; nothing is created."""
     service.on_follow["herons"] = [outcomes.GAVE_UP]
     first = shop.run(ONE)
-    assert (first.outcome, first.statuses) == (
-        Outcome.COMPLETED_WITH_FAILURES,
-        {"H-1": RowStatus.WAITING},
-    )
+    assert (first.outcome, first.statuses) == (Outcome.COMPLETED_WITH_FAILURES, {"H-1": RowStatus.WAITING})
     assert shop.state("herons") is AttemptState.ACCEPTED
     assert shop.run(ONE).outcome is Outcome.COMPLETED
     assert service.follows.count("job-1") == 2

@@ -265,6 +265,12 @@ def test_prompt_that_no_row_may_have_is_refused(shop: Shop) -> None:
     assert shop.service.bought == ["herons", "a"]
 
 
+def test_row_that_is_not_there_is_named_as_it_was_written(shop: Shop) -> None:
+    shop.refresh({"a": {"prompt": "herons"}})
+    assert not shop.remake("A", "Nope")
+    assert shop.notes == ("There is no row Nope to remake in catalog spring.",)
+
+
 PROMPTS = {"a": "owls", "b": "owls", "c": "geese", "d": "geese", "e": "cranes"}
 ROWS = {sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}
 
