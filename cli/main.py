@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "explain": ("cli.commands.explain", "Show the history of a row or ID; report a failure."),
     "settle": ("cli.commands.settle", "Decide about requests that are in doubt or held."),
-    "look": ("cli.commands.look", "Look at what was made, and decide: keep, reject, others."),
+    "look": ("cli.commands.look", "Look at what was made: keep, reject or ask for others."),
     "catalog": ("cli.commands.catalog", "Write what a catalog has: each sku with its product ID."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "up": ("cli.commands.up", "Serve the Prefect UI, a worker and the deployments."),

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("file")
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
-@click.option("--catalog", help="Whose mapping counts. Default: named after the file.")
+@click.option("--catalog", help="The catalog whose mapping is read. Default: named after the file.")
 @named_options(ImportRequest, "mapping")
 @click.option("--all", "everything", is_flag=True, help="List every problem of every row, before the causes.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON, for programs.")
-@click.option("--yes", is_flag=True, help="Take what is certain of columns and words, without a question.")
+@click.option("--yes", is_flag=True, help="Accept what is certain about columns and words, without asking.")
 def command(file: str, everything: bool, as_json: bool, yes: bool, **asked: Any) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
-    Which column is which, and which of its words means which of the offer's, is asked once a catalog, on a terminal.
-    The answers are written beside FILE, as spring.mapping.toml, where `import` and `refresh` read them. FILE may be
-    an address: then they are kept in the home, under the name of the --catalog.
+    On a terminal it asks, once for each catalog, what each column is, and which word of the offer a word of the file
+    means. The answers are written beside FILE, as spring.mapping.toml, where `import` and `refresh` read them. FILE
+    may be an address: then they are kept in PATTERNMILL_HOME, under the name of the --catalog.
 
     \b
     Examples:

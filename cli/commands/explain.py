@@ -38,8 +38,8 @@ def command(
 ) -> int:
     """Show the history of one row, by its sku, or of one product, pattern, job, checkout or request, by its ID.
 
-    What is bought for it, each attempt with its request ID, job and result, every change with its time and run, what
-    failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
+    It shows what is bought for it, each attempt with its request ID, job and result, every change with its time and
+    run, what failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
 
     \b
     Examples:
@@ -48,8 +48,8 @@ def command(
       patternmill explain job_4c1f --report
 
     With --report, the request as it was sent, the answer as far as it is kept, and the attempts go to the service's
-    operators. Keys, credentials, queries of addresses and e-mail addresses are removed. The report is shown, and sent
-    when that is confirmed; and once: what may have arrived is not sent again.
+    operators. Keys, credentials, queries of addresses and e-mail addresses are removed. The report is shown first, and
+    sent when you confirm it, once: what may have arrived is not sent again.
 
     Exit codes: 0 shown, or reported; 2 nothing has that name, a setting is wrong, or the report was not confirmed. Of
     --report: 1 not delivered (feedback is unavailable, or it was refused), 3 its answer was lost: it may have arrived.

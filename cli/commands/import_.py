@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: bool) -> int:
     """Turn the rows of FILE into patterns and products, and write results with their product IDs.
 
-    On a terminal it shows what it would make and cost, and asks, except of the embedded studio.
-    Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
-    failures.csv, to be corrected and imported. Of a decisions.csv the decisions are recorded, and nothing is bought.
+    On a terminal it shows what it would make and cost, and asks first, unless the embedded studio makes it, which
+    costs nothing. Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
+    failures.csv, to be corrected and imported. If FILE is a decisions.csv, it only records what was decided.
 
     \b
     Examples:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="[RUN|CATALOG]", default=LATEST)
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
 def command(run: str, environment: str | None) -> int:
-    """Look at what a run made, and decide: keep these, others please.
+    """Look at what a run made, and decide: keep, reject, or ask for others.
 
-    Serves the page of a run (its ID, its beginning, a catalog's latest, or `latest`) and shows the address that signs
-    your browser in. Each decision is saved in the ledger at once. Nothing is bought: `remake` makes other takes, and
-    `order` orders samples, of what was decided here. Ctrl-C stops.
+    Serves the page of a run and shows the address that signs your browser in. Name the run by its ID or how that
+    begins, or its catalog; without either it is the latest. Each decision is saved at once. Nothing is bought:
+    `remake` makes the other takes that were asked for, and `order` orders samples of what was kept. Ctrl-C stops.
 
     \b
     Examples:

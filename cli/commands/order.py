@@ -42,8 +42,8 @@ def command(
 
     Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
     The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
-    once it is. What the catalog has now is ordered. Whoever has the address can pay: it is kept nowhere, and asked for
-    by the same request again.
+    once it is. What the catalog has now is ordered. Whoever has the address can pay, so it is kept nowhere: each time
+    it is asked for again.
 
     \b
     Examples:

@@ -25,8 +25,8 @@ def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: b
     """Make another take of the patterns of some rows, and everything that is built on them.
 
     Without --sku and --picks: the rows whose pattern was rejected or is wanted again, by what you decided with
-    `patternmill look`, and those that have another take than you picked. The same command again resumes the same take;
-    one more needs a decision against it, or --again. Every take that was paid for can be had again with --take.
+    `patternmill look`, and those whose take is not the one that you picked. The same command again resumes the same
+    take; one more needs a decision against it, or --again. --take goes back to a take that was paid for.
 
     \b
     Examples:

@@ -64,8 +64,8 @@ def command(
 
     What it has is shown in a browser: its console, to log in to with a key, is at /console.
 
-    With --check the service at URL, which ends with its version (/v1), is asked what an import relies on, with the key
-    of an import: a line a check. Only what is free is asked, unless --spend allows more, of which more is never bought.
+    With --check it asks the service at URL, which ends with its version (/v1), about all that an import relies on,
+    with the key of an import: a line for each check. Nothing is bought unless --spend allows it, and never more than N.
 
     Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
     With --check: 0 no check failed, 1 one failed, 2 the service could not be asked, or the spending was not confirmed.

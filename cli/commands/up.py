@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.3
 
 
 @click.command("up")
-@click.option("--port", type=click.IntRange(1, 65535), help="Of the Prefect UI (default: as last time).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the Prefect UI (default: as last time).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
 @click.option("--worker", is_flag=True, help="A worker alone, for the Prefect server at PREFECT_API_URL.")
 def command(port: int | None, limit: int | None, worker: bool) -> int:
@@ -42,8 +42,8 @@ def command(port: int | None, limit: int | None, worker: bool) -> int:
     runs of `patternmill import` appear in the same UI. Ctrl-C lets the runs drain and write their results, and then
     stops everything; a second Ctrl-C stops at once.
 
-    With --worker: only what runs there. A run chooses its parameters alone: one that sets a command, environment
-    variables or a folder is refused. Service and key are in this worker's environment or home.
+    With --worker it serves a worker alone. A run may only choose its parameters: one that sets a command, environment
+    variables or a folder is refused. Service and key are read from this worker's environment or home.
 
     Crashed runs of deployments are looked for every five minutes, and begun again once.
 

@@ -53,7 +53,7 @@ class RunRequest(BaseModel):
     )
     confirm: Confirmation | None = Field(
         None,
-        description="Confirm what is asked: the environment (a large purchase), duplicates, mapping or new-ledger.",
+        description="Confirm what was refused: the environment (a large purchase), duplicates, mapping or new-ledger.",
     )
 
 
@@ -65,7 +65,8 @@ class SheetRequest(RunRequest):
     )
     mapping: Path | None = Field(
         None,
-        description="What its columns and words mean. Default: NAME.mapping.toml beside the file, or in the home.",
+        description="The file that says what columns and words mean. Default: NAME.mapping.toml beside it, or in the "
+        "home.",
     )
 
 
@@ -87,8 +88,7 @@ class ImportRequest(SheetRequest):
         1, description="How many takes of each pattern to make; products are made of the one that is picked."
     )
     canary: Canary | None = Field(
-        None,
-        description="Make so many rows of each category first; the rest waits for an approval.",
+        None, description="How many rows of each category to make first; the rest waits for an approval."
     )
 
 
@@ -139,7 +139,7 @@ class RemakeRequest(RunRequest):
         None, description="Have this earlier take again, which was paid for: no pattern is bought."
     )
     again: bool = Field(False, description="Make one more, although nobody decided against the last take.")
-    whole_pattern: bool = Field(False, description="Rows that share a pattern go together.")
+    whole_pattern: bool = Field(False, description="All rows that share these patterns go together.")
     row_only: bool = Field(False, description="Only the rows that are named; others keep their take.")
 
 
@@ -150,11 +150,11 @@ class OrderRequest(RowFilter):
     environment: EnvironmentName | None = Field(
         None, description="staging, production, or another configured environment."
     )
-    quantity: Quantity = Field(1, description="How many of each product whose row names no quantity.")
+    quantity: Quantity = Field(1, description="How many of each product, unless its row names a quantity.")
     order: OrderName = Field(
         "samples", description="The order's name: under one name no product is ordered twice."
     )
     lines: Lines = Field(50, description="The most lines of one checkout; further ones make another.")
     wait: WaitTime | None = Field(
-        None, description="Wait so long for the orders of the paid checkouts: 30m, 2h. Default: do not wait."
+        None, description="How long to wait for the orders of paid checkouts: 30m, 2h. Default: do not wait."
     )
