@@ -46,11 +46,9 @@ class StudioClient:
         base_url: str,
         api_key: SecretStr,
         *,
-        user_agent: str,
         on_first_answer: Callable[[], None] | None = None,
         request_timeout: timedelta = timedelta(seconds=30),
         max_connections: int = 100,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value()
@@ -60,8 +58,8 @@ class StudioClient:
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
         self._connections = asyncio.Semaphore(max_connections)
-        self._urls: dict[str, httpx.URL] = {}
-        self._transport = _transport(self.base_url, user_agent, tls)
+        self._url = cache(lambda operation: httpx.URL(f"{self.base_url}/{operation}"))
+        self._transport = _transport(self.base_url)
 
     @classmethod
     def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
@@ -77,7 +75,6 @@ class StudioClient:
             profile.url,
             profile.key,
             on_first_answer=None if is_known else remember(settings, profile),
-            user_agent=f"patternmill/{__version__}",
             request_timeout=settings.request_timeout,
             max_connections=max_connections,
         )
@@ -125,12 +122,6 @@ class StudioClient:
             return _fault(error)
         return self._read(response.status_code, response.headers, content)
 
-    def _url(self, operation: str) -> httpx.URL:
-        url = self._urls.get(operation)
-        if url is None:
-            url = self._urls[operation] = httpx.URL(f"{self.base_url}/{operation}")
-        return url
-
     def _read(self, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
         body, trouble = _parsed(content)
         if self._key.encode() in content or b"\\" in content:
@@ -159,13 +150,18 @@ def _is_authenticated(answer: Answer) -> bool:
     return good and isinstance(answer.body, dict)
 
 
-def _transport(base_url: str, user_agent: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+def _transport(base_url: str) -> httpx.AsyncBaseTransport:
     """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified.
 
     It has all headers that never change, which httpx would encode, decode and copy for each request.
     """
-    context = tls or _usual_tls(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-    headers = {"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity", "User-Agent": user_agent}
+    context = _usual_tls(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    headers = {
+        "Content-Type": JSON,
+        "Accept": JSON,
+        "Accept-Encoding": "identity",
+        "User-Agent": f"patternmill/{__version__}",
+    }
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=KEEP_ALIVE)

@@ -14,21 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import (
-    GAVE_UP,
-    Answer,
-    JobEnd,
-    No,
-    failed_exchange,
-)
+from patternmill.service.outcomes import GAVE_UP, Answer, JobEnd, No, failed_exchange
 from patternmill.service.pacing import Clock, Pace
-from patternmill.service.resend import (
-    UNKNOWN_STATUS,
-    AskAgain,
-    ResendPolicy,
-    decide_poll,
-    end_of_job,
-)
+from patternmill.service.resend import UNKNOWN_STATUS, AskAgain, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import AttemptState, Stage
 
 logger = logging.getLogger("patternmill.service")
@@ -180,8 +168,11 @@ class Poller:
     def abandon(self) -> None:
         """End every wait, now and later, without another poll."""
         self._abandoned = True
-        for job in [job for jobs in self._jobs.values() for job in jobs]:
+        for job in self._every():
             self._end(job, GAVE_UP)
+
+    def _every(self) -> list[Followed]:
+        return [job for jobs in self._jobs.values() for job in jobs]
 
     async def close(self) -> None:
         """Abandon what is left, and stop."""
@@ -200,10 +191,10 @@ class Poller:
 
     def _scheduler_ended(self, task: asyncio.Task[None]) -> None:
         """A fault of the scheduler ends every wait."""
-        error = None if task.cancelled() else task.exception()
-        for job in [job for jobs in self._jobs.values() for job in jobs] if error else []:
-            if error and not job.end.done():
-                job.end.set_exception(error)
+        if not task.cancelled() and (error := task.exception()):
+            for job in self._every():
+                if not job.end.done():
+                    job.end.set_exception(error)
 
     def _enter(self, job_id: str, stage: Stage, age: float) -> Followed:
         now, jobs = self._clock(), self._jobs[stage]
@@ -304,15 +295,8 @@ class Poller:
         if answer.usable:
             self._last_success = now
         well = job.failures > 0 and self._last_success >= job.failing_since
-        decision = decide_poll(
-            answer,
-            self._resend,
-            job.job_id,
-            job.stage,
-            age=timedelta(seconds=age),
-            tries=job.failures + 1,
-            well=well,
-        )
+        tries, aged = job.failures + 1, timedelta(seconds=age)
+        decision = decide_poll(answer, self._resend, job.job_id, job.stage, age=aged, tries=tries, well=well)
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
             self._limiter.refused(asked_at, requested)
@@ -355,12 +339,9 @@ class Poller:
     def _learn_end(self, job: Followed, end: JobEnd, age: float) -> None:
         if isinstance(end, No) and end.state is not AttemptState.FAILED:
             return
-        self._durations[job.stage].ended(job.ran_until, age)
-        if self._durations[job.stage].is_news():
-            self._plan_anew(job.stage)
-
-    def _plan_anew(self, stage: Stage) -> None:
-        """What was just learned may call for an earlier poll, or a later one."""
-        for job in self._jobs[stage]:
-            if job.failures == 0 and not job.end.done() and job.turn and job.due > self._clock():
-                self._plan(job)
+        known = self._durations[job.stage]
+        known.ended(job.ran_until, age)
+        # What was just learned may call for an earlier poll, or a later one.
+        for other in self._jobs[job.stage] if known.is_news() else ():
+            if other.failures == 0 and not other.end.done() and other.turn and other.due > self._clock():
+                self._plan(other)

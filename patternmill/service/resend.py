@@ -20,15 +20,7 @@ from patternmill.service.jobs import (
     read_created,
     read_job,
 )
-from patternmill.service.outcomes import (
-    GAVE_UP,
-    Accepted,
-    Answer,
-    ExchangeResult,
-    No,
-    Succeeded,
-    Trouble,
-)
+from patternmill.service.outcomes import GAVE_UP, Accepted, Answer, ExchangeResult, No, Succeeded, Trouble
 from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
 
 #: Returns a number from 0 to 1.

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Protocol
 
 import orjson
 
@@ -61,14 +60,6 @@ ORDER = "orders/get"
 CREATE_RATE, POLL_RATE, POLLS_AT_ONCE = 500.0, 300.0, 64
 
 
-class Client(Protocol):
-    """What is needed of a StudioClient."""
-
-    async def post(self, operation: str, body: bytes) -> Answer: ...
-
-    async def close(self) -> None: ...
-
-
 @dataclass(slots=True)
 class _Sending:
     """One create, until its outcome is known."""
@@ -92,7 +83,7 @@ class StudioApi:
 
     def __init__(
         self,
-        client: Client,
+        client: StudioClient,
         *,
         create_rate: float = 200.0,
         poll_rate: float = 100.0,

@@ -139,7 +139,6 @@ async def client(url: str, timeout: float = 2.0, **options: object) -> AsyncIter
     made = StudioClient(
         url,
         SecretStr(KEY),
-        user_agent="patternmill/0.1.0",
         request_timeout=timedelta(seconds=timeout),
         **options,  # type: ignore[arg-type]
     )
