@@ -24,7 +24,6 @@ from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, Stage
 from patternmill.text import plural
@@ -218,7 +217,7 @@ class Engine:
             permitted=self._writer.confirm_lease,
         )
         attempt = await self._attempts.record_create(item, attempt, created)
-        return attempt, created.job if isinstance(created, Accepted) else None
+        return attempt, created if isinstance(created, Job) else None
 
     async def _follow(self, item: Item, attempt: Attempt, job: Job | None) -> Attempt:
         if attempt.state is not AttemptState.ACCEPTED:

@@ -161,8 +161,8 @@ class Attempts:
         A second one in a row is no outage, and nothing that leads there is begun any more.
         """
         await self._keep_exchange(attempt, end)
-        if isinstance(end, outcomes.Accepted):
-            recorded = await self._accept(attempt, end.job)
+        if isinstance(end, Job):
+            recorded = await self._accept(attempt, end)
             self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
             return recorded

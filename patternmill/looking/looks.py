@@ -7,13 +7,14 @@ import io
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter
 
 from patternmill.catalog.extras import Picture
 from patternmill.catalog.reference_files import ReferencePlace, read_references
@@ -53,15 +54,9 @@ _COLOUR = re.compile(rf"\b({'|'.join(_COLOURS)})\b", re.IGNORECASE)
 _SEEN, _LEAST_COLOUR = 0.01, 38
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One picture: its SHA-256 in hexadecimal, the 64 bits of its difference hash, and what a person sees of it."""
-
-    digest: str
-    bits: int
-    is_blank: bool
-    #: The sectors of 30 degrees of hue that it has.
-    hues: Sequence[int]
+#: One picture: its SHA-256 in hexadecimal, the 64 bits of its difference hash, and what a person sees of it: whether it
+#: is blank, and the sectors of 30 degrees of hue that it has.
+Look = tuple[str, int, bool, list[int]]
 
 
 def look_at(picture: bytes) -> Look:
@@ -79,7 +74,7 @@ def look_at(picture: bytes) -> Look:
         for left, right in pairwise(row):
             bits = bits * 2 + (left > right)
     is_blank = max(ImageStat.Stat(small).stddev) < _BLANK
-    return Look(hashlib.sha256(picture).hexdigest(), bits, is_blank, _hues(small.convert("HSV").tobytes()))
+    return hashlib.sha256(picture).hexdigest(), bits, is_blank, _hues(small.convert("HSV").tobytes())
 
 
 def _hues(points: bytes) -> list[int]:
@@ -119,11 +114,8 @@ class Looks:
                 if number % 50 == 0:
                     step(f"Looking at pictures: {len(missing) - number:,} left.")
         if missing:
-            known = {
-                name: [look.digest, look.bits, look.is_blank, look.hues] for name, look in self._known.items()
-            }
             with suppress(OSError):  # on a full disk they are taken anew the next time
-                replace_private(private_folder(self._folder) / _LOOKS, json.dumps(known))
+                replace_private(private_folder(self._folder) / _LOOKS, json.dumps(self._known))
 
     def _take(self, url: str) -> Look | None:
         try:
@@ -144,14 +136,15 @@ class Looks:
 
 def _read(path: Path) -> dict[str, Look]:
     try:
-        return {name: Look(*values) for name, values in json.loads(path.read_bytes()).items()}
-    except (OSError, ValueError, TypeError):
+        known: dict[str, Look] = TypeAdapter(dict[str, Look]).validate_json(path.read_bytes())
+        return known
+    except (OSError, ValueError):
         return {}
 
 
 def digests(takes: Iterable[Take], looks: Looks) -> dict[ItemKey, str]:
     """By pattern item, the SHA-256 of its picture, where that is known."""
-    return {take.item: look.digest for take in takes if (look := looks.of(take.picture_url)) is not None}
+    return {take.item: look[0] for take in takes if (look := looks.of(take.picture_url)) is not None}
 
 
 def doubts(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, list[Mapping[str, object]]]:
@@ -161,14 +154,14 @@ def doubts(rows: Iterable[RowResult], looks: Looks) -> dict[ItemKey, list[Mappin
     }
     seen = {key: look for key, (url, _) in patterns.items() if (look := looks.of(url)) is not None}
     found = defaultdict[ItemKey, list[Mapping[str, object]]](list)
-    for key, look in seen.items():
+    for key, (_, _, is_blank, hues) in seen.items():
         named = sorted({name.lower() for name in _COLOUR.findall(patterns[key][1])})
-        if look.is_blank:
+        if is_blank:
             found[key].append({"text": "Blank: one colour", "items": []})
-        elif named and not any(hue in look.hues for name in named for hue in _COLOURS[name]):
+        elif named and not any(hue in hues for name in named for hue in _COLOURS[name]):
             found[key].append({"text": f"No {' or '.join(named)} in it", "items": []})
     alike = defaultdict[ItemKey, list[ItemKey]](list)
-    for one, other in _near({key: look.bits for key, look in seen.items() if not look.is_blank}):
+    for one, other in _near({key: bits for key, (_, bits, is_blank, _) in seen.items() if not is_blank}):
         alike[one].append(other)
         alike[other].append(one)
     for key, others in alike.items():

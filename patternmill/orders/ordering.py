@@ -37,6 +37,7 @@ from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_other_service
 from patternmill.service import outcomes
+from patternmill.service.jobs import Job
 from patternmill.service.orders import KEY_REFUSED, checkout_address, without_addresses
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import in_environment, read_settings
@@ -245,7 +246,7 @@ class Ordering:
         if checkout_id in self._addresses:
             return self._addresses[checkout_id]
         end = await self._api.create(Stage.CHECKOUT, body, known_job_id=checkout_id, age=timedelta(0))
-        address = checkout_address(end.job.raw) if isinstance(end, outcomes.Accepted) else None
+        address = checkout_address(end.raw) if isinstance(end, Job) else None
         if address is not None:
             return address
         why = without_addresses(getattr(end, "message", ""))
@@ -258,13 +259,13 @@ class Ordering:
 
     def _without_address(self, end: outcomes.CreateEnd) -> outcomes.CreateEnd:
         """What goes on record of an answer."""
-        if not isinstance(end, outcomes.Accepted):
+        if isinstance(end, outcomes.No):
             return replace(end, message=without_addresses(end.message))
-        if end.job.is_immediate:
-            if address := checkout_address(end.job.raw):
-                self._addresses[end.job.job_id] = address
+        if end.is_immediate:
+            if address := checkout_address(end.raw):
+                self._addresses[end.job_id] = address
             return end
-        message = f"The service answered with job {end.job.job_id}, and not with a checkout."
+        message = f"The service answered with job {end.job_id}, and not with a checkout."
         return outcomes.No(AttemptState.HELD, "no_checkout", message)
 
     def _lost(self, error: PatternmillError) -> None:

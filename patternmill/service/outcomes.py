@@ -22,13 +22,6 @@ FailedExchange = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """The service has the request; `job` names it (and may have ended already)."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
 class Succeeded:
     """The job made something: `result_id` is its pattern ID or product ID."""
 
@@ -51,7 +44,8 @@ class No:
     exchange: FailedExchange | None = field(default=None, compare=False)
 
 
-CreateEnd = Accepted | No
+#: A job: the service has the request, and the job may have ended already.
+CreateEnd = Job | No
 JobEnd = Succeeded | No
 #: The run was stopped, and the service never had this request.
 NOT_BEGUN = No(AttemptState.WITHDRAWN)

@@ -20,7 +20,7 @@ from patternmill.service.jobs import (
     read_created,
     read_job,
 )
-from patternmill.service.outcomes import GAVE_UP, Accepted, Answer, ExchangeResult, No, Succeeded, Trouble
+from patternmill.service.outcomes import GAVE_UP, Answer, ExchangeResult, No, Succeeded, Trouble
 from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
 
 #: Returns a number from 0 to 1.
@@ -137,7 +137,7 @@ class AskAgain:
     gave_up: No = GAVE_UP
 
 
-CreateDecision = ResendAfter | Accepted | No
+CreateDecision = ResendAfter | Job | No
 PollDecision = AskAgain | Succeeded | No
 
 
@@ -295,7 +295,7 @@ def _repeated(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDec
     """The service has this ID already. Only a job that is known to be of this request is followed."""
     job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
-        return Accepted(job)
+        return job
     return No(
         AttemptState.HELD,
         "repeated_request",
@@ -366,7 +366,7 @@ def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisio
     if now.known_job_id not in (None, job.job_id):
         message = f"The service named job {now.known_job_id} and then job {job.job_id} for one request."
         return No(AttemptState.HELD, "second_job", message, stops=True)
-    return Accepted(job)
+    return job
 
 
 def _stop(answer: Answer, now: Situation, policy: ResendPolicy) -> No:

@@ -23,7 +23,6 @@ from patternmill.service.offer_reader import read_offer
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
     NOT_BEGUN,
-    Accepted,
     Answer,
     CreateEnd,
     ExchangeResult,
@@ -347,10 +346,10 @@ class StudioApi:
     def _pace(
         self, operation: str, answer: Answer, end: CreateEnd | ResendAfter, pace: Pace, sent_at: float
     ) -> None:
-        if isinstance(end, Accepted):
+        if isinstance(end, Job):
             pace.accepted(sent_at)
-            if not end.job.is_immediate:
-                self._begin(end.job.job_id, pace)
+            if not end.is_immediate:
+                self._begin(end.job_id, pace)
             self._working.add(operation)
             self._unclear[operation].clear()
         elif answer.status == 429 and isinstance(end, ResendAfter):

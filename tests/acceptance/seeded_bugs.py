@@ -19,7 +19,8 @@ from patternmill.ledger.spending import Spent
 from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
-from patternmill.service.outcomes import Accepted, Answer, No
+from patternmill.service.jobs import Job
+from patternmill.service.outcomes import Answer, No
 from patternmill.service.resend import AskAgain, ResendAfter
 from patternmill.states import AttemptState, Outcome, Stage
 
@@ -120,19 +121,17 @@ def next_attempt_in_doubt() -> None:
     _seed(studio_api, "decide_create", seeded)
 
 
-def _failed_job(number: int) -> Accepted:
-    from patternmill.service.jobs import Job
-
+def _failed_job(number: int) -> Job:
     name = f"job_imagined_{number}_{id(_numbers)}"
-    return Accepted(Job(name, "", "failed", "no answer in time", {}))
+    return Job(name, "", "failed", "no answer in time", {})
 
 
 def poll_error_is_failure() -> None:
     """A poll that brings no usable answer is taken for a job that failed."""
     decide = resend.decide_poll
 
-    def seeded(answer: Answer, *args: Any) -> Any:
-        decision = decide(answer, *args)
+    def seeded(answer: Answer, *args: Any, **known: Any) -> Any:
+        decision = decide(answer, *args, **known)
         if isinstance(decision, AskAgain) and not answer.usable:
             return No(AttemptState.FAILED, message="the service could not be asked")
         return decision

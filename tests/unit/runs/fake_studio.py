@@ -13,7 +13,7 @@ from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, Accepted, CreateEnd, JobEnd, No, Succeeded
+from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, CreateEnd, JobEnd, No, Succeeded
 from patternmill.states import AttemptState, Stage
 
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
@@ -124,7 +124,7 @@ class FakeStudioApi:
         if end is None or end is ANSWER_LOST:
             job = self.service.execute(create)
             await self._pause()
-            return end or Accepted(job)
+            return end or job
         if age is not None and isinstance(end, No) and end.state is AttemptState.REJECTED:
             return No(AttemptState.HELD, "refused_in_doubt", end.message)
         return end

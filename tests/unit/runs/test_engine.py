@@ -248,7 +248,7 @@ def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
             await asyncio.sleep(0.01)
 
     catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
-    theirs = outcomes.Accepted(Job("job-1", "pattern", "running", None, {}))
+    theirs = Job("job-1", "pattern", "running", None, {})
     service.on_create["ferns"] = [theirs]
     ended = shop.run(catalog, watch=drained, max_in_flight=1)
     assert shop.state("ferns") is AttemptState.HELD

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from patternmill.service.outcomes import Accepted, Answer, ExchangeResult
+from patternmill.service.jobs import Job
+from patternmill.service.outcomes import Answer, ExchangeResult
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Stage
@@ -312,8 +313,8 @@ class _Process:
     async def _row(self) -> None:
         for stage in (Stage.PATTERN, Stage.PRODUCT):
             created = await self.api.create(stage, b'{"row": %d}' % id(asyncio.current_task()))
-            assert isinstance(created, Accepted), created
-            await self.api.follow(created.job.job_id, stage, known=created.job)
+            assert isinstance(created, Job), created
+            await self.api.follow(created.job_id, stage, known=created)
 
 
 async def _simulate(case: Case, seed: int) -> Figures:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
-    Accepted,
     Answer,
     ExchangeResult,
     No,
@@ -195,10 +195,10 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         Situation(known_job_id="job-9"),
         (UNRESOLVED, "repeated_request"),
     ),
-    ("32 409 with our job", answered(409, JOB), Situation(known_job_id="job-1"), Accepted),
-    ("200 with a job", answered(200, JOB), None, Accepted),
-    ("201 with a job", answered(201, JOB), None, Accepted),
-    ("200 with a job and no status", answered(200, {"jobId": "job-1"}), None, Accepted),
+    ("32 409 with our job", answered(409, JOB), Situation(known_job_id="job-1"), Job),
+    ("200 with a job", answered(200, JOB), None, Job),
+    ("201 with a job", answered(201, JOB), None, Job),
+    ("200 with a job and no status", answered(200, {"jobId": "job-1"}), None, Job),
 ]
 
 
@@ -249,7 +249,7 @@ def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
         (answered(503, retry_after="1"), None),
         (answered(200, {"productId": "prod-1"}), None),
         (answered(200, trouble=Trouble.HTML), None),
-        (answered(200, JOB), Accepted),
+        (answered(200, JOB), Job),
         (not_sent(Trouble.CONNECT), R),
         (answered(429), R),
         (answered(307), REDIRECTED),

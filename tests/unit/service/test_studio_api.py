@@ -12,10 +12,10 @@ import pytest
 
 from patternmill.errors import LeaseLost, ServiceStopped
 from patternmill.service.feedback_report import DeliveryState, feedback_report
+from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
     GAVE_UP,
     NOT_BEGUN,
-    Accepted,
     Answer,
     CreateEnd,
     ExchangeResult,
@@ -85,8 +85,8 @@ def _code(end: CreateEnd) -> str:
 def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     """5: executed, answer lost; the second answer names the job."""
     end, script = _create(LOST, says(500), says(200, {"nothing": 1}), says(200, JOB))
-    assert isinstance(end, Accepted)
-    assert end.job.job_id == "job-1"
+    assert isinstance(end, Job)
+    assert end.job_id == "job-1"
     assert script.bodies("patterns/create") == [BODY] * 4
 
 
@@ -110,7 +110,7 @@ def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> N
             first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
             await asyncio.sleep(1)
             second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
-            assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Accepted)
+            assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
             assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
             assert (virtual.clock() < 2, api.queued) == (True, 2)
             await asyncio.gather(first, second)
@@ -170,7 +170,7 @@ def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
                 r"waiting for the service since \d+ s: No answer from the service.*", api.waiting
             )
             script.answers["patterns/create"] = [says(200, JOB)]
-            assert isinstance(await create, Accepted)
+            assert isinstance(await create, Job)
             assert api.waiting == ""
 
     virtual.run(main())
@@ -285,7 +285,7 @@ def test_drain_ends_waiting_creates_at_once() -> None:
     assert _drained([REFUSED, says(200, JOB)], 0.1) is NOT_BEGUN
     assert _code(_drained([REFUSED], 0.1, age=timedelta(minutes=1))) == "in_doubt"
     assert _drained([says(429, retry_after="900")], 5.0) is NOT_BEGUN
-    assert isinstance(_drained([says(200, JOB)], 0.01), Accepted)
+    assert isinstance(_drained([says(200, JOB)], 0.01), Job)
 
 
 def test_nothing_is_sent_after_a_drain_or_stop() -> None:
@@ -378,11 +378,11 @@ def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: Answer)
             {"patterns/create": [says(200, JOB), *[answer] * 4, says(200, {**JOB, "jobId": "job-2"})]}
         )
         async with _api(script) as api:
-            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            assert isinstance(await api.create(Stage.PATTERN, BODY), Job)
             guilty = await api.create(Stage.PATTERN, b'{"requestId": "guilty"}')
             assert isinstance(guilty, No) and guilty.state is AttemptState.REJECTED
             del script.answers["patterns/create"][:-1]
-            assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Accepted)
+            assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Job)
 
     virtual.run(main())
 
