@@ -246,8 +246,7 @@ class Ordering:
         if checkout_id in self._addresses:
             return self._addresses[checkout_id]
         end = await self._api.create(Stage.CHECKOUT, body, known_job_id=checkout_id, age=timedelta(0))
-        address = checkout_address(end.raw) if isinstance(end, Job) else None
-        if address is not None:
+        if isinstance(end, Job) and (address := checkout_address(end.raw)):
             return address
         why = without_addresses(getattr(end, "message", ""))
         raise ServiceStopped(
