@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -76,23 +77,19 @@ class Reading:
 
     def in_time(self, work: Callable[[], T]) -> T:
         """What `work` returns. Raises InputRefused once the time is over, and leaves `work` to a daemon thread."""
-        done: list[T] = []
-        failed: list[BaseException] = []
+        future = Future[T]()
 
         def run() -> None:
             try:
-                done.append(work())
+                future.set_result(work())
             except BaseException as error:
-                failed.append(error)
+                future.set_exception(error)
 
-        thread = threading.Thread(target=run, name="read the source", daemon=True)
-        thread.start()
-        thread.join(min(max(0.0, self.time_left()), threading.TIMEOUT_MAX))
-        if failed:
-            raise failed[0]
-        if not done:
+        threading.Thread(target=run, name="read the source", daemon=True).start()
+        wait([future], min(max(0.0, self.time_left()), threading.TIMEOUT_MAX))
+        if not future.done():
             raise self.too_slow()
-        return done[0]
+        return future.result()
 
     def too_large(self, what: str, remedy: str = _SPLIT) -> InputRefused:
         return refusal(FileCode.FILE_TOO_LARGE, f"{self.name} {what}.", remedy)

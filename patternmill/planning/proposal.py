@@ -14,8 +14,6 @@ from patternmill.text import plural
 
 Prices = Mapping[Stage, int]
 
-_CHUNK = 1000
-
 
 @dataclass(frozen=True)
 class Proposal:
@@ -71,17 +69,14 @@ def proposal_of(
 def _digest(plan: Plan, prices: Prices, edition: str | None) -> str:
     """Of what would be made, why, for which price each, and after which attempt: what failed again is another plan."""
     keys = sorted(key for key, planned in plan.items.items() if planned.reason in TO_DO)
-    # The bytes of one JSON text, of which a part at a time is in memory.
+    # The bytes of one JSON text, of which an item at a time is in memory.
     text = sha256(
         canonical_json(["v1", plan.scope.environment, plan.scope.catalog, edition, []])[:-2].encode()
     )
-    for first in range(0, len(keys), _CHUNK):
-        items = [
-            [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]
-            for key in keys[first : first + _CHUNK]
-            for one in (plan.items[key],)
-        ]
-        text.update(f"{',' if first else ''}{canonical_json(items)[1:-1]}".encode())
+    for number, key in enumerate(keys):
+        one = plan.items[key]
+        item = [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]
+        text.update(f"{',' if number else ''}{canonical_json(item)}".encode())
     text.update(b"]]")
     return text.hexdigest()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from patternmill.catalog.catalog_file import CatalogFile, NumberedRow, Record
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
@@ -43,19 +43,27 @@ def parse_catalog(
     `encoding` is the CatalogFile's own, or the one that the person named. `empty`: a header without rows is accepted.
     `reading`: None for bytes that were accepted before.
     """
-    text = CsvText(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
-    line, header = text.header()
-    mapping.refuse_gone(header, text.name)
-    columns = read_columns(mapping.applied(header), text.name)
-    records, blank = text.records(columns.is_results_file)
+    shown, reading = plain(name, _LONGEST_PATH), reading or Reading(name, NO_LIMITS)
+    codec = choose_encoding(raw, shown, encoding)
+    check_text(raw, shown, codec)
+    rows = csv_rows(raw, shown, codec, reading)
+    line, header = next(filter(has_content, rows), (0, ()))
+    if not line:
+        raise refusal(FileCode.EMPTY_FILE, f"{shown} is empty.", "Is it the right file?")
+    reading.check_columns(len(header))
+    if is_results_header(header):
+        header = tuple(map(restore, header))
+    mapping.refuse_gone(header, shown)
+    columns = read_columns(mapping.applied(header), shown)
+    records, blank = _records(rows, columns.is_results_file)
     if not records and not empty:
-        message = f"{text.name} has a header in row {line}, but nothing below it."
+        message = f"{shown} has a header in row {line}, but nothing below it."
         raise refusal(FileCode.HEADER_ONLY, message, "Add the rows.")
-    refuse_reserved(header, columns, (record.cells for record in records), text.name)
+    refuse_reserved(header, columns, (record.cells for record in records), shown)
     return CatalogFile(
         name=name,
         sha256=hashlib.sha256(raw).hexdigest(),
-        encoding=text.encoding,
+        encoding=codec,
         header=header,
         columns=columns,
         records=records,
@@ -65,62 +73,41 @@ def parse_catalog(
     )
 
 
-class CsvText:
-    """The text of one file, and its rows one after the other."""
-
-    def __init__(
-        self,
-        raw: bytes,
-        name: str,
-        encoding: str | None,
-        reading: Reading,
-        delimiter: str = ",",
-    ) -> None:
-        self.name, self._delimiter = name, delimiter
-        self.encoding = choose_encoding(raw, name, encoding)
-        self._raw, self._reading = raw, reading
-        check_text(raw, name, self.encoding)
-        self.rows = self._strict_rows()
-
-    def header(self) -> NumberedRow:
-        found = next((row for row in self.rows if has_content(row[1])), None)
-        if found is None:
-            raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
-        row, header = found
-        self._reading.check_columns(len(header))
-        return row, tuple(map(restore, header)) if is_results_header(header) else header
-
-    def records(self, is_results_file: bool) -> tuple[tuple[Record, ...], int]:
-        """The rows below the header, and how many blank ones were skipped."""
-        records, blank = [], 0
-        # One object for equal cells, of which the first are kept: categories and options are among them.
-        known: dict[str, str] = {}
-        for line, cells in self.rows:
-            if not has_content(cells):
-                blank += 1
-                continue
-            if len(known) < _KEPT:
-                known.update(zip(cells, cells, strict=True))
-            texts = map(restore, cells) if is_results_file else cells
-            records.append(Record(line, tuple([known.get(cell, cell) for cell in texts])))
-        return tuple(records), blank
-
-    def _strict_rows(self) -> Iterator[NumberedRow]:
-        """Every row with its number, blank ones too."""
-        lines = io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
-        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
-        row = before = 0
-        try:
-            for row, cells in enumerate(reader, 1):
-                before = reader.line_num
-                self._reading.check_rows(row)
-                yield row, tuple(cells)
-        except csv.Error as error:
-            raise _unreadable(self.name, row + 1, before + 1, reader.line_num, str(error)) from None
+def _records(rows: Iterable[NumberedRow], is_results_file: bool) -> tuple[tuple[Record, ...], int]:
+    """The rows below the header, and how many blank ones were skipped."""
+    records, blank = [], 0
+    # One object for equal cells, of which the first are kept: categories and options are among them.
+    known: dict[str, str] = {}
+    for row in rows:
+        if not has_content(row):
+            blank += 1
+            continue
+        line, cells = row
+        if len(known) < _KEPT:
+            known.update(zip(cells, cells, strict=True))
+        texts = map(restore, cells) if is_results_file else cells
+        records.append(Record(line, tuple([known.get(cell, cell) for cell in texts])))
+    return tuple(records), blank
 
 
-def has_content(cells: Sequence[str]) -> bool:
-    text = "".join(cells)
+def csv_rows(
+    raw: bytes, name: str, encoding: str, reading: Reading, delimiter: str = ","
+) -> Iterator[NumberedRow]:
+    """Every row with its number, blank ones too, one after the other."""
+    lines = io.TextIOWrapper(io.BytesIO(raw), encoding=encoding, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    row = before = 0
+    try:
+        for row, cells in enumerate(reader, 1):
+            before = reader.line_num
+            reading.check_rows(row)
+            yield row, tuple(cells)
+    except csv.Error as error:
+        raise _unreadable(name, row + 1, before + 1, reader.line_num, str(error)) from None
+
+
+def has_content(row: tuple[int, Sequence[str]]) -> bool:
+    text = "".join(row[1])
     return bool(text) and not text.isspace()
 
 

@@ -27,7 +27,7 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.errors import InputRefused
-from patternmill.sheets.csv_reader import CsvText, has_content, parse_catalog
+from patternmill.sheets.csv_reader import csv_rows, has_content, parse_catalog
 from patternmill.sheets.tables import Score, Table, best_row, contract_score, table_of
 from patternmill.sheets.text_encodings import check_text, choose_encoding
 from patternmill.sheets.workbooks import several_worksheets, workbook_tables
@@ -149,8 +149,7 @@ def _text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, rea
     if len(delimiter) != 1 or delimiter in '"\r\n':
         message = f"{name} names {delimiter!r} as its delimiter."
         raise refusal(FileCode.WRONG_DELIMITER, message, "Save it as `CSV UTF-8 (comma delimited)`.")
-    numbered = CsvText(raw, name, read_as, reading, delimiter).rows
-    rows = [row for row in numbered if has_content(row[1])]
+    rows = [row for row in csv_rows(raw, name, read_as, reading, delimiter) if has_content(row)]
     layout = SheetLayout("CSV" if delimiter in ",;" else "text", sha256, encoding, delimiter)
     return [table_of(rows, name, layout, choices.get("header"), score)]
 
@@ -159,7 +158,7 @@ def _sample(text: str, delimiter: str) -> list[NumberedRow]:
     """The first rows by this delimiter; none where they cannot be read by it."""
     reader = csv.reader(io.StringIO(text[:_SAMPLE], newline=""), delimiter=delimiter)
     try:
-        rows = [tuple(cells) for cells in itertools.islice(reader, _SAMPLE_ROWS) if has_content(cells)]
+        rows = enumerate(map(tuple, itertools.islice(reader, _SAMPLE_ROWS)))
+        return list(filter(has_content, rows))
     except csv.Error:
         return []
-    return list(enumerate(rows))

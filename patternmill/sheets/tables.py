@@ -151,7 +151,7 @@ def _usual_width(rows: Iterable[NumberedRow]) -> int:
 
 def rectangular(rows: Iterable[tuple[int, Sequence[str]]], reading: Reading) -> tuple[NumberedRow, ...]:
     """The rows with something in them, all as wide as the widest: only in text files may a row lack cells."""
-    filled = [(number, cells) for number, cells in rows if has_content(cells)]
+    filled = list(filter(has_content, rows))
     width = max((_last(cells) for _, cells in filled), default=0)
     reading.check_columns(width)
     reading.check_rows(max((number for number, _ in filled), default=0))
