@@ -293,41 +293,15 @@ class _Planner:
         return Reason.TRIED_AGAIN if item.key in self.memory.trying else reason
 
 
-@dataclass(frozen=True)
-class LimitedPlan:
-    """A plan cut to the rows that all limits cover; the others are left out."""
+def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | None:
+    """The plan as far as the limits cover it, what they reach to, and the remedy; None where they cover all of it.
 
-    plan: Plan
-    rows: int
-    #: All rows to do.
-    of: int
-    #: The limits that keep a row out.
-    hit: tuple[Limit, ...]
-
-    def __str__(self) -> str:
-        """`The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`"""
-        bought = goods(self.plan.purchases())
-        all_names = dict.fromkeys(limit.name for limit in self.hit)
-        names = " and ".join(all_names)
-        reach = "reaches" if len(all_names) == 1 else "reach"
-        return (
-            f"{names[:1].upper()}{names[1:]} {reach} to {self.rows:,} of {plural(self.of, 'row')}: {bought}."
-        )
-
-    @property
-    def remedy(self) -> str:
-        return " ".join(dict.fromkeys(limit.remedy for limit in self.hit))
-
-
-def limit_plan(plan: Plan, limits: Sequence[Limit]) -> LimitedPlan | None:
-    """The plan as far as the limits cover it; None where they cover all of it.
+    `The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`
 
     Rows whose pattern exists or is begun come first, then all in the order of the file. A row that does not fit
     is skipped, and a cheaper one behind it may still fit. What is begun takes nothing more.
     """
-    if not limits:
-        return None
-    rows = list(plan.to_do())
+    rows = list(plan.to_do()) if limits else []
     covered: set[ItemKey] = set()
     hit: dict[Limit, None] = {}
     bought: Counts = Counter()
@@ -342,7 +316,13 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> LimitedPlan | None:
         bought = after
         kept += 1
         covered.update(row.keys)
-    return LimitedPlan(restricted(plan, covered), kept, len(rows), tuple(hit)) if hit else None
+    if not hit:
+        return None
+    limited, names = restricted(plan, covered), list(dict.fromkeys(limit.name for limit in hit))
+    named, reach = " and ".join(names), "reaches" if len(names) == 1 else "reach"
+    reached = f"{reach} to {kept:,} of {plural(len(rows), 'row')}: {goods(limited.purchases())}."
+    remedy = " ".join(dict.fromkeys(limit.remedy for limit in hit))
+    return limited, f"{named[:1].upper()}{named[1:]} {reached}", remedy
 
 
 def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:

@@ -40,7 +40,7 @@ def plan_lines(preview: Preview) -> Iterator[str]:
     yield f"To buy: {goods(plan.purchases())}."
     yield from _later_lines(preview)
     if preview.limited:
-        yield f"Limit: {preview.limited}"
+        yield f"Limit: {preview.limited[1]}"
     if cost.worst:
         yield f"Cost: {cost}."
     yield f"Digest of this plan: {preview.proposal.digest[:LEAST_DIGEST]}"

@@ -23,7 +23,6 @@ from patternmill.limits import Limit
 from patternmill.planning.plan import (
     TO_BUY,
     Cost,
-    LimitedPlan,
     Plan,
     Reason,
     cost_of,
@@ -88,8 +87,8 @@ class Preview:
     duplicates: ConfigurationError | None = None
     #: Rows whose content has changed: sku, and each field as it was and as it is.
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: The rows that the limits cover; None: all of them.
-    limited: LimitedPlan | None = None
+    #: As far as the limits cover it, what they reach to, and the remedy; None: they cover all of it.
+    limited: tuple[Plan, str, str] | None = None
     #: Where the ledger is that knows of no run yet.
     new_ledger: str | None = None
 

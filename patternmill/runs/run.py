@@ -294,8 +294,8 @@ def _put_on_record(
         record = with_decision(record, approved or refused)
         plan, left_out = whole, None
         if limited := limit_plan(whole, plan_limits(ledger, spec, approved)):
-            message = joined(str(limited), limited.remedy)
-            plan, left_out = limited.plan, HaltReason(Outcome.BUDGET_REACHED, "limit", message)
+            plan, *said = limited
+            left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*said))
         if refused is None:
             left_out = put_off(ledger, spec, whole) or left_out
         # A person who decided against a correction leaves what the source has.
