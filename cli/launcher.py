@@ -15,7 +15,7 @@ from cli.available_service import available_service
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
 from cli.terminal import echo, echo_lines, report_error, steps
-from patternmill.catalog.changes import Changes
+from patternmill.catalog.changes import Changes, change_counts
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
@@ -73,7 +73,7 @@ async def _planned(spec: RunSpec) -> list[str]:
 
 
 def _change_lines(changes: Changes) -> Iterator[str]:
-    yield f"The source: {counts_line(changes.counts())}"
+    yield f"The source: {counts_line(change_counts(changes))}"
     yield from change_lines(changes, _MOST_CHANGES)
 
 

@@ -148,20 +148,19 @@ class Change:
         return {field: texts.get(field, "") for field in self.fields}
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Every sku of a source and of its catalog, once: the source's in its order, then what it no longer has."""
+#: Every sku of a source and of its catalog, once: the source's in its order, then what it no longer has.
+Changes = tuple[Change, ...]
 
-    all: tuple[Change, ...]
 
-    def counts(self) -> dict[str, int]:
-        """By kind, and the removed ones by verdict; zeros too."""
-        found = Counter(change.verdict or change.kind for change in self.all)
-        names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
-        return {name.value: found[name] for name in names}
+def change_counts(changes: Changes) -> dict[str, int]:
+    """By kind, and the removed ones by verdict; zeros too."""
+    found = Counter(change.verdict or change.kind for change in changes)
+    names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
+    return {name.value: found[name] for name in names}
 
-    def noteworthy(self) -> Iterator[Change]:
-        return (change for change in self.all if change.kind is not ChangeKind.UNCHANGED)
+
+def noteworthy(changes: Changes) -> list[Change]:
+    return [change for change in changes if change.kind is not ChangeKind.UNCHANGED]
 
 
 def detect(
@@ -182,29 +181,21 @@ def detect(
         for row in source
     ]
     changes = [_change(row, catalog.get(row.sku)) for row in source]
-    return Changes((*changes, *_removed(catalog, source, limit, ceiling)))
-
-
-def differing(before: Content, now: Content) -> tuple[str, ...]:
-    """The fields in which a person sees two contents differ: prompt, category, then options by their names."""
-    old, new = before.fields(), now.fields()
-    names = sorted(
-        old.keys() | new.keys(), key=lambda name: (name.startswith("option:"), name != "prompt", name)
-    )
-    return tuple(name for name in names if _seen(old.get(name)) != _seen(new.get(name)))
-
-
-def _seen(value: str | None) -> str | None:
-    return None if value is None else visible_text(value)
+    return (*changes, *_removed(catalog, source, limit, ceiling))
 
 
 def old_and_new(before: Content, now: Content) -> dict[str, str]:
-    """By field: `` `old` -> `new` ``, each from shortly before the first difference; of a take `1 -> 2`."""
+    """The fields in which a person sees two contents differ: prompt, category, then options by their names.
+
+    Each with `` `old` -> `new` ``, from shortly before the first difference; of a take `1 -> 2`.
+    """
     old, new = before.fields(), now.fields()
-    pairs = {field: (old.get(field, ""), new.get(field, "")) for field in differing(before, now)}
-    return {
-        field: " -> ".join(pair if field == "take" else contrasted(*pair)) for field, pair in pairs.items()
+    seen, sees = ({name: visible_text(text) for name, text in fields.items()} for fields in (old, new))
+    names = sorted(old | new, key=lambda name: (name.startswith("option:"), name != "prompt", name))
+    pairs = {
+        name: (old.get(name, ""), new.get(name, "")) for name in names if seen.get(name) != sees.get(name)
     }
+    return {name: " -> ".join(pair if name == "take" else contrasted(*pair)) for name, pair in pairs.items()}
 
 
 def same_refinements(one: Iterable[Refinement], other: Iterable[Refinement]) -> bool:
@@ -224,7 +215,7 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
         return Change(row.sku, ChangeKind.REFUSED, (), None if is_retired else before)
     fields: tuple[str, ...] = ()
     if before is not None and before.product_key != row.product_key:
-        fields = differing(before.content, row.content) or (EDITION,)
+        fields = tuple(old_and_new(before.content, row.content)) or (EDITION,)
     return Change(row.sku, _kind(row, before, fields), fields, before, now=row.content)
 
 

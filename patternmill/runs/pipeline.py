@@ -227,7 +227,7 @@ class Pipeline:
         if plan.counts(TO_DO).total() or self.spec.refresh is None:
             return not plan.counts(TO_DO).total()
         changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}
-        return changing.isdisjoint(change.kind for change in (await self.changes(plan)).all)
+        return changing.isdisjoint(change.kind for change in await self.changes(plan))
 
     async def run_through(self) -> None:
         """Every step, without Prefect. Raises what the steps raise."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from patternmill import __version__
 from patternmill.catalog.catalog_file import READING, CatalogFile
+from patternmill.catalog.changes import change_counts, noteworthy
 from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -99,7 +100,7 @@ def put_on_record(
     """
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
-        record = record.with_options({CHANGES: changes.counts()})
+        record = record.with_options({CHANGES: change_counts(changes)})
     ledger.runs.add(record, checked.file.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_document(sha256, raw)
@@ -114,7 +115,7 @@ def put_on_record(
         before = ledger.catalogs.last_offer(record.environment)
         ledger.catalogs.remember_offer(record.environment, merged(offer, before))
     if changes is not None:
-        ledger.catalogs.add_changes(record.run_id, changes.noteworthy())
+        ledger.catalogs.add_changes(record.run_id, noteworthy(changes))
     if kept is not None:
         rows = source_rows_of(
             record.run_id, plan, checked.file, kept, is_source=spec.origin is None and spec.remake is None

@@ -93,14 +93,14 @@ def _asks_for(kept: SourceRow, content: Content) -> bool:
 
 def change_lines(changes: Changes, most: int) -> Iterator[str]:
     """A line for each noteworthy change, at most so many, with its details."""
-    noteworthy = list(changes.noteworthy())
-    for change in noteworthy[:most]:
+    found = [change for change in changes if change.kind is not ChangeKind.UNCHANGED]
+    for change in found[:most]:
         fields = f"  ({', '.join(change.fields)})" if change.fields else ""
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
         kind = change.verdict or change.kind
         yield f"  {readable(kind.value):14} {change.sku}{fields}{replaces}"
         yield from (f"  {'':14} {field}: {text}" for field, text in change.old_and_new().items() if text)
-    yield from more(len(noteworthy), most)
+    yield from more(len(found), most)
 
 
 def counts_line(counts: Mapping[str, int]) -> str:

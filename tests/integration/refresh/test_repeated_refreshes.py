@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from patternmill.catalog.changes import change_counts
 from patternmill.ledger.ledger import open_ledger
 from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
@@ -179,7 +180,7 @@ def test_plan_shows_changes_and_writes_nothing(desk: Desk) -> None:
         ) as work:
             await work.read()
             await work.check()
-            return (await work.changes((await work.preview()).plan)).counts()
+            return change_counts(await work.changes((await work.preview()).plan))
 
     counts = asyncio.run(look())
     assert (counts["changed"], counts["unchanged"], counts["retired"]) == (1, 1, 1)

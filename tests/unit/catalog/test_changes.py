@@ -14,6 +14,7 @@ from patternmill.catalog.changes import (
     Content,
     CurrentRow,
     RequestedRow,
+    change_counts,
     detect,
     old_and_new,
 )
@@ -51,7 +52,7 @@ def held_against(
 
 
 def words(changes: Changes) -> dict[str, str]:
-    return {change.sku: (change.verdict or change.kind).value for change in changes.all}
+    return {change.sku: (change.verdict or change.kind).value for change in changes}
 
 
 def test_each_kind_of_change_is_recognised() -> None:
@@ -76,8 +77,8 @@ def test_each_kind_of_change_is_recognised() -> None:
         "NEVER-MADE": ChangeKind.FAILED_BEFORE,
         "LOST": ChangeVerdict.RETIRED,
     }
-    assert found.counts()["failed_before"] == 2
-    assert sum(found.counts().values()) == len(found.all)
+    assert change_counts(found)["failed_before"] == 2
+    assert sum(change_counts(found).values()) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_each_kind_of_change_is_recognised() -> None:
 )
 def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
     """A change names what differs, and what it replaces."""
-    (change,) = held_against([current("A")], [asked("A", now)]).all
+    (change,) = held_against([current("A")], [asked("A", now)])
     assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None
     assert change.before.product_id == "prd-A"
@@ -108,8 +109,8 @@ def test_other_take_is_named_by_number() -> None:
 def test_retired_row_that_comes_back_is_added() -> None:
     """A retired sku is not removed once more, and coming back is added, with what it had."""
     gone = current("A", retired_at=2.0)
-    assert held_against([gone], []).all == ()
-    (change,) = held_against([gone], [asked("A")]).all
+    assert held_against([gone], []) == ()
+    (change,) = held_against([gone], [asked("A")])
     assert (change.kind, change.before) == (ChangeKind.ADDED, gone)
 
 
@@ -137,14 +138,15 @@ def test_suddenly_smaller_source_retires_nothing(limit: str, known: int, removed
     """Above the count or the share nothing is retired, and an empty source never retires anything."""
     catalog = [current(f"S-{number:03}") for number in range(known)]
     source = [asked(row.sku) for row in catalog[removed:]]
-    counts = held_against(catalog, source, limit=limit).counts()
+    counts = change_counts(held_against(catalog, source, limit=limit))
     assert (counts["retired"], counts["withheld"]) == (retired, removed - retired)
 
 
 @pytest.mark.parametrize(("ceiling", "retired"), [(0, 0), (3, 3), (9, 5)])
 def test_retire_approval_is_a_ceiling(ceiling: int, retired: int) -> None:
     """A person allows at most so many retirements, above the limit and of an empty source too."""
-    counts = held_against([current(f"S-{n}") for n in range(5)], [], ceiling=ceiling, limit="0").counts()
+    catalog = [current(f"S-{number}") for number in range(5)]
+    counts = change_counts(held_against(catalog, [], ceiling=ceiling, limit="0"))
     assert (counts["retired"], counts["withheld"]) == (retired, 5 - retired)
 
 
@@ -159,7 +161,7 @@ def test_order_case_and_spaces_change_nothing() -> None:
         if row.content is not None and row.product_key is not None
     }
     found = detect(before, second, RetireLimit())
-    assert [change.kind for change in found.all] == [ChangeKind.UNCHANGED] * 2
+    assert [change.kind for change in found] == [ChangeKind.UNCHANGED] * 2
 
 
 def requested(text: str) -> list[RequestedRow]:
