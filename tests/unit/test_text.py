@@ -1,4 +1,4 @@
-"""How counts, durations, moments and money are written for people."""
+"""How counts, durations, moments, money, and texts that look alike, are written for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from babel.numbers import list_currencies
 
 from patternmill.money import money, read_money
-from patternmill.text import duration, duration_range, moment, visible
+from patternmill.text import contrasted, duration, duration_range, moment, shown, visible
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,36 @@ def test_moments_are_in_utc() -> None:
     assert moment(0) == "1970-01-01 00:00:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)) == "2026-03-01 09:30:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))) == "2026-03-01 07:30:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("blue\u00a0herons", r"blue\u00a0herons"),
+        ("5\u202fcm", r"5\u202fcm"),
+        ("a\u200b\u200c\u200db", r"a\u200b\u200c\u200db"),
+        ("one\r\ntwo\tthree", r"one\r\ntwo\tthree"),
+        ("\u202eevil", r"\u202eevil"),
+        ("Lüneburg, 東京 🪿", "Lüneburg, 東京 🪿"),
+    ],
+)
+def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
+    """And visible ones stay as they are."""
+    assert visible(text) == seen
+    assert shown(text) == f"`{seen}`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        ("a\nb", "a\r\nb", (r"`a\nb`", r"`a\r\nb`")),
+        ("caf\u00e9", "cafe\u0301", (r"`caf\u00e9`", r"`cafe\u0301`")),
+        ("\u0430bc", "abc", (r"`\u0430bc`", "`abc`")),
+        ("a  b", "a b", (r"`a \u0020b`", "`a b`")),
+        ("\u2764\ufe0f", "\u2764", (r"`\u2764\ufe0f`", r"`\u2764`")),
+        ("Lüneburg", "Luneburg", ("`Lüneburg`", "`Luneburg`")),
+    ],
+)
+def test_texts_that_look_alike_are_shown_apart(old: str, new: str, seen: tuple[str, str]) -> None:
+    """Escapes where nothing else helps; what differs for every eye stays legible."""
+    assert contrasted(old, new) == seen

@@ -10,10 +10,7 @@ from patternmill.sheets.csv_reader import parse_catalog
 CUSHION = Category(
     "cat_1",
     "Cushion",
-    (
-        Option("size", ("S", "M"), required=False),
-        Option("fabric", ("cotton", "linen", "velvet"), required=True),
-    ),
+    (Option("size", ("S", "M"), False), Option("fabric", ("cotton", "linen", "velvet"), True)),
 )
 MUG = Category("cat_2", "Mug", (Option("size", ("11oz", "15oz"), required=False),))
 TOTE = Category("tote-bag", "Tote bag", None)
