@@ -10,7 +10,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -81,15 +82,9 @@ def keep_pictures(
     `takes`: addresses of what its rows were not built on, to be looked at; kept in the home alone.
     Returns what is left out, in sentences. `step` is told what is being done now; Ctrl-C leaves the rest out.
     """
-    cache = picture_cache(home)
     deadline = time.monotonic() + MOST_SECONDS
-    pool = ThreadPoolExecutor(os.cpu_count() or 1, "pictures")
-    drawn = [
-        pool.submit(_draw, url, cache, studio_url)
-        for url in dict.fromkeys((*picture_urls(out / "results.jsonl"), *takes))
-        if not (cache / picture_name(url)).exists()
-    ]
-    try:
+    pool, drawn = _drawing((*picture_urls(out / "results.jsonl"), *takes), home, studio_url)
+    with suppress(KeyboardInterrupt):
         while (
             (left := sum(not one.done() for one in drawn))
             and not is_stopped()
@@ -97,28 +92,29 @@ def keep_pictures(
         ):
             step(f"Drawing the gallery's pictures: {left:,} left. Ctrl-C leaves them out.")
             wait(drawn, _LOOK_SECONDS)
-    except KeyboardInterrupt:
-        pass
     pool.shutdown(wait=False, cancel_futures=True)
     ended = [one.result() for one in drawn if one.done() and not one.cancelled()]
     left, failed = len(drawn) - len(ended), ended.count(False)
-    texts = (
-        f"{plural(left, 'picture')} left out" if left else "",
-        f"{plural(failed, 'picture')} could not be drawn" if failed else "",
-    )
-    said = [
-        f"{'; '.join(filter(None, texts))}: the gallery shows tiles for them. "
-        "The same import again draws them, and buys nothing."
-    ]
-    return (said if any(texts) else []) + ([] if share_pictures(out, home) else [NOT_SHARED.format(out)])
+    texts = [f"{plural(left, 'picture')} left out"] if left else []
+    texts += [f"{plural(failed, 'picture')} could not be drawn"] if failed else []
+    again = "the gallery shows tiles for them. The same import again draws them, and buys nothing."
+    said = [f"{'; '.join(texts)}: {again}"] if texts else []
+    return said if share_pictures(out, home) else [*said, NOT_SHARED.format(out)]
 
 
 def draw_few(urls: Iterable[str], home: Path, studio_url: str) -> None:
     """Have the studio draw these pictures at once, where they were not drawn before; some may fail."""
-    cache = picture_cache(home)
-    missing = [url for url in urls if not (cache / picture_name(url)).exists()]
-    with ThreadPoolExecutor(os.cpu_count() or 1, "pictures") as pool:
-        list(pool.map(lambda url: _draw(url, cache, studio_url), missing))
+    pool, _ = _drawing(urls, home, studio_url)
+    pool.shutdown()
+
+
+def _drawing(
+    urls: Iterable[str], home: Path, studio_url: str
+) -> tuple[ThreadPoolExecutor, list[Future[bool]]]:
+    """Begin to draw those that were not drawn before."""
+    pool, cache = ThreadPoolExecutor(os.cpu_count() or 1, "pictures"), picture_cache(home)
+    missing = [url for url in dict.fromkeys(urls) if not (cache / picture_name(url)).exists()]
+    return pool, [pool.submit(_draw, url, cache, studio_url) for url in missing]
 
 
 def share_pictures(out: Path, home: Path) -> bool:

@@ -6,7 +6,6 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from socket import socket
 from typing import Any
 
@@ -51,18 +50,12 @@ logger = logging.getLogger(__name__)
 Approve = Callable[[Approval], None]
 
 
-@dataclass(frozen=True)
 class LookServer:
     """One page on one port, which only its secret opens."""
 
-    run: ViewedRun
-    bound: socket
-    by: str
-    approve: Approve
-
-    @property
-    def origin(self) -> str:
-        return f"http://{HOST}:{self.bound.getsockname()[1]}"
+    def __init__(self, run: ViewedRun, bound: socket, by: str, approve: Approve) -> None:
+        self.run, self.by, self._approve = run, by, approve
+        self.origin = f"http://{HOST}:{bound.getsockname()[1]}"
 
     def prepared(self) -> tuple[uvicorn.Server, str]:
         """The server, to be run with the socket; and the address that signs a browser in: for its own person alone."""
@@ -168,7 +161,7 @@ class LookServer:
         if waiting is None or waiting.digest != digest:
             return JSONResponse({"error": "No such plan waits for an approval."}, status_code=409)
         try:
-            self.approve(waiting)
+            self._approve(waiting)
         except PatternmillError as error:
             return JSONResponse({"error": str(error)}, status_code=409)
         return JSONResponse({"text": f"Plan {waiting.short} is approved."})

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import partial
 
 from patternmill.service.jobs import (
     FAILED,
@@ -40,6 +39,9 @@ PASSING = frozenset({408, 423, 425, 499})
 REPEATED = 409
 UNKNOWN_STATUS = "unknown_status"
 RATE_LIMITED = 429
+#: No request can reach the service: ever, and as long as none has reached it.
+_UNREACHABLE = frozenset({Trouble.TLS, Trouble.ADDRESS})
+_UNREACHED = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
 
 REMEDIES = {
     "unauthorized": "Check PATTERNMILL_API_KEY, and that it belongs to this environment.",
@@ -142,8 +144,26 @@ PollDecision = AskAgain | Succeeded | No
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """What the first rule that fits says."""
-    return next(decide(answer, now, policy) for fits, decide in _RULES if fits(answer, now))
+    """What the answer to a create leads to, by the first line that fits."""
+    if not now.repeatable and _may_be_executed(answer, now.stage):
+        return _not_repeatable(answer, now)
+    if answer.trouble in _UNREACHABLE or (answer.trouble in _UNREACHED and not now.reached):
+        return _stopped(answer.trouble.value, answer, now.may_have_made)
+    if answer.exchange is not ExchangeResult.ANSWERED:
+        return _again(answer, now, policy)
+    if code := unclear_code(answer, works=now.works):
+        return _unclear(code, answer, now, policy)
+    if answer.status in STOPPING:
+        return _stopped(STOPPING[answer.status], answer, now.may_have_made)
+    if answer.status in MISADDRESSED:
+        return _refused("not_found", answer, now)
+    if answer.status == RATE_LIMITED:
+        return _rate_limited(answer, now, policy)
+    if _is_repeated(answer):
+        return _repeated(answer, now)
+    if _is_refusal(answer):
+        return _refused("invalid_request", answer, now)
+    return _read(answer, now, policy)
 
 
 def _may_be_executed(answer: Answer, stage: Stage) -> bool:
@@ -241,7 +261,7 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     )
 
 
-def _refused(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str) -> No:
+def _refused(code: str, answer: Answer, now: Situation) -> No:
     """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
         return No(AttemptState.REJECTED, code, sentence(answer))
@@ -252,9 +272,8 @@ def _refused(answer: Answer, now: Situation, policy: ResendPolicy, *, code: str)
     )
 
 
-def _unclear(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
+def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Perhaps of another server than the service: about one item when others succeed, else about the run."""
-    code = unclear_code(answer, works=now.works)
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     executed = answer.status == SEE_OTHER
     in_doubt = now.in_doubt or executed or (now.redirected and code != "redirected")
@@ -267,7 +286,7 @@ def _unclear(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDeci
         message = f"{sentence(answer)} Some services answer so when they have executed the request."
         return No(None, code, message)
     if now.works or (now.answered_well and code != "redirected"):
-        return _refused(answer, now, policy, code=code)
+        return _refused(code, answer, now)
     return _stopped(code, answer, in_doubt, item_refused=True)
 
 
@@ -291,7 +310,7 @@ _REPEATED_ID = re.compile(
 )
 
 
-def _repeated(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
+def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     """The service has this ID already. Only a job that is known to be of this request is followed."""
     job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
@@ -352,7 +371,7 @@ def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = 
     return No(None if in_doubt else state, code, message, stops=True)
 
 
-def _not_repeatable(answer: Answer, now: Situation, policy: ResendPolicy) -> No:
+def _not_repeatable(answer: Answer, now: Situation) -> No:
     named = named_result(answer.body, now.stage)
     shown = f" It names a {RESULT_FIELDS[now.stage]}: {named}." if named else ""
     return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
@@ -369,11 +388,6 @@ def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisio
     return job
 
 
-def _stop(answer: Answer, now: Situation, policy: ResendPolicy) -> No:
-    code = answer.trouble.value if answer.status is None else STOPPING[answer.status]
-    return _stopped(code, answer, now.may_have_made)
-
-
 def _is_refusal(answer: Answer) -> bool:
     return answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
 
@@ -382,24 +396,3 @@ def _is_repeated(answer: Answer) -> bool:
     """The service has a request of this ID, by the status or by the text of a refusal."""
     by_text = answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
     return answer.status == REPEATED or by_text
-
-
-_UNREACHABLE = frozenset({Trouble.TLS, Trouble.ADDRESS})
-_UNREACHED = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
-_Rule = tuple[
-    Callable[[Answer, Situation], bool], Callable[[Answer, Situation, ResendPolicy], CreateDecision]
-]
-#: In this order: when, and what follows.
-_RULES: tuple[_Rule, ...] = (
-    (lambda answer, now: not now.repeatable and _may_be_executed(answer, now.stage), _not_repeatable),
-    (lambda answer, now: answer.trouble in _UNREACHABLE, _stop),
-    (lambda answer, now: answer.trouble in _UNREACHED and not now.reached, _stop),
-    (lambda answer, now: answer.exchange is not ExchangeResult.ANSWERED, _again),
-    (lambda answer, now: bool(unclear_code(answer, works=now.works)), _unclear),
-    (lambda answer, now: answer.status in STOPPING, _stop),
-    (lambda answer, now: answer.status in MISADDRESSED, partial(_refused, code="not_found")),
-    (lambda answer, now: answer.status == RATE_LIMITED, _rate_limited),
-    (lambda answer, now: _is_repeated(answer), _repeated),
-    (lambda answer, now: _is_refusal(answer), partial(_refused, code="invalid_request")),
-    (lambda answer, now: True, _read),
-)
