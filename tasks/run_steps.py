@@ -9,15 +9,14 @@ from pathlib import Path
 from prefect import task
 from prefect.runtime import flow_run
 
-from patternmill.ledger.ledger import open_ledger
 from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
-from patternmill.runs.remakes import refuse_sharing, requested_remake
+from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
-from patternmill.runs.retry import RetrySelection, select_rows
-from patternmill.runs.safeguards import refuse_password, require_allowed_paths
-from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, remake_spec, retry_spec
-from patternmill.settings import Settings, in_environment, read_settings
+from patternmill.runs.retry import RetrySelection
+from patternmill.runs.safeguards import refuse_password
+from patternmill.runs.spec import RunSpec, run_spec
+from patternmill.settings import Settings
 from patternmill.text import goods
 from tasks.cancellation import end_killed_runs
 from tasks.flow_parameters import in_worker_folder
@@ -33,21 +32,12 @@ def requested(request: ImportRequest | RefreshRequest | RetryRequest | RemakeReq
     if launch is not None:
         return launch.spec
     by_deployment = in_worker_folder()
-    if isinstance(request, ImportRequest):
-        return import_spec(request, by_deployment=by_deployment)
     if isinstance(request, RefreshRequest):
         refuse_password(request.source)
-        return refresh_spec(request, by_deployment=by_deployment)
-    settings = read_settings()
-    if by_deployment:
-        require_allowed_paths(settings, request.picks)
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
-        if isinstance(request, RetryRequest):
-            selection = select_rows(ledger, request)
-            return retry_spec(request, selection, settings, by_deployment=by_deployment)
-        remake = requested_remake(ledger, request, settings.home)
-    refuse_sharing(remake)
-    return remake_spec(request, remake, settings, by_deployment=by_deployment)
+    spec = run_spec(request, by_deployment=by_deployment)
+    if spec.remake is not None:
+        refuse_sharing(spec.remake)
+    return spec
 
 
 def refresh_name() -> str:

@@ -72,15 +72,15 @@ def command(file: str, everything: bool, as_json: bool, yes: bool, **asked: Any)
 def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
     """As of an import of the file, or as of a refresh from an address. Raises ConfigurationError."""
     from patternmill.catalog.remote import is_remote
-    from patternmill.runs.spec import import_spec, refresh_spec
+    from patternmill.runs.spec import run_spec
 
     if not is_remote(file):
-        return import_spec(checked_request(ImportRequest, {"file": Path(file), **asked}))
+        return run_spec(checked_request(ImportRequest, {"file": Path(file), **asked}))
     if asked["catalog"] is None:
         raise ConfigurationError(
             "Which catalog this address is the source of is not known.", remedy="Name it with --catalog."
         )
-    return refresh_spec(checked_request(RefreshRequest, {"source": file, **asked}))
+    return run_spec(checked_request(RefreshRequest, {"source": file, **asked}))
 
 
 def _mapped_check(spec: RunSpec, answers: Answers) -> tuple[CheckedCatalog, list[Question]]:

@@ -47,14 +47,14 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: b
     steps.show(f"Reading {request.file} …")
     from cli.launcher import run_request, show_plan
     from patternmill.looking.decision_files import record_file
-    from patternmill.runs.spec import import_spec
+    from patternmill.runs.spec import run_spec
 
     recorded = record_file(load_settings(request.environment, unknown_too=True), request.file)
     if recorded is not None:
         echo(recorded)
         return 0
 
-    spec = import_spec(request)
+    spec = run_spec(request)
     if plan_only:
         return show_plan(spec)
     code = run_request(request, spec, approve, asks=not yes)

@@ -37,7 +37,7 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
     """
     steps.show("Reading the source …")
     from cli.launcher import run_request, show_plan
-    from patternmill.runs.spec import refresh_spec
+    from patternmill.runs.spec import run_spec
 
-    spec = refresh_spec(request)
+    spec = run_spec(request)
     return show_plan(spec) if plan_only else run_request(request, spec, approve)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo_lines
 from patternmill.runs.request import RemakeRequest
-
-if TYPE_CHECKING:
-    from patternmill.runs.remakes import Remake
-    from patternmill.settings import Settings
 
 
 @click.command("remake", cls=request_command(RemakeRequest))
@@ -39,31 +34,20 @@ def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: b
     approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
     from patternmill.runs.remakes import refuse_sharing, sharing_text
-    from patternmill.settings import read_settings
+    from patternmill.runs.spec import run_spec
 
-    settings = read_settings()
-    remake = _requested(request, settings)
-    if remake.sharing and sys.stdin.isatty():
-        echo_lines([sharing_text(remake)])
+    spec = run_spec(request)
+    if spec.remake is not None and spec.remake.sharing and sys.stdin.isatty():
+        echo_lines([sharing_text(spec.remake)])
         how = click.prompt("Remake", type=click.Choice(["all", "named"]), default="named")
         request = request.model_copy(update={"whole_pattern": how == "all", "row_only": how == "named"})
-        remake = _requested(request, settings)
-    refuse_sharing(remake)
-    echo_lines(remake.lines())
+        spec = run_spec(request)
+    assert spec.remake is not None, "a remake has its rows"
+    refuse_sharing(spec.remake)
+    echo_lines(spec.remake.lines())
     from cli.launcher import run_request, show_plan
-    from patternmill.runs.spec import remake_spec
 
-    spec = remake_spec(request, remake, settings)
     if plan_only:
         return show_plan(spec)
-    named = {"catalog": remake.catalog, "environment": remake.environment}
+    named = {"catalog": spec.catalog, "environment": spec.scope.environment}
     return run_request(request.model_copy(update=named), spec, approve, asks=not yes)
-
-
-def _requested(request: RemakeRequest, settings: Settings) -> Remake:
-    from patternmill.ledger.ledger import open_ledger
-    from patternmill.runs.remakes import requested_remake
-    from patternmill.settings import in_environment
-
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
-        return requested_remake(ledger, request, settings.home)

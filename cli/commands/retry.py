@@ -9,12 +9,10 @@ import click
 
 from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import confirmed, echo_lines
-from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import cost, select_rows
-from patternmill.runs.spec import retry_spec
-from patternmill.settings import in_environment, read_settings
+from patternmill.runs.retry import cost
+from patternmill.runs.spec import run_spec
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import counted, goods, in_columns, more, plural, shortened
 
@@ -49,11 +47,10 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     not confirmed or approved, or only shown because there is no terminal; 1 failed; 4 another run of this catalog goes
     on; 130 interrupted.
     """
-    settings = read_settings()
-    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
-        chosen = select_rows(ledger, request)
-        spec = retry_spec(request, chosen, settings)
-        echo_lines(retry_lines(chosen, spec.options))
+    spec = run_spec(request)
+    chosen = spec.selection
+    assert chosen is not None, "a retry has a selection"
+    echo_lines(retry_lines(chosen, spec.options))
     if not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     from cli.launcher import run_request, show_plan

@@ -23,17 +23,17 @@ from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import ledger_if_any
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.runs.refresh_changes import RefreshTerms
-from patternmill.runs.remakes import Remake
+from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
-from patternmill.runs.retry import RetrySelection
+from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings
 
@@ -115,16 +115,37 @@ class RunSpec:
         return self.out or self.catalog_folder / run_id
 
 
-def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSpec:
-    """Raises ConfigurationError and InputRefused.
+def run_spec(
+    request: ImportRequest | RefreshRequest | RetryRequest | RemakeRequest, *, by_deployment: bool = False
+) -> RunSpec:
+    """What a run of the request is made from; of a retry and of a remake with the rows that the ledger has for them.
 
-    A results file, known by its column `run`, goes on with the catalog, the environment and the edition of its run.
-    `by_deployment`: no path may leave the allowed folders.
+    Raises ConfigurationError and InputRefused. A results file, known by its column `run`, goes on with the catalog, the
+    environment and the edition of its run. `by_deployment`: no path may leave the allowed folders, except that of a
+    source that the settings name.
     """
     settings = read_settings()
     if by_deployment:
-        require_allowed_paths(settings, request.file, request.mapping, request.out)
-    found = _mapping_of(request, request.file, settings)
+        require_allowed_paths(settings, *_paths(request, settings))
+    if isinstance(request, ImportRequest):
+        spec = _import_spec(request, settings)
+    elif isinstance(request, RefreshRequest):
+        spec = _refresh_spec(request, settings)
+    else:
+        spec = _spec_of_rows(request, settings)
+    return replace(spec, out=getattr(request, "out", None), by_deployment=by_deployment)
+
+
+def _paths(request: RunRequest, settings: Settings) -> list[Path | None]:
+    """Those that a request names."""
+    paths = [getattr(request, name, None) for name in ("file", "mapping", "out", "picks")]
+    if isinstance(request, RefreshRequest) and request.source not in settings.sources:
+        paths.append(None if is_remote(request.source) else file_path(request.source))
+    return paths
+
+
+def _import_spec(request: ImportRequest, settings: Settings) -> RunSpec:
+    found = _mapping_of(request, str(request.file), settings)
     origin = run_of_file(request.file, found.reading, settings)
     if origin is not None:
         _refuse_other_scope(request.file.name, origin, request)
@@ -143,39 +164,19 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
                 remedy="Leave --whole out: a results file is never the whole catalog.",
             )
         whole = RefreshTerms(str(request.file), RetireLimit.parse(settings.retire_at_most))
-    return replace(
-        spec,
-        out=request.out,
-        by_deployment=by_deployment,
-        refresh=whole,
-        takes=request.takes,
-        canary=request.canary,
-    )
+    return replace(spec, refresh=whole, takes=request.takes, canary=request.canary)
 
 
-def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> RunSpec:
-    """Raises ConfigurationError.
-
-    `by_deployment`: no path may leave the allowed folders, except that of a source that the settings name.
-    """
+def _refresh_spec(request: RefreshRequest, settings: Settings) -> RunSpec:
     require_known_kind(request.source)
-    settings = read_settings()
     named = settings.sources.get(request.source)
     address = named.get_secret_value() if named else request.source
-    if by_deployment:
-        source = None if named or is_remote(address) else file_path(address)
-        require_allowed_paths(settings, request.mapping, source, request.out)
     if request.catalog is None:
         request = request.model_copy(update={"catalog": _catalog_of(request, address, settings)})
-    found = _mapping_of(request, Path(address), settings, address=address)
+    found = _mapping_of(request, address, settings)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
-    return replace(
-        _spec_of_file(request, Path(address), settings, found),
-        source=Path(source_name(address)),
-        out=request.out,
-        refresh=RefreshTerms(address, limit, request.retire),
-        by_deployment=by_deployment,
-    )
+    spec = _spec_of_file(request, Path(source_name(address)), settings, found)
+    return replace(spec, refresh=RefreshTerms(address, limit, request.retire))
 
 
 def _catalog_of(request: RefreshRequest, address: str, settings: Settings) -> str:
@@ -191,41 +192,18 @@ def _catalog_of(request: RefreshRequest, address: str, settings: Settings) -> st
     return name
 
 
-def retry_spec(
-    request: RetryRequest, selection: RetrySelection, settings: Settings, *, by_deployment: bool = False
-) -> RunSpec:
-    """The rows once more, from the bytes that the ledger kept; `settings` as `read_settings` has them.
-
-    Raises ConfigurationError. `by_deployment`: the results may not leave the allowed folders.
-    """
-    if by_deployment:
-        require_allowed_paths(settings, request.out)
-    record = selection.record
-    return replace(
-        _spec_of(request, record.environment, record.catalog, Path(record.source), settings),
-        file=selection.file,
-        out=request.out,
-        edition=record.options.get("edition") or None,
-        selection=selection,
-        retry=selection.chooses,
-        by_deployment=by_deployment,
-    )
-
-
-def remake_spec(
-    request: RemakeRequest, remake: Remake, settings: Settings, *, by_deployment: bool = False
-) -> RunSpec:
-    """Rows of the catalog as it is now, each on another take; `settings` as `read_settings` has them.
-
-    Raises ConfigurationError.
-    """
-    return replace(
-        _spec_of(request, remake.environment, remake.catalog, Path(remake.file.name), settings),
-        file=remake.file,
-        remake=remake,
-        retry=lambda row: True,
-        by_deployment=by_deployment,
-    )
+def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> RunSpec:
+    """The rows of an earlier run, from the bytes that the ledger kept, or of the catalog as it is now."""
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        if isinstance(request, RetryRequest):
+            chosen = select_rows(ledger, request)
+            record = chosen.record
+            spec = _spec_of(request, record.environment, record.catalog, Path(record.source), settings)
+            edition = record.options.get("edition") or None
+            return replace(spec, file=chosen.file, edition=edition, selection=chosen, retry=chosen.chooses)
+        remake = requested_remake(ledger, request, settings.home)
+    spec = _spec_of(request, remake.environment, remake.catalog, Path(remake.file.name), settings)
+    return replace(spec, file=remake.file, remake=remake, retry=lambda row: True)
 
 
 def _spec_of_file(
@@ -254,17 +232,12 @@ def _spec_of(
     return RunSpec(source, catalog, settings, options)
 
 
-def _mapping_of(
-    request: ImportRequest | RefreshRequest, source: Path, settings: Settings, address: str | None = None
-) -> MappingFile:
-    """What a person confirmed of the catalog's files; `address`: of a source that may be no path."""
-    is_path = address is None or not is_remote(address)
-    own_name = catalog_name(file_path(str(source))) if is_path else None
+def _mapping_of(request: ImportRequest | RefreshRequest, address: str, settings: Settings) -> MappingFile:
+    """What a person confirmed of the catalog's files."""
+    own_name = None if is_remote(address) else catalog_name(file_path(address))
     catalog = request.catalog or own_name
     assert catalog is not None, "what follows an address has the name of a catalog"
-    return find_mapping(
-        request.mapping, address or str(source), settings.home, catalog, own_name=catalog == own_name
-    )
+    return find_mapping(request.mapping, address, settings.home, catalog, own_name=catalog == own_name)
 
 
 #: Letters of a catalog's name.

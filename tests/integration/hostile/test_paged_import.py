@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from cli.commands.check import command as check
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
+from patternmill.runs.spec import run_spec
 from patternmill.states import Stage
 from tests.hostile import Hostile, Plan
 
@@ -50,9 +50,7 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
     """How each row ended, by sku, with its error code."""
 
     async def main() -> None:
-        async with Pipeline(
-            import_spec(ImportRequest(file=folder / "spring.csv", out=folder / "out"))
-        ) as work:
+        async with Pipeline(run_spec(ImportRequest(file=folder / "spring.csv", out=folder / "out"))) as work:
             await work.run_through()
 
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -62,7 +60,7 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
 
 def planned(folder: Path) -> tuple[int, int]:
     async def main() -> tuple[int, int]:
-        async with Pipeline(import_spec(ImportRequest(file=folder / "spring.csv"))) as work:
+        async with Pipeline(run_spec(ImportRequest(file=folder / "spring.csv"))) as work:
             await work.read()
             await work.check()
             bought = (await work.preview()).plan.purchases()

@@ -16,7 +16,7 @@ from patternmill.orders.order_plan import OrderPlan, OrderSpec, order_spec
 from patternmill.orders.ordering import Ordering
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, OrderRequest
-from patternmill.runs.spec import import_spec
+from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from studio.testing import Studio
 
@@ -37,7 +37,7 @@ class Shop:
         """Import a catalog without Prefect; the run's ID."""
         file = self.folder / "spring.csv"
         file.write_text(text, encoding="utf-8")
-        async with Pipeline(import_spec(ImportRequest(file=file))) as work:
+        async with Pipeline(run_spec(ImportRequest(file=file))) as work:
             await work.run_through()
             return work.ended.record.run_id
 

@@ -18,7 +18,7 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import RefreshRequest
 from patternmill.runs.run import RunEnding
-from patternmill.runs.spec import refresh_spec
+from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from studio.store import read_record
 from tests.quick_writer import quick_writer as quick_writer
@@ -78,7 +78,7 @@ class Desk:
     def refresh(self, source: str | None = None, **options: Any) -> Refreshed:
         async def main() -> Refreshed:
             request = RefreshRequest(source=source or str(self.source), catalog=self.catalog, **options)
-            async with Pipeline(refresh_spec(request)) as work:
+            async with Pipeline(run_spec(request)) as work:
                 await work.run_through()
                 return Refreshed(work.ended, work.published.out)
 

@@ -13,7 +13,7 @@ import pytest
 from cli import main
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
+from patternmill.runs.spec import run_spec
 from patternmill.states import Outcome
 from studio.store import read_record
 from tests.integration.refresh.conftest import Desk
@@ -42,7 +42,7 @@ def imported(desk: Desk, file: Path) -> Counter[str]:
 
     async def run() -> None:
         async with Pipeline(
-            import_spec(ImportRequest(file=file, catalog=desk.catalog, confirm="staging"))
+            run_spec(ImportRequest(file=file, catalog=desk.catalog, confirm="staging"))
         ) as work:
             await work.run_through()
             assert work.ended.outcome is Outcome.COMPLETED

@@ -13,9 +13,8 @@ from patternmill.looking.page import gallery
 from patternmill.results.results_files import rebuild
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import RefreshRequest, RetryRequest
-from patternmill.runs.retry import select_rows
-from patternmill.runs.spec import refresh_spec, retry_spec
-from patternmill.settings import load_settings, read_settings
+from patternmill.runs.spec import run_spec
+from patternmill.settings import load_settings
 from patternmill.states import Outcome
 from tests.integration.refresh.conftest import Desk
 
@@ -130,11 +129,9 @@ def test_retry_of_an_older_run_restores_no_old_content(desk: Desk) -> None:
     desk.night(A1.replace("Blue", "Green"), failing)
     newer = desk.products()
     request = RetryRequest(run=first.ending.record.run_id, sku=("A-3",))
-    with open_ledger(load_settings(), must_exist=True) as ledger:
-        selection = select_rows(ledger, request)
 
     async def again() -> None:
-        async with Pipeline(retry_spec(request, selection, read_settings())) as work:
+        async with Pipeline(run_spec(request)) as work:
             await work.run_through()
 
     asyncio.run(again())
@@ -148,9 +145,7 @@ def test_products_of_a_crashed_refresh_are_in_the_catalog(desk: Desk) -> None:
     desk.write(A1.replace("linen", "cotton"), A2)
 
     async def dies() -> None:
-        async with Pipeline(
-            refresh_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))
-        ) as work:
+        async with Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))) as work:
             await work.read()
             await work.check()
             run = await work.plan()
@@ -175,9 +170,7 @@ def test_plan_shows_changes_and_writes_nothing(desk: Desk) -> None:
     before = desk.creates()
 
     async def look() -> dict[str, int]:
-        async with Pipeline(
-            refresh_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))
-        ) as work:
+        async with Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))) as work:
             await work.read()
             await work.check()
             return change_counts(await work.changes((await work.preview()).plan))

@@ -15,7 +15,7 @@ from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import RunSpec, import_spec
+from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.service.studio_api import StudioApi
 from tests.unit.runs.fake_studio import FakeStudioApi, Service
 from tests.unit.runs.workshop import many
@@ -35,7 +35,7 @@ def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
 def asked_for(folder: Path, count: int) -> RunSpec:
     file = folder / "spring.csv"
     file.write_text(many(count), encoding="utf-8")
-    return import_spec(ImportRequest(file=file))
+    return run_spec(ImportRequest(file=file))
 
 
 def is_approved(spec: RunSpec, digest: str | None = None) -> bool:

@@ -22,7 +22,7 @@ from cli.launcher import _WatchedRun
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.runs import safeguards
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
+from patternmill.runs.spec import run_spec
 from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import Interruption, run_in_thread
 
@@ -140,7 +140,7 @@ def test_new_ledger_is_refused_before_anything_is_started(
     monkeypatch.setattr(launcher, "PrefectConnection", start)
     request = ImportRequest(file=Path("tea.csv"))
     with pytest.raises(Started if url is None else ConfigurationError):
-        launcher.run_request(request, import_spec(request))
+        launcher.run_request(request, run_spec(request))
 
 
 def test_summary_does_not_wait_for_the_record(
@@ -167,5 +167,5 @@ def test_summary_does_not_wait_for_the_record(
     monkeypatch.setattr(_WatchedRun, "print_ending", lambda watched: calls.append("summary"))
     monkeypatch.setattr(_WatchedRun, "keep_pictures", lambda watched: calls.append("pictures"))
     request = ImportRequest(file=Path("tea.csv"))
-    launcher.run_request(request, import_spec(request))
+    launcher.run_request(request, run_spec(request))
     assert calls == ["summary", "pictures", "record"]

@@ -24,14 +24,13 @@ from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.remakes import refuse_sharing, requested_remake
+from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
-from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision as Settled
 from patternmill.runs.settlement import Settlement, settle
-from patternmill.runs.spec import import_spec, refresh_spec, remake_spec, retry_spec
+from patternmill.runs.spec import run_spec
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import load_settings, read_settings
+from patternmill.settings import load_settings
 from patternmill.states import Decided, RowStatus, Stage
 
 from .fake_studio import Crash, Create, FakeStudioApi, Service
@@ -99,13 +98,13 @@ class Shop:
     def refresh_work(self, **asked: Any) -> Pipeline:
         source = str(self.folder / "spring.csv")
         terms = {"retire": 99, "max_items": self.most_items, **asked}
-        return Pipeline(refresh_spec(RefreshRequest(source=source, catalog="spring", **terms)))
+        return Pipeline(run_spec(RefreshRequest(source=source, catalog="spring", **terms)))
 
     def load_source(self, rows: Mapping[str, Cells], name: str = "spring.csv", **asked: Any) -> None:
         self.load(self.write(rows, name) if rows else self.folder / name, catalog="spring", **asked)
 
     def load(self, file: Path, **asked: Any) -> None:
-        self._through(Pipeline(import_spec(ImportRequest(file=file, max_items=self.most_items, **asked))))
+        self._through(Pipeline(run_spec(ImportRequest(file=file, max_items=self.most_items, **asked))))
 
     def correct(self, name: str, corrections: Mapping[str, Cells], out: str = "latest") -> None:
         """A results file as a person edits it, and imports it."""
@@ -125,24 +124,23 @@ class Shop:
     def retry(self) -> str | None:
         """The latest run, whose ID is returned; None where nothing of it can be retried."""
         request = RetryRequest(catalog="spring", max_items=self.most_items)
-        with open_ledger(load_settings(), must_exist=True) as ledger:
-            selection = select_rows(ledger, request)
-        if not selection.rows:
+        spec = run_spec(request)
+        if spec.selection is None or not spec.selection.rows:
             return None
-        self._through(Pipeline(retry_spec(request, selection, read_settings())))
-        return selection.record.run_id
+        self._through(Pipeline(spec))
+        return spec.selection.record.run_id
 
     def remake(self, *skus: str, **asked: Any) -> bool:
         """Whether there was anything to remake."""
         request = RemakeRequest(catalog="spring", sku=skus, max_items=self.most_items, **asked)
         try:
-            with open_ledger(load_settings(), must_exist=True) as ledger:
-                remake = requested_remake(ledger, request, load_settings().home)
-            refuse_sharing(remake)
+            spec = run_spec(request)
+            assert spec.remake is not None
+            refuse_sharing(spec.remake)
         except ConfigurationError as refused:
             self.notes = (refused.message,)
             return False
-        self._through(Pipeline(remake_spec(request, remake, read_settings())))
+        self._through(Pipeline(spec))
         return True
 
     def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:

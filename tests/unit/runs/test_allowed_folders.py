@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError
 from patternmill.runs.request import ImportRequest, RefreshRequest
-from patternmill.runs.spec import import_spec, refresh_spec
+from patternmill.runs.spec import run_spec
 
 ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
 
@@ -36,8 +36,8 @@ INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home
 
 def begin(source: str, by_deployment: bool = True, out: str | None = None) -> None:
     place = Path(out) if out else None
-    import_spec(ImportRequest(file=Path(source), catalog="c", out=place), by_deployment=by_deployment)
-    refresh_spec(RefreshRequest(source=source, catalog="c", out=place), by_deployment=by_deployment)
+    run_spec(ImportRequest(file=Path(source), catalog="c", out=place), by_deployment=by_deployment)
+    run_spec(RefreshRequest(source=source, catalog="c", out=place), by_deployment=by_deployment)
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
@@ -45,14 +45,14 @@ def test_deployment_is_refused_outside_of_the_allowed_folders(path: str, here: P
     """As the file, as the source with and without file://, and as the results' destination."""
     absolute = str((here / path).absolute())
     for refused in (
-        lambda: import_spec(ImportRequest(file=Path(path), catalog="c"), by_deployment=True),
-        lambda: import_spec(ImportRequest(file=Path(path)), by_deployment=True),
-        lambda: import_spec(
+        lambda: run_spec(ImportRequest(file=Path(path), catalog="c"), by_deployment=True),
+        lambda: run_spec(ImportRequest(file=Path(path)), by_deployment=True),
+        lambda: run_spec(
             ImportRequest(file=Path("spring.csv"), catalog="c", out=Path(path)), by_deployment=True
         ),
-        lambda: refresh_spec(RefreshRequest(source=path, catalog="c"), by_deployment=True),
-        lambda: refresh_spec(RefreshRequest(source=f"file://{absolute}", catalog="c"), by_deployment=True),
-        lambda: refresh_spec(
+        lambda: run_spec(RefreshRequest(source=path, catalog="c"), by_deployment=True),
+        lambda: run_spec(RefreshRequest(source=f"file://{absolute}", catalog="c"), by_deployment=True),
+        lambda: run_spec(
             RefreshRequest(source="spring.csv", catalog="c", out=Path(path)), by_deployment=True
         ),
     ):
@@ -77,13 +77,13 @@ def test_source_of_the_settings_needs_no_folder(here: Path, monkeypatch: pytest.
     monkeypatch.setenv(
         "PATTERNMILL_SOURCES", json.dumps({"nightly": str(here.parent / "here-too/spring.csv")})
     )
-    refresh_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
+    run_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
 
 
 @pytest.mark.parametrize("address", ["ftp://h/x.csv", "FILE:///etc/passwd", "smb://h/x"])
 def test_other_kinds_of_addresses_are_refused(address: str, here: Path) -> None:
     """For everybody, as a source and as a place for results."""
     with pytest.raises(ConfigurationError, match="not read here"):
-        refresh_spec(RefreshRequest(source=address, catalog="c"))
+        run_spec(RefreshRequest(source=address, catalog="c"))
     with pytest.raises(ValidationError, match="not an address"):
         RefreshRequest(source="spring.csv", catalog="c", out=Path(address))

@@ -10,8 +10,7 @@ from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import select_rows
-from patternmill.runs.spec import retry_spec
+from patternmill.runs.spec import run_spec
 from patternmill.settings import Settings, load_settings
 from patternmill.states import Outcome, RowStatus
 
@@ -109,10 +108,7 @@ def test_retry_reads_the_rows_as_their_run_did(desk: Desk) -> None:
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(text=THEIRS))
     remember(columns={**COLUMNS, "Name": "note"})
-    request = RetryRequest(catalog="spring")
-    with open_ledger(staging()) as ledger:
-        selection = select_rows(ledger, request)
-    work = desk._through(Pipeline(retry_spec(request, selection, staging())))
+    work = desk._through(Pipeline(run_spec(RetryRequest(catalog="spring"))))
     assert work.ended.outcome is Outcome.COMPLETED
     assert work.ended.record.options["mapping"]["columns"]["name"] == "option:name"
 

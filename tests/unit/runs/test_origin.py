@@ -26,9 +26,8 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.results_input import run_of_file
-from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision, Settlement, settle
-from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
+from patternmill.runs.spec import run_spec
 from patternmill.service.outcomes import No
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
@@ -75,17 +74,15 @@ class Desk:
         return file
 
     def run(self, source: Path, **asked: Any) -> Pipeline:
-        return self._through(Pipeline(import_spec(ImportRequest(file=source, **asked))))
+        return self._through(Pipeline(run_spec(ImportRequest(file=source, **asked))))
 
     def run_embedded(self, port: int) -> Pipeline:
-        spec = import_spec(ImportRequest(file=self.file()))
+        spec = run_spec(ImportRequest(file=self.file()))
         studio = EmbeddedProfile(url=f"http://127.0.0.1:{port}/v1", key=SecretStr("key"))
         return self._through(Pipeline(replace(spec, settings=spec.settings.at(studio))))
 
     def refresh(self, source: Path, catalog: str = "spring", **asked: Any) -> Pipeline:
-        return self._through(
-            Pipeline(refresh_spec(RefreshRequest(source=str(source), catalog=catalog, **asked)))
-        )
+        return self._through(Pipeline(run_spec(RefreshRequest(source=str(source), catalog=catalog, **asked))))
 
     def _through(self, work: Pipeline) -> Pipeline:
         async def main() -> Pipeline:
@@ -262,7 +259,7 @@ def test_plan_begins_with_a_new_ledger(desk: Desk) -> None:
     """And with the place where it lies."""
 
     async def planned() -> str:
-        async with Pipeline(import_spec(ImportRequest(file=desk.file()))) as work:
+        async with Pipeline(run_spec(ImportRequest(file=desk.file()))) as work:
             await work.read()
             await work.check()
             return next(plan_lines(await work.preview()))
@@ -299,7 +296,7 @@ def test_results_are_known_however_a_spreadsheet_saves_them(
 ) -> None:
     file = production.saved("failures.csv", "x.csv", without("error"))
     file.write_bytes(saved(file.read_text("utf-8-sig")))
-    spec = import_spec(ImportRequest(file=file))
+    spec = run_spec(ImportRequest(file=file))
     assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "production", "second")
 
 
@@ -391,7 +388,5 @@ def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) ->
     for name in ("failures.csv", "results.csv"):
         desk.run(desk.folder / "results" / "spring" / "latest" / name)
         assert desk.service.bought == before
-    with open_ledger(load_settings()) as ledger:
-        chosen = select_rows(ledger, RetryRequest())
-    desk._through(Pipeline(retry_spec(RetryRequest(), chosen, load_settings())))
+    desk._through(Pipeline(run_spec(RetryRequest())))
     assert desk.service.bought == [*before, "ferns", "F-1"]

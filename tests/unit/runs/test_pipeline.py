@@ -15,7 +15,7 @@ from patternmill.errors import ConfigurationError, Overlap
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import catalog_name, import_spec
+from patternmill.runs.spec import catalog_name, run_spec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
 
@@ -206,7 +206,7 @@ def test_catalog_name_cannot_be_a_path(tmp_path: Path, monkeypatch: pytest.Monke
     """It names a folder."""
     monkeypatch.chdir(tmp_path)
     if not name:
-        assert import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name)).catalog == "spring"
+        assert run_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name)).catalog == "spring"
         return
     with pytest.raises(ConfigurationError, match="cannot be the name"):
-        import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name))
+        run_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name))

@@ -17,7 +17,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import import_spec
+from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from patternmill.states import Decided, RowStatus, Verdict
 from tests.integrity import problems
@@ -312,9 +312,7 @@ def test_killed_canary_resumes_its_own_rows(shop: Shop) -> None:
 def _approve(shop: Shop, by: str) -> None:
     """The plan of the same command, or what waits, as the page does."""
     if by == "the plan":
-        work = Pipeline(
-            import_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1))
-        )
+        work = Pipeline(run_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1)))
         approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
         return
     with open_ledger(load_settings()) as ledger, ledger.transaction():
