@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.refinements import Refinement
-from patternmill.catalog.rows import Row, sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
 from patternmill.text import contrasted
@@ -43,61 +42,6 @@ class ChangeVerdict(StrEnum):
 
 #: Content that is the same, bought once more under an edition's name.
 EDITION = "edition"
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What is bought for a row, as the run that bought it resolved it."""
-
-    prompt: str
-    #: The environment's ID for it.
-    category: str
-    selections: Mapping[str, str]
-    model: str | None = None
-    #: The SHA-256 of the picture that guides the pattern.
-    reference: str | None = None
-    refinements: tuple[Refinement, ...] = ()
-    #: Of the pattern, where one was chosen; None: the first.
-    take: int | None = None
-
-    @classmethod
-    def of(cls, row: Row) -> Content:
-        category = row.category_id or row.category
-        return cls(row.prompt, category, row.selections, row.model, row.reference, row.refinements, row.take)
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Content:
-        refinements = tuple(Refinement(*one) for one in kept.get("refinements", ()))
-        return cls(
-            kept["prompt"],
-            kept["category"],
-            kept["selections"],
-            kept.get("model"),
-            kept.get("reference"),
-            refinements,
-            kept.get("take"),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """What a row does not name is not in it."""
-        named = {
-            "model": self.model,
-            "reference": self.reference,
-            "refinements": [[one.operation, one.parameters] for one in self.refinements],
-            "take": self.take,
-        }
-        plain = {"prompt": self.prompt, "category": self.category, "selections": self.selections}
-        return plain | {name: value for name, value in named.items() if value}
-
-    def fields(self) -> dict[str, str]:
-        """`prompt`, `category`, `option:<name>` and what else the row names: each with its value."""
-        options = {f"option:{name}": value for name, value in self.selections.items()}
-        named = {"model": self.model, "reference": self.reference, "take": str(self.take or 1)}
-        refined = {f"refine:{one.operation}": str(one) for one in self.refinements}
-        if len(refined) > 1:
-            named["refinements"] = ", ".join(one.operation for one in self.refinements)
-        extras = {name: value for name, value in named.items() if value} | refined
-        return {"prompt": self.prompt, "category": self.category, **options, **extras}
 
 
 @dataclass(frozen=True, slots=True)

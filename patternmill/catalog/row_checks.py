@@ -113,7 +113,7 @@ class _RowChecker:
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
         prompt = normalised(cells[columns.prompt])
-        category_id, _, unknown = self._category(cells[columns.category])
+        category, _, unknown = self._category(cells[columns.category])
         selections, mismatched = self._selections(cells)
         extras, unfit = self._extra_columns.read(cells)
         problems = [
@@ -127,10 +127,8 @@ class _RowChecker:
             problems = [*faults, *self._others(faults, problems)]
         if problems:
             return _refused(record, sku, problems)
-        category = self._category_text(cells[columns.category])
-        return Entry(
-            record, Row(record.line, sku, prompt, category, category_id, selections, cells, **extras), ()
-        )
+        row = Row(prompt, category, selections, **extras, line=record.line, sku=sku, cells=cells)
+        return Entry(record, row, ())
 
     def _others(self, faults: Sequence[Problem], problems: Iterable[Problem]) -> Iterator[Problem]:
         """What else is wrong with a row: what its text may be wrong in is not what a faulty cell holds."""

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.refinements import REFINEMENTS, Refinement
@@ -284,26 +285,62 @@ def is_blank(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the catalog, as `check_rows` makes it: what cannot be bought as it is never becomes a Row."""
+class Content:
+    """What is bought for a row, as the run that bought it resolved it."""
 
-    #: The row number that a spreadsheet shows; the header is 1.
-    line: int
-    sku: str
     prompt: str
-    #: As written.
+    #: The environment's ID for it; as written where its offer is unknown.
     category: str
-    #: As the environment offers it; the category as written where its offer is unknown.
-    category_id: str | None
     #: Option name to value, sorted by name, in the offered spelling.
-    selections: dict[str, str]
-    #: The whole row as the file has it.
-    cells: tuple[str, ...]
+    selections: Mapping[str, str]
     #: As the service lists it; as written where it lists none. None: the service's own choice.
     model: str | None = None
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None
     #: What is done to the pattern, in this order.
     refinements: tuple[Refinement, ...] = ()
-    #: Which take of the pattern it is built on, where that was chosen; None: the first.
+    #: Of the pattern, where one was chosen; None: the first.
     take: int | None = None
+
+    @classmethod
+    def of(cls, row: Content) -> Content:
+        """Of a row alone what is bought for it."""
+        return cls(*(getattr(row, name) for name in cls.__slots__))
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Content:
+        named = {name: kept[name] for name in cls.__slots__ if name in kept}
+        refinements = tuple(Refinement(*one) for one in kept.get("refinements", ()))
+        return cls(**named | {"refinements": refinements})
+
+    def as_json(self) -> dict[str, Any]:
+        """What a row does not name is not in it."""
+        named = {
+            "model": self.model,
+            "reference": self.reference,
+            "refinements": [[one.operation, one.parameters] for one in self.refinements],
+            "take": self.take,
+        }
+        plain = {"prompt": self.prompt, "category": self.category, "selections": self.selections}
+        return plain | {name: value for name, value in named.items() if value}
+
+    def fields(self) -> dict[str, str]:
+        """`prompt`, `category`, `option:<name>` and what else the row names: each with its value."""
+        options = {f"option:{name}": value for name, value in self.selections.items()}
+        named = {"model": self.model, "reference": self.reference, "take": str(self.take or 1)}
+        refined = {f"refine:{one.operation}": str(one) for one in self.refinements}
+        if len(refined) > 1:
+            named["refinements"] = ", ".join(one.operation for one in self.refinements)
+        extras = {name: value for name, value in named.items() if value} | refined
+        return {"prompt": self.prompt, "category": self.category, **options, **extras}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Content):
+    """One line of the catalog, as `check_rows` makes it: what cannot be bought as it is never becomes a Row."""
+
+    #: The row number that a spreadsheet shows; the header is 1.
+    line: int
+    sku: str
+    #: The whole row as the file has it.
+    cells: tuple[str, ...]

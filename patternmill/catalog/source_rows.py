@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile, Record, Texts
-from patternmill.catalog.changes import Content
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.problems import Problem, RowCode
@@ -20,6 +19,7 @@ from patternmill.catalog.rows import (
     ANY_OPTION,
     OPTION_PREFIX,
     REFINE_PREFIX,
+    Content,
     header_key,
     is_blank,
     read_columns,

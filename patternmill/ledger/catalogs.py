@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import orjson
 from pydantic import TypeAdapter
 
-from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
+from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, CurrentRow
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId

@@ -13,9 +13,8 @@ import orjson
 from pydantic import TypeAdapter
 
 from patternmill.catalog.catalog_file import Texts
-from patternmill.catalog.changes import Content
 from patternmill.catalog.row_checks import Entry
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.errors import LeaseLost, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Clock, Database, Tables

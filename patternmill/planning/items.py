@@ -275,8 +275,7 @@ class ContentItems:
         for refinement in row.refinements:
             content = refinement_content(patterns[-1].key, refinement, edition=edition)
             patterns.append(self._item(Stage.REFINEMENT, content))
-        category = row.category_id or row.category
-        content = product_content(row.sku, patterns[-1].key, category, row.selections, edition=edition)
+        content = product_content(row.sku, patterns[-1].key, row.category, row.selections, edition=edition)
         reference = reference_of(first.content)
         before = [self._item(Stage.REFERENCE, reference_content(reference))] if reference else []
         return Chain((*before, *patterns[:-1]), patterns[-1], self._item(Stage.PRODUCT, content))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.offer import offer_key
 from patternmill.catalog.row_checks import Entry
-from patternmill.catalog.rows import Row
+from patternmill.catalog.rows import Content, Row
 from patternmill.catalog.source_rows import SourceRow, are_same, keys_of, texts_of
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import (
@@ -189,7 +189,7 @@ class RemadeItems(AnsweredItems):
         row = row_of(kept, entry.record)
         if wanted.old is not None:
             old, kept = row_of(wanted.old, entry.record), wanted.old
-            row = replace(old, category=row.category, category_id=row.category_id, selections=row.selections)
+            row = replace(old, category=row.category, selections=row.selections)
         if wanted.prompt is not None:
             if any(problem.column == "prompt" for problem in entry.problems):
                 return None
@@ -218,19 +218,8 @@ def row_of(kept: SourceRow, record: Record) -> Row:
     """The row as its item answers it."""
     content = kept.content
     assert content is not None, "an item has content"
-    return Row(
-        line=record.line,
-        sku=kept.sku,
-        prompt=content.prompt,
-        category=content.category,
-        category_id=content.category,
-        selections=dict(content.selections),
-        cells=record.cells,
-        model=content.model,
-        reference=content.reference,
-        refinements=content.refinements,
-        take=content.take,
-    )
+    what = {name: getattr(content, name) for name in Content.__slots__}
+    return Row(**what, line=record.line, sku=kept.sku, cells=record.cells)
 
 
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:

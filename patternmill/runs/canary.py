@@ -83,4 +83,4 @@ def _is_left_out(plan: Plan, row: PlannedRow) -> bool:
 def _category(row: PlannedRow) -> str:
     its = row.entry.row
     assert its is not None, "a row to do was accepted"
-    return its.category_id or its.category
+    return its.category

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patternmill.catalog.catalog_file import CatalogFile, Texts
-from patternmill.catalog.changes import Content
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.catalog.source_rows import (
     SHAPE,
     SourceRow,

@@ -270,7 +270,7 @@ def _row(
     candidates: list[ItemKey],
 ) -> PlannedRow:
     """As much of it as is needed to drive it, and to name it."""
-    entry = Entry(Record(line, ()), Row(line, sku, "", "", None, {}, ()), ())
+    entry = Entry(Record(line, ()), Row("", "", {}, line=line, sku=sku, cells=()), ())
     return PlannedRow(position, entry, pattern, product, tuple(before), tuple(candidates))
 
 

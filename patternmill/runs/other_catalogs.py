@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from patternmill.catalog.changes import Content, same_refinements
+from patternmill.catalog.changes import same_refinements
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.rows import Row, sku_key
+from patternmill.catalog.rows import Content, Row, sku_key
 from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger

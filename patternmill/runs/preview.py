@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.changes import Content, old_and_new
+from patternmill.catalog.changes import old_and_new
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.decisions import last_decisions

@@ -6,16 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from patternmill.catalog.changes import (
-    ChangeKind,
-    Changes,
-    ChangeVerdict,
-    Content,
-    RequestedRow,
-    detect,
-)
+from patternmill.catalog.changes import ChangeKind, Changes, ChangeVerdict, RequestedRow, detect
 from patternmill.catalog.remote import shown_address
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Content, sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import Ledger

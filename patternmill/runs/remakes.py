@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile, Record, Texts
-from patternmill.catalog.changes import Content
-from patternmill.catalog.rows import REFINE_PREFIX, Row, sku_key, tidy
+from patternmill.catalog.rows import REFINE_PREFIX, Content, Row, sku_key, tidy
 from patternmill.catalog.source_rows import REFINEMENT_ORDER, SHAPE, SourceRow, are_same, texts_of
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import ItemKey

@@ -11,7 +11,6 @@ from patternmill.catalog.changes import (
     ChangeKind,
     Changes,
     ChangeVerdict,
-    Content,
     CurrentRow,
     RequestedRow,
     change_counts,
@@ -19,6 +18,7 @@ from patternmill.catalog.changes import (
     old_and_new,
 )
 from patternmill.catalog.row_checks import check_rows
+from patternmill.catalog.rows import Content
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope

@@ -76,7 +76,7 @@ def test_twice_is_once(text: str) -> None:
 def test_prompts_and_unchecked_selections_are_normalised_and_cells_are_not() -> None:
     """Cells are carried to the results as they are written."""
     row = checked_row("A,it\u2019s\u00a0 ikat,B\u00a0 C,11\u00a0oz,,", None).rows[0]
-    assert (row.prompt, row.category_id, row.selections) == ("it's ikat", "B C", {"size": "11 oz"})
+    assert (row.prompt, row.category, row.selections) == ("it's ikat", "B C", {"size": "11 oz"})
     assert row.cells[1:4] == ("it\u2019s\u00a0 ikat", "B\u00a0 C", "11\u00a0oz")
 
 

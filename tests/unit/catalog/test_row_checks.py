@@ -17,8 +17,7 @@ from .samples import CUSHION, HEADER, OFFER, checked, checked_row, codes
 def test_valid_row_is_accepted() -> None:
     """Trimmed and composed texts, the category's ID, and selections sorted in the offered spelling."""
     row = checked_row(" A1 , cafe\u0301 herons ,CUSHION,s,Linen,x").rows[0]
-    assert (row.line, row.sku, row.prompt) == (2, "A1", "caf\u00e9 herons")
-    assert (row.category, row.category_id) == ("CUSHION", "cat_1")
+    assert (row.line, row.sku, row.prompt, row.category) == (2, "A1", "caf\u00e9 herons", "cat_1")
     assert list(row.selections.items()) == [("fabric", "linen"), ("size", "S")]
     assert row.cells == (" A1 ", " cafe\u0301 herons ", "CUSHION", "s", "Linen", "x")
 
@@ -86,7 +85,7 @@ def test_duplicate_skus_are_all_refused_and_name_one_another() -> None:
 def test_rows_without_an_offer_pass_with_a_note() -> None:
     """The category is used as its ID, and selections as written."""
     found = checked_row("A,b,Anything,XXL,,", None)
-    assert found.rows[0].category_id == "Anything"
+    assert found.rows[0].category == "Anything"
     assert found.rows[0].selections == {"size": "XXL"}
     assert found.notes == (UNCHECKED,)
 
@@ -111,7 +110,7 @@ def test_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
     offer = Offer((Category("1", "Mug"), Category("2", "mug "), Category("Cup", "Mug")), None)
     found = checked(f"{HEADER}\nA,b,MUG,,,\nB,b,Cup,,,\nC,b,2,,,\n", offer)
     assert codes(found) == {2: ["ambiguous_category"]}
-    assert [row.category_id for row in found.rows] == ["Cup", "2"]
+    assert [row.category for row in found.rows] == ["Cup", "2"]
 
 
 def test_prompt_length_is_counted_as_it_is_bought() -> None:

@@ -6,7 +6,8 @@ import csv
 import io
 from collections.abc import Iterable
 
-from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
+from patternmill.catalog.changes import ChangeKind, ChangeVerdict, CurrentRow
+from patternmill.catalog.rows import Content
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalogs import RecordedChange
 from patternmill.results.catalog_files import CATALOG_COLUMNS, changes_file, state_bytes
