@@ -151,9 +151,10 @@ def _next_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
     if unfinished and not is_stuck:
         if ending.outcome is Outcome.CANCELLED:
             begun = plural(sum(ending.rows.get(status, 0) for status in _BEGUN), "row")
+            rest = ending.rows.get(RowStatus.NOT_STARTED, 0)
             yield (
                 "What was made or begun is kept, and is not bought again: the next command finishes "
-                f"{begun}, and begins {ending.rows.get(RowStatus.NOT_STARTED, 0):,}."
+                f"{begun}{f', and begins {rest:,}' if rest else ''}."
             )
         limited = run.left_out is None or run.left_out.code != CANARY
         higher = ", with a higher limit" if limited and ending.outcome is Outcome.BUDGET_REACHED else ""

@@ -123,7 +123,7 @@ def _summary(run: Run, ending: RunEnding, results: Results) -> str:
         retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
         shown.append(
             f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt. "
-            f"Rows that have to be corrected: correct `{results.failures.name}`, and import it as it is."
+            f"Rows that have to be corrected: correct `{results.failures.name}`, and import it."
         )
     return "\n\n".join(shown)
 

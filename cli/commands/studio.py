@@ -42,14 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation of --spend; needed without a terminal."
 )
-def command(
-    port: int,
-    pace: str,
-    environment: str | None,
-    url: str | None,
-    spend: int,
-    yes: bool,
-) -> int:
+def command(port: int, pace: str, environment: str | None, url: str | None, spend: int, yes: bool) -> int:
     """Serve the embedded studio, for trials; or check a service.
 
     `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key

@@ -47,7 +47,7 @@ def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str |
     if len(scopes) > 1:
         named = _named([f"{name} ({its_environment})" for name, its_environment in scopes])
         raise ConfigurationError(
-            f"Which catalog is meant: {named}?", remedy="Name it with --catalog and --environment."
+            f"Which catalog is meant: {named}?", remedy="Name it: --catalog (or `look NAME`), --environment."
         )
     return runs[0]
 

@@ -72,11 +72,7 @@ def test_studio_would_show_a_second_checkout(shop: Shop, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     "effect",
-    [
-        {"kind": "close", "when": "after"},
-        {"kind": "body", "form": "html"},
-        {"kind": "refuse", "status": 503},
-    ],
+    [{"kind": "close", "when": "after"}, {"kind": "body", "form": "html"}, {"kind": "refuse", "status": 503}],
     ids=lambda effect: "-".join(str(value) for value in effect.values()),
 )
 def test_lost_answer_opens_one_checkout(shop: Shop, effect: dict[str, object]) -> None:

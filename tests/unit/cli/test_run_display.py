@@ -184,13 +184,15 @@ def test_end_of_a_run_leads_to_whoever_can_go_on(left: tuple[int, int], goes_on:
     assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left[0]), goes_on)
 
 
-def test_end_of_a_stopped_run_says_what_is_kept() -> None:
+@pytest.mark.parametrize("rest", [0, 7])
+def test_end_of_a_stopped_run_says_what_is_kept(rest: int) -> None:
     """And what the next command does."""
-    rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: 7}
+    rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: rest}
     lines = last_lines(ended_run(Outcome.CANCELLED, rows))
-    assert lines[0] == "Cancelled: 3 succeeded, 7 not started, 2 not finished"
+    assert lines[0] == f"Cancelled: 3 succeeded, {f'{rest} not started, ' if rest else ''}2 not finished"
     assert lines[-2:] == [
-        "What was made or begun is kept, and is not bought again: the next command finishes 2 rows, and begins 7.",
+        "What was made or begun is kept, and is not bought again: the next command finishes 2 rows"
+        f"{f', and begins {rest}' if rest else ''}.",
         "To go on: patternmill import spring.csv",
     ]
 

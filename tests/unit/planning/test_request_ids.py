@@ -57,11 +57,7 @@ GOLDEN = {
         1,
         "66b48834-9d20-5fdf-8738-7d78973680cf",
     ),
-    "beyond ASCII": (
-        pattern_item(STAGING, "café crème 蓝色 🦩"),
-        1,
-        "85169e11-0c6d-5368-a90c-a8f8c054bdcd",
-    ),
+    "beyond ASCII": (pattern_item(STAGING, "café crème 蓝色 🦩"), 1, "85169e11-0c6d-5368-a90c-a8f8c054bdcd"),
     "a product": (CUSHION, 1, "efa11558-0ff5-5359-926f-cbc4850e8a50"),
     "a product's second attempt": (CUSHION, 2, "f0dd4cfc-327f-5f87-90ec-941175b104c1"),
     "a product's second edition": (
