@@ -12,8 +12,7 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.looking.decision_files import decided_run
-from patternmill.orders.picked_lines import decided_picks, fitting_picks, picks_of
+from patternmill.orders.picked_lines import decided_picks, fitting_picks, named_picks
 from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import Proposal, order_proposal
 from patternmill.results.picks import Picks
@@ -46,14 +45,15 @@ class OrderSpec:
 def order_spec(request: OrderRequest) -> OrderSpec:
     """Raises ConfigurationError and InputRefused."""
     settings = read_settings()
-    named = picks_of(request)
+    decided, named = named_picks(request)
     wanted = in_environment(settings, request.environment)
     with open_ledger(wanted, must_exist=True) as ledger:
         environment, catalog = _scope_with(ledger, request)
-        decided = decided_run(request.picks) if request.picks is not None else None
         record = find_run(ledger, decided or LATEST, environment=environment, catalog=catalog)
-        picks = decided_picks(ledger, record, request, wanted.home)
-        picks = picks or fitting_picks(ledger, record, request, named)
+        if decided is not None or request.is_empty:
+            picks = decided_picks(ledger, record, request, wanted.home)
+        else:
+            picks = fitting_picks(ledger, record, request, named)
     its = in_environment(settings, record.environment)
     return OrderSpec(its, record.catalog, picks, request.order, request.lines)
 

@@ -115,16 +115,12 @@ class Ordering:
         except BaseException:
             await asyncio.to_thread(ledger.close)
             raise
-        writer = LedgerWriter(ledger, lease)
-        try:
-            options = await writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
-        except BaseException:
-            await release_lease(writer)
-            raise
+        self._writer = LedgerWriter(ledger, lease)
+        options = await self._writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
         # Products were made at this address, so that "not found" is about a product, and others go on.
         self._api.known_to_work([Stage.CHECKOUT])
-        self._writer, self._attempts = writer, Attempts(record, writer, options, self._halt)
-        self._heartbeat = LeaseHeartbeat(writer, self._lost)
+        self._attempts = Attempts(record, self._writer, options, self._halt)
+        self._heartbeat = LeaseHeartbeat(self._writer, self._lost)
         self._heartbeat.start()
 
     async def open(self, item: Item) -> CheckoutRecord:
@@ -147,11 +143,11 @@ class Ordering:
 
     async def close(self) -> None:
         """Release the lease."""
-        if self._writer is None or self._heartbeat is None:
-            return
-        writer, self._writer = self._writer, None
-        await self._heartbeat.stop()
-        await release_lease(writer)
+        if self._heartbeat is not None:
+            await self._heartbeat.stop()
+        writer, self._writer, self._heartbeat = self._writer, None, None
+        if writer is not None:
+            await release_lease(writer)
 
     @property
     def checkouts(self) -> tuple[CheckoutRecord, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from patternmill.catalog.changes import CurrentRow
 from patternmill.catalog.rows import tidy
 from patternmill.errors import InputRefused
+from patternmill.identifiers import RunId
 from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
@@ -24,8 +25,8 @@ from patternmill.text import moment, plain, shown
 _FIELDS = ("status", "code", "category", "changed_since")
 
 
-def picks_of(request: OrderRequest) -> Picks | None:
-    """The rows that are named; None: those that fit the rest of the filter.
+def named_picks(request: OrderRequest) -> tuple[RunId | None, Picks | None]:
+    """The run that a file of decisions is on, or the rows that are named otherwise; neither: what else is asked for.
 
     Raises InputRefused when the file as a whole cannot be read. Where nothing is named, decisions count.
     """
@@ -35,31 +36,30 @@ def picks_of(request: OrderRequest) -> Picks | None:
             code="picked_twice",
             remedy="Use either --sku or --picks.",
         )
-    if request.picks is not None and decided_run(request.picks) is None:
-        return read_picks(request.picks, request.quantity)
+    if request.picks is not None:
+        run_id = decided_run(request.picks)
+        return run_id, None if run_id is not None else read_picks(request.picks, request.quantity)
     if not request.sku:
-        return None
+        return None, None
     named = tuple(Pick(tidy(sku), request.quantity, f"--sku {plain(sku)}") for sku in request.sku)
-    return Picks(named, tuple(repeated(named)))
+    return None, Picks(named, tuple(repeated(named)))
 
 
-def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home: Path) -> Picks | None:
-    """The rows whose pattern was picked: in a file of decisions or, where no rows are named, in the ledger.
+def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home: Path) -> Picks:
+    """The rows whose pattern was picked: in a file of decisions or, where there is none, in the ledger.
 
-    None where rows are named otherwise. Raises InputRefused when nothing is picked, or the file cannot be used.
+    Raises InputRefused when nothing is picked, or the file cannot be used.
     """
-    if request.picks is not None and decided_run(request.picks) is not None:
+    if request.picks is not None:
         where = plain(request.picks.name)
         found = read_decisions(ledger, record, request.picks, Looks(home)).decided(Decided.PICK)
-    elif request.is_empty:
+    else:
         where = f"the decisions on {record.catalog}"
         last = last_decisions(ledger, record.environment, record.catalog)
         takes = takes_made(ledger, record.environment, record.catalog)
         picked = {take.pattern_id for item, take in takes.items() if item in last and last[item].is_pick}
         now = ledger.catalogs.rows(record.environment, record.catalog)
         found = tuple(row.sku for row in now if row.pattern_id in picked and row.retired_at is None)
-    else:
-        return None
     if not found:
         raise _nothing_picked(f"Nothing is picked in {where}.")
     return Picks(tuple(Pick(sku, request.quantity, f"{where}, {plain(sku)}") for sku in found))

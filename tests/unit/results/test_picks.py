@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from patternmill.errors import InputRefused
-from patternmill.orders.picked_lines import picks_of
+from patternmill.orders.picked_lines import named_picks
 from patternmill.results.picks import Pick, Picks, read_picks
 from patternmill.runs.request import OrderRequest
 
@@ -22,11 +22,11 @@ def file(folder: Path, text: str | bytes) -> Path:
 
 def test_rows_are_named_one_by_one_or_in_a_file(tmp_path: Path) -> None:
     """Where nothing is named, the decisions in the ledger say what was picked."""
-    found = picks_of(OrderRequest(sku=("A", " B "), quantity=3))
-    assert found == Picks((Pick("A", 3, "--sku A"), Pick("B", 3, "--sku  B ")))
-    assert picks_of(OrderRequest()) is None
+    found = named_picks(OrderRequest(sku=("A", " B "), quantity=3))
+    assert found == (None, Picks((Pick("A", 3, "--sku A"), Pick("B", 3, "--sku  B "))))
+    assert named_picks(OrderRequest()) == (None, None)
     with pytest.raises(InputRefused, match="one by one and in a file"):
-        picks_of(OrderRequest(sku=("A",), picks=file(tmp_path, "sku,picked\nB,yes\n")))
+        named_picks(OrderRequest(sku=("A",), picks=file(tmp_path, "sku,picked\nB,yes\n")))
     # No ledger could hold some of them.
     for quantity in (0, 100_001, 10**20):
         with pytest.raises(ValidationError, match="quantity"):
