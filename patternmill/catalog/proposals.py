@@ -9,7 +9,7 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from patternmill.catalog.column_mapping import NOTE, OPTION, ColumnMapping
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, numbers_in, offer_key, suggestion_key
@@ -95,17 +95,18 @@ def column_questions(
     )
 
 
-@dataclass
 class _ColumnProposals:
-    header: Sequence[str]
-    rows: Iterable[Sequence[str]]
-    offer: Offer | None
-    mapping: ColumnMapping
-    #: By index: what a column is, or would be.
-    known: dict[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.rows = [row for row in self.rows if len(row) == len(self.header)][:_MOST_CELLS]
+    def __init__(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        offer: Offer | None,
+        mapping: ColumnMapping,
+    ) -> None:
+        self.header, self.offer, self.mapping = header, offer, mapping
+        self.rows = [row for row in rows if len(row) == len(header)][:_MOST_CELLS]
+        #: By index: what a column is, or would be.
+        self.known: dict[int, str] = {}
         for index, name in enumerate(map(header_key, self.mapping.applied(self.header))):
             cell = header_key(self.header[index])
             if (
@@ -165,12 +166,11 @@ class _ColumnProposals:
             is_fitting = bool(values) and found >= _MOST_OF * len(values)
             return (rank + 4 * is_fitting, is_fitting and rank > 0)
         if target == "sku":
-            is_unique = len({sku_key(value) for value in values}) == len(list(self.rows)) > 0
-            looks = is_unique and not any(" " in value for value in values)
-            return (rank + (rank > 0 or looks) * is_unique / 2, rank == 2 and is_unique)
+            is_unique = len({sku_key(value) for value in values}) == len(self.rows) > 0
+            is_fitting = is_unique and (rank > 0 or not any(" " in value for value in values))
+            return (rank + is_fitting / 2, rank == 2 and is_unique)
         is_text = sum(" " in value for value in values) * 2 > len(values)
-        length = sum(map(len, values)) / max(len(values), 1)
-        return (rank + is_text / 2 + min(length, 400) / 1000 * (is_text or rank > 0), rank == 2)
+        return (rank + is_text / 2, rank == 2)
 
     def _category(self, cell: str) -> Category | None:
         word = self.mapping.word(tidy(cell))
@@ -190,10 +190,10 @@ class _ColumnProposals:
         header = self.header[index]
         whole = self._cells_by_category(index)
         cells = [(category, part) for category, cell in whole for part in self._parts(category, cell)]
-        named = _named(header, self.offer, [category for category, _ in cells])
-        if not named:
-            for part in _SEVERAL_NAMES.split(header):
-                named |= _named(part, self.offer, [category for category, _ in cells])
+        categories = [category for category, _ in cells]
+        named = _named(header, self.offer, categories)
+        for part in _SEVERAL_NAMES.split(header) if not named else ():
+            named |= _named(part, self.offer, categories)
         hits = [_offering(category, self.mapping.word(cell)) for category, cell in cells]
         each = bool(hits) and all(len(names) == 1 for names in hits)
         every = {name for names in hits for name in names}
@@ -201,7 +201,7 @@ class _ColumnProposals:
         if not named and (not each or every <= taken):
             return
         name = min(named or every)
-        belongs = all(any(one.name == name for one in category.options or ()) for category, _ in cells)
+        belongs = all(any(one.name == name for one in category.options or ()) for category in categories)
         is_any = (
             len(named or every) > 1
             or len(cells) > len(whole)

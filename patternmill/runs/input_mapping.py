@@ -14,22 +14,10 @@ from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.files import write_whole
 from patternmill.runs.spec import RunSpec, catalog_name
+from patternmill.sheets.sheet_reader import MAPPABLE as MAPPABLE
 from patternmill.sheets.sheet_reader import read_source, read_tables
 from patternmill.sheets.text_encodings import likely_encodings
 
-#: What a mapping mends.
-MAPPABLE = frozenset(
-    {
-        FileCode.MISSING_COLUMN,
-        FileCode.MAPPING_CHANGED,
-        FileCode.RESERVED_COLUMN,
-        FileCode.SEVERAL_WORKSHEETS,
-        FileCode.UNREADABLE_ENCODING,
-        FileCode.HEADER_ONLY,
-        FileCode.OPEN_QUOTE,
-        FileCode.STRAY_QUOTE,
-    }
-)
 _WORDS_SHOWN = 3
 
 

@@ -70,7 +70,8 @@ def parse_sheet(
 ) -> CatalogFile:
     """The same from the bytes alone. `empty`: a header without rows is accepted."""
     parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading)
-    if _may_be_plain(raw, choices):
+    is_plain = choices.get("delimiter") in (None, ",") and choices.get("header") in (None, 1)
+    if is_plain and not raw.startswith(_ZIP):
         try:
             return parse(raw, name=name, encoding=choices.get("encoding"))
         except InputRefused as refused:
@@ -111,27 +112,21 @@ def read_tables(
     return read(raw, name, choices, score, reading or Reading(name))
 
 
-#: What these refuse may make sense in another reading: with another delimiter, or under title lines.
-_READ_OTHERWISE = frozenset(
+#: What a mapping mends.
+MAPPABLE = frozenset(
     {
-        FileCode.WRONG_DELIMITER,
         FileCode.MISSING_COLUMN,
         FileCode.MAPPING_CHANGED,
-        FileCode.DUPLICATE_HEADER,
         FileCode.RESERVED_COLUMN,
+        FileCode.SEVERAL_WORKSHEETS,
+        FileCode.UNREADABLE_ENCODING,
         FileCode.HEADER_ONLY,
         FileCode.OPEN_QUOTE,
         FileCode.STRAY_QUOTE,
     }
 )
-
-
-def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
-    return (
-        choices.get("delimiter") in (None, ",")
-        and choices.get("header") in (None, 1)
-        and not raw.startswith(_ZIP)
-    )
+#: What these refuse may make sense in another reading: with another delimiter, or under title lines.
+_READ_OTHERWISE = MAPPABLE | {FileCode.DUPLICATE_HEADER}
 
 
 def _text_tables(raw: bytes, name: str, choices: SheetChoices, score: Score, reading: Reading) -> list[Table]:
