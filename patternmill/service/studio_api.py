@@ -170,24 +170,22 @@ class StudioApi:
         sending = _Sending(operation, body, now, stopping, permitted, began)
         self._creating += 1
         try:
-            while True:
-                end = await self._send_in_turn(sending)
-                if not isinstance(end, ResendAfter):
-                    if isinstance(end, No) and end.stops:
-                        self.drain()
-                    if isinstance(end, No) and end is not NOT_BEGUN and sending.last is not None:
-                        return replace(end, exchange=failed_exchange(operation, *sending.last))
-                    return end
-                in_doubt, redirected = (
-                    end.in_doubt or sending.now.in_doubt,
-                    end.redirected or sending.now.redirected,
+            while isinstance(end := await self._send_in_turn(sending), ResendAfter):
+                sending.now = replace(
+                    sending.now,
+                    in_doubt=end.in_doubt or sending.now.in_doubt,
+                    redirected=end.redirected or sending.now.redirected,
                 )
-                sending.now = replace(sending.now, in_doubt=in_doubt, redirected=redirected)
                 with suppress(TimeoutError):
                     async with self._draining.guard():
                         await asyncio.sleep(end.delay.total_seconds())
         finally:
             self._creating -= 1
+        if isinstance(end, No) and end.stops:
+            self.drain()
+        if isinstance(end, No) and end is not NOT_BEGUN and sending.last is not None:
+            return replace(end, exchange=failed_exchange(operation, *sending.last))
+        return end
 
     async def follow(
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
@@ -277,22 +275,19 @@ class StudioApi:
         await self._client.close()
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
-        pace = self._paces[sending.operation]
+        pace, now = self._paces[sending.operation], sending.now
+        since, is_full = self._clock(), pace.is_full
         try:
             async with self._draining.guard():
-                await self._acquire(pace, sending)
+                await pace.acquire(now.stage, again=now.in_doubt or now.tries > 0)
         except TimeoutError:
             return _unsent(sending)
+        # That other jobs have to end first is not counted as trying.
+        sending.first_sent += self._clock() - since if is_full else 0.0
         try:
             return await self._kept_back(sending) or await self._send(sending, pace)
         finally:
             pace.release()
-
-    async def _acquire(self, pace: Pace, sending: _Sending) -> None:
-        """That other jobs have to end first is not counted as trying."""
-        since, full = self._clock(), pace.is_full
-        await pace.acquire(sending.now.stage, again=sending.now.in_doubt or sending.now.tries > 0)
-        sending.first_sent += self._clock() - since if full else 0.0
 
     async def _kept_back(self, sending: _Sending) -> CreateEnd | None:
         """Directly before each send: why it is not sent after all. The wait for its turn may have been long.
