@@ -12,14 +12,16 @@ from getpass import getuser
 from socket import gethostname
 
 from cli.terminal import echo, echo_lines, said_yes
+from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Requester
+from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings
 
 
 async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bool:
@@ -32,11 +34,11 @@ async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bo
     async with Pipeline(spec) as work:
         preview = await work.preview()
         proposal = preview.proposal
-        if not await is_approved(work.spec, proposal, digest, partial(plan_lines, preview)):
+        if not await is_approved(spec.settings, spec.options, proposal, digest, partial(plan_lines, preview)):
             return False
         if not asks or not proposal.to_buy:
             return True
-        if await asyncio.to_thread(approval.current_approval, work.spec, proposal):
+        if await asyncio.to_thread(approval.current_approval, spec.settings, spec.options, proposal):
             return True
         echo_lines(plan_lines(preview))
     with _interruptible():
@@ -44,13 +46,17 @@ async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bo
 
 
 async def is_approved(
-    requester: Requester, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
+    settings: Settings,
+    options: RunOptions,
+    proposal: Proposal,
+    digest: str | None,
+    lines: Callable[[], Iterable[str]],
 ) -> bool:
     """The same, without `asks`, of any proposal; `lines` show it."""
     earlier: Approval | None = None
     needed: ApprovalNeeded | None = None
     try:
-        earlier = await asyncio.to_thread(approval.current_approval, requester, proposal)
+        earlier = await asyncio.to_thread(approval.current_approval, settings, options, proposal)
     except ApprovalNeeded as error:
         needed = error
     if digest is None:
@@ -66,8 +72,7 @@ async def is_approved(
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
-    decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
-    await asyncio.to_thread(approval.approve, requester, proposal, decision)
+    await asyncio.to_thread(approval.approve, settings, proposal, f"{getuser()}@{gethostname()}")
     return True
 
 

@@ -19,11 +19,12 @@ from pydantic import Field, ValidationError
 from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.records import Approval
 from patternmill.runs import approval
-from patternmill.runs.approval import APPROVAL_TIME, LEAST_DIGEST, ApprovalDecision
+from patternmill.runs.approval import APPROVAL_TIME, LEAST_DIGEST
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
+from patternmill.states import Verdict
 from tasks.markup import markdown, markdown_lines
 from tasks.run_page import show_text
 
@@ -52,18 +53,19 @@ async def await_approval(work: Pipeline) -> None:
     if not await asyncio.to_thread(approval.may_need_approval, spec):
         return
     preview = await work.preview()
-    request = await asyncio.to_thread(approval.pending_request, spec, flow_run.id)
+    request = await asyncio.to_thread(approval.pending_request, spec.settings, flow_run.id)
     answer = await _answer_to(request) if request is not None else None
     remark = ""
     if request is not None and answer is not None:
-        decision = ApprovalDecision(WHO, answer.decision == "approve", answer.note.strip() or None)
-        decided = await asyncio.to_thread(approval.record_decision, spec, request, preview.proposal, decision)
-        if not decision.approved:
+        verdict = Verdict.APPROVED if answer.decision == "approve" else Verdict.REJECTED
+        decision = request, preview.proposal, verdict, WHO, answer.note.strip() or None
+        decided = await asyncio.to_thread(approval.record_decision, spec.settings, *decision)
+        if verdict is Verdict.REJECTED:
             work.refused = decided
             return
         remark = "" if decided is not None else CHANGED
     try:
-        await asyncio.to_thread(approval.current_approval, spec, preview.proposal)
+        await asyncio.to_thread(approval.current_approval, spec.settings, spec.options, preview.proposal)
     except ApprovalNeeded:
         await _ask(spec, preview, remark)
 
@@ -79,7 +81,7 @@ async def _answer_to(request: Approval) -> ApprovalInput | None:
 
 async def _ask(spec: RunSpec, preview: Preview, remark: str) -> None:
     proposal = preview.proposal
-    request = await asyncio.to_thread(approval.request_approval, spec, proposal, flow_run.id)
+    request = await asyncio.to_thread(approval.request_approval, spec.settings, proposal, flow_run.id)
     scope, digest = proposal.scope, proposal.digest[:LEAST_DIGEST]
     await show_text(
         f"plan-{digest}",

@@ -16,7 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
 from patternmill.money import money, read_money
-from patternmill.runs.lease import DeployedRun, crashed_runs
+from patternmill.runs.lease import DeployedRun, crashed_runs, holder_of
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
 from tasks.markup import line
@@ -53,8 +53,9 @@ async def resume_crashed_runs(settings: Settings) -> list[str]:
 
 async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | None) -> str | None:
     """Begin it again, and say on its page what became of it; None where there is nothing new to say."""
+    run_id = crashed[0].run_id
     try:
-        found = await client.read_flow_run(UUID(crashed.flow_run_id))
+        found = await client.read_flow_run(UUID(holder_of(crashed[0])["flow_run_id"]))
     except ObjectNotFound:
         return None
     state = found.state
@@ -68,10 +69,10 @@ async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | N
             found.deployment_id,
             parameters=parameters_left(found, crashed, currency),
             tags=found.tags,
-            idempotency_key=f"{_RESUMES}{crashed.run_id}",
+            idempotency_key=f"{_RESUMES}{run_id}",
         )
         what = f"Begun again: flow run {again.id}."
-    message = line(f"The process that drove run {crashed.run_id} is gone. {what}")
+    message = line(f"The process that drove run {run_id} is gone. {what}")
     if state.message == message:
         return None
     await client.set_flow_run_state(found.id, Crashed(message=message), force=True)
@@ -83,13 +84,13 @@ def parameters_left(found: FlowRun, crashed: DeployedRun, currency: str | None) 
 
     Of a retry, what it had begun or not come to: what has failed in it was retried already.
     """
-    given, spent = found.parameters, crashed.spent
+    given, (lease, is_retry, spent) = found.parameters, crashed
     left: dict[str, Any] = {}
     if given.get("max_items") is not None:
         left["max_items"] = max(0, given["max_items"] - spent.items.total())
     if given.get("budget") not in (None, ""):
         amount = max(0, read_money(str(given["budget"]), currency) - spent.amount)
         left["budget"] = money(amount, currency) if currency else str(amount)
-    if crashed.is_retry:
-        left |= {"run": crashed.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
+    if is_retry:
+        left |= {"run": lease.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
     return {**given, **left}

@@ -18,8 +18,9 @@ from patternmill.ledger.spending import day_of
 from patternmill.money import money
 from patternmill.planning.items import catalog_of
 from patternmill.planning.plan import Cost
+from patternmill.processes import is_stopped, machine
 from patternmill.runs.approval import APPROVAL_TIME
-from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
+from patternmill.runs.lease import HEARTBEAT_INTERVAL, holder_of, is_surely_dead
 from patternmill.runs.retry import RETRIABLE
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Stage, Verdict
@@ -159,17 +160,18 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
 
 def _holder_state(ledger: Ledger, lease: Lease) -> str:
     """Whether the lease's process lives."""
-    holder = LeaseHolder.of(lease)
-    if holder.is_surely_dead():
-        return f"{_DEAD} (process {holder.pid}); the next run takes over at once"
-    if holder.machine != LeaseHolder.this_process().machine:
-        process = f"process {holder.pid} on {holder.machine.partition('/')[0]}"
+    holder = holder_of(lease)
+    process = f"process {holder['pid']}"
+    if is_surely_dead(holder):
+        return f"{_DEAD} ({process}); the next run takes over at once"
+    if holder["machine"] != machine():
+        process = f"{process} on {holder['machine'].partition('/')[0]}"
         if _has_heartbeat(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
             return f"alive ({process})"
         return f"without a heartbeat ({process}); the next run takes over if it stays so"
-    if holder.is_stopped():
-        return f"stopped by a signal (process {holder.pid}); the next run takes over"
-    return f"alive (process {holder.pid})"
+    if is_stopped(holder["pid"]):
+        return f"stopped by a signal ({process}); the next run takes over"
+    return f"alive ({process})"
 
 
 def _has_heartbeat(ledger: Ledger, lease: Lease, patience: float) -> bool:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
@@ -33,48 +30,28 @@ CANARY = "canary"
 APPROVAL_TIME = timedelta(hours=24)
 
 
-@dataclass(frozen=True)
-class ApprovalDecision:
-    """What a person decides."""
-
-    who: str
-    approved: bool = True
-    note: str | None = None
-
-
-class Requester(Protocol):
-    """What is known of whoever asks for an approval: a run, or an order."""
-
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def options(self) -> RunOptions: ...
-    @property
-    def scope(self) -> Scope: ...
-
-
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
     options = spec.options
     return proposal_of(plan, options.prices, options.attempts, spec.edition, options.currency)
 
 
-def may_need_approval(spec: Requester) -> bool:
+def may_need_approval(spec: RunSpec) -> bool:
     """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
     scope = spec.scope
     with ledger_if_any(spec.settings) as ledger:
-        if _limits(ledger, spec) != (None, None):
+        if _limits(ledger, spec.options, scope) != (None, None):
             return True
         return ledger is not None and bool(ledger.approvals.find(scope.environment, scope.catalog))
 
 
-def _limits(ledger: Ledger | None, spec: Requester) -> tuple[int | None, int | None]:
+def _limits(ledger: Ledger | None, options: RunOptions, scope: Scope) -> tuple[int | None, int | None]:
     """Above how many items, and which cost, a plan waits: the lowest of its own limits and those of crashed runs.
 
     What is left of a crashed run is under its limits too, wherever it is resumed.
     """
-    limits = [(spec.options.approve_above_items, spec.options.approve_above_cost)]
+    limits = [(options.approve_above_items, options.approve_above_cost)]
     if ledger is not None:
-        crashed = ledger.runs.without_end(spec.scope.environment, spec.scope.catalog)
+        crashed = ledger.runs.without_end(scope.environment, scope.catalog)
         limits += [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
     items, cost = (
         min((one for one in each if one is not None), default=None) for each in zip(*limits, strict=True)
@@ -82,13 +59,13 @@ def _limits(ledger: Ledger | None, spec: Requester) -> tuple[int | None, int | N
     return items, cost
 
 
-def current_approval(spec: Requester, proposal: Proposal) -> Approval | None:
+def current_approval(settings: Settings, options: RunOptions, proposal: Proposal) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
-    with ledger_if_any(spec.settings) as ledger:
-        return require_approval(ledger, spec, proposal)
+    with ledger_if_any(settings) as ledger:
+        return require_approval(ledger, options, proposal)
 
 
-def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposal) -> Approval | None:
+def require_approval(ledger: Ledger | None, options: RunOptions, proposal: Proposal) -> Approval | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last approval of the catalog covers every plan that makes only items of the plan that was approved: so what is
@@ -106,7 +83,9 @@ def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposal)
     is_covered = last is not None and bool(proposal.to_do) and proposal.to_do <= items[last.id]
     if last is not None and is_covered and not rejected and _has_work(last, proposal):
         return last
-    if proposal.to_buy and (withheld or is_covered or proposal.exceeds(*_limits(ledger, spec))):
+    if proposal.to_buy and (
+        withheld or is_covered or proposal.exceeds(*_limits(ledger, options, proposal.scope))
+    ):
         raise _approval_needed(proposal, withheld)
     return None
 
@@ -152,32 +131,38 @@ def _approval_needed(proposal: Proposal, withheld: dict[ItemKey, Approval]) -> A
     )
 
 
-def request_approval(spec: Requester, proposal: Proposal, flow_run_id: str) -> Approval:
+def request_approval(settings: Settings, proposal: Proposal, flow_run_id: str) -> Approval:
     """Ask a person to approve a plan, in place of what the flow run asked before."""
-    with _writing(spec) as ledger:
+    with open_ledger(settings) as ledger, ledger.transaction():
         return _record_request(ledger, proposal, flow_run_id)
 
 
-def pending_request(spec: Requester, flow_run_id: str) -> Approval | None:
+def pending_request(settings: Settings, flow_run_id: str) -> Approval | None:
     """The request of a flow run, as long as no decision on it is on record."""
-    with ledger_if_any(spec.settings) as ledger:
+    with ledger_if_any(settings) as ledger:
         return ledger.approvals.waiting(flow_run_id) if ledger is not None else None
 
 
-def approve(spec: Requester, proposal: Proposal, decision: ApprovalDecision) -> Approval:
+def approve(
+    settings: Settings,
+    proposal: Proposal,
+    who: str,
+    verdict: Verdict = Verdict.APPROVED,
+    note: str | None = None,
+) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
-    with _writing(spec) as ledger:
-        return _decide(ledger, _record_request(ledger, proposal), decision)
+    with open_ledger(settings) as ledger, ledger.transaction():
+        return _decide(ledger, _record_request(ledger, proposal), verdict, who, note)
 
 
 def record_decision(
-    spec: Requester, request: Approval, proposal: Proposal, decision: ApprovalDecision
+    settings: Settings, request: Approval, proposal: Proposal, verdict: Verdict, who: str, note: str | None
 ) -> Approval | None:
     """Record the decision on a request; None when the plan now makes items that the person never saw."""
-    with _writing(spec) as ledger:
-        if decision.approved and not proposal.to_do <= ledger.approvals.items(request.id):
+    with open_ledger(settings) as ledger, ledger.transaction():
+        if verdict is Verdict.APPROVED and not proposal.to_do <= ledger.approvals.items(request.id):
             return None
-        return _decide(ledger, request, decision)
+        return _decide(ledger, request, verdict, who, note)
 
 
 def with_decision(record: RunRecord, decision: Approval | None) -> RunRecord:
@@ -222,11 +207,10 @@ def request_for(
     )
 
 
-def _decide(ledger: Ledger, request: Approval, decision: ApprovalDecision) -> Approval:
-    verdict = Verdict.APPROVED if decision.approved else Verdict.REJECTED
+def _decide(ledger: Ledger, request: Approval, verdict: Verdict, who: str, note: str | None) -> Approval:
     for canary in _answered_canaries(ledger, request):
-        ledger.approvals.decide(canary.id, verdict, who=decision.who, note=decision.note)
-    return ledger.approvals.decide(request.id, verdict, who=decision.who, note=decision.note)
+        ledger.approvals.decide(canary.id, verdict, who=who, note=note)
+    return ledger.approvals.decide(request.id, verdict, who=who, note=note)
 
 
 def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
@@ -241,10 +225,3 @@ def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
 
 def _is_made(ledger: Ledger, key: ItemKey) -> bool:
     return any(one.state is AttemptState.SUCCEEDED for one in ledger.purchases.attempts_of(key, bodies=False))
-
-
-@contextmanager
-def _writing(spec: Requester) -> Iterator[Ledger]:
-    """The ledger in a transaction; it is made where none exists."""
-    with open_ledger(spec.settings) as ledger, ledger.transaction():
-        yield ledger

@@ -6,10 +6,10 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
 from patternmill.errors import LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
@@ -17,7 +17,7 @@ from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
 from patternmill.ledger.records import Lease
 from patternmill.ledger.spending import Spent
-from patternmill.processes import birth, is_stopped, machine
+from patternmill.processes import birth, machine
 from patternmill.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -29,33 +29,24 @@ TAKEOVER_AFTER = timedelta(seconds=20)
 _WATCHED_FOR = timedelta(seconds=60)
 
 
-@dataclass(frozen=True)
-class LeaseHolder:
-    """A process, named so that another one on the same machine can see whether it is alive."""
+def this_process(flow_run_id: str | None = None) -> dict[str, Any]:
+    """How a holder names itself, so that another process on the same machine can see whether it is alive.
 
-    machine: str
-    pid: int
-    #: The kernel's start time of the process: PIDs are reused.
-    born: str
-    #: Of a run that a deployment began: it can be begun again.
-    flow_run_id: str | None = None
+    `born` is the kernel's start time, as PIDs are reused. `flow_run_id`: of a run that a deployment began, which can be
+    begun again.
+    """
+    pid = os.getpid()
+    return {"machine": machine(), "pid": pid, "born": birth(pid), "flow_run_id": flow_run_id}
 
-    @classmethod
-    def this_process(cls, flow_run_id: str | None = None) -> LeaseHolder:
-        return cls(machine(), os.getpid(), birth(os.getpid()), flow_run_id)
 
-    @classmethod
-    def of(cls, lease: Lease) -> LeaseHolder:
-        """Of a lease that was not released."""
-        return cls(**json.loads(lease.holder))
+def holder_of(lease: Lease) -> dict[str, Any]:
+    """Of a lease that was not released."""
+    return dict(json.loads(lease.holder))
 
-    def is_surely_dead(self) -> bool:
-        """Whether it ran on this machine and no longer does; False when that cannot be known from here."""
-        return self.machine == machine() and birth(self.pid) != self.born
 
-    def is_stopped(self) -> bool:
-        """Whether it was stopped (SIGSTOP), as far as that can be seen from here."""
-        return self.machine == machine() and birth(self.pid) == self.born and is_stopped(self.pid)
+def is_surely_dead(holder: Mapping[str, Any]) -> bool:
+    """Whether it ran on this machine and no longer does; False when that cannot be known from here."""
+    return bool(holder["machine"] == machine() and birth(holder["pid"]) != holder["born"])
 
 
 async def acquire_lease(
@@ -102,7 +93,7 @@ def _claim(
     flow_run_id: str | None,
 ) -> Lease | None:
     """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
-    me = json.dumps(asdict(LeaseHolder.this_process(flow_run_id)))
+    me = json.dumps(this_process(flow_run_id))
     with ledger.transaction():
         fence = over.fence if over else None
         return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=fence)
@@ -110,7 +101,7 @@ def _claim(
 
 def is_free(lease: Lease) -> bool:
     """Whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
-    return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
+    return not lease.holder or is_surely_dead(holder_of(lease))
 
 
 async def release_lease(writer: LedgerWriter) -> None:
@@ -153,17 +144,8 @@ class LeaseHeartbeat:
             self.on_loss(error)
 
 
-@dataclass(frozen=True)
-class DeployedRun:
-    """A run that a deployment began, and that has a lease: it goes on, or crashed."""
-
-    run_id: RunId
-    flow_run_id: str
-    beats: int
-    is_surely_dead: bool
-    is_retry: bool
-    #: What was reserved for its requests.
-    spent: Spent
+#: The lease of a run that a deployment began, whether that is a retry, and what was reserved for its requests.
+DeployedRun = tuple[Lease, bool, Spent]
 
 
 async def crashed_runs(
@@ -171,31 +153,24 @@ async def crashed_runs(
 ) -> list[DeployedRun]:
     """The runs of deployments whose leases have neither heartbeats nor an end, and that nobody asked to stop."""
     seen = await asyncio.to_thread(_deployed_runs, settings)
-    if all(run.is_surely_dead for run in seen.values()):
-        return list(seen.values())
+    if all(is_surely_dead(holder_of(lease)) for lease, *_ in seen):
+        return seen
     await sleep(_WATCHED_FOR.total_seconds())
+    beats = {(lease.run_id, lease.beats) for lease, *_ in seen}
     later = await asyncio.to_thread(_deployed_runs, settings)
     return [
-        run
-        for run_id, run in later.items()
-        if run.is_surely_dead or (run_id in seen and seen[run_id].beats == run.beats)
+        (lease, is_retry, spent)
+        for lease, is_retry, spent in later
+        if (lease.run_id, lease.beats) in beats or is_surely_dead(holder_of(lease))
     ]
 
 
-def _deployed_runs(settings: Settings) -> dict[RunId, DeployedRun]:
-    found = {}
+def _deployed_runs(settings: Settings) -> list[DeployedRun]:
+    found = []
     for ledger in every_ledger(settings):
         for lease in ledger.catalogs.held_leases():
-            holder = LeaseHolder.of(lease)
-            if holder.flow_run_id is None or lease.stop is not None:
-                continue
-            record = ledger.runs.get(lease.run_id)
-            found[lease.run_id] = DeployedRun(
-                lease.run_id,
-                holder.flow_run_id,
-                lease.beats,
-                holder.is_surely_dead(),
-                is_retry=record is not None and RETRY_OF in record.options,
-                spent=ledger.purchases.spent_by_run(lease.run_id),
-            )
+            if holder_of(lease)["flow_run_id"] is not None and lease.stop is None:
+                record = ledger.runs.get(lease.run_id)
+                is_retry = record is not None and RETRY_OF in record.options
+                found.append((lease, is_retry, ledger.purchases.spent_by_run(lease.run_id)))
     return found

@@ -28,14 +28,13 @@ from .samples import STAGING, begin
 #: Holds the catalog `spring`, and is stopped inside a transaction once it has printed a line.
 HOLDS = """
 import json, sys, time
-from dataclasses import asdict
 from pathlib import Path
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.lease import this_process
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    holder = json.dumps(asdict(LeaseHolder.this_process()))
+    holder = json.dumps(this_process())
     hold = ledger.catalogs.claim_lease("staging", "spring", "theirs", holder, over=None)
 with ledger.transaction(hold):
     ledger.catalogs.renew_lease(hold)

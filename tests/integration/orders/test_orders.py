@@ -14,7 +14,7 @@ from patternmill.looking.page import gallery
 from patternmill.orders.order_text import checkout_lines
 from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
-from patternmill.runs.approval import ApprovalDecision, approve
+from patternmill.runs.approval import approve
 from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.states import Outcome
 from tests.integration.orders.shop import CATALOG, Shop
@@ -177,7 +177,7 @@ def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: py
         shop.order("S-1", quantity=3)
     assert shop.opened() == []
     plan = shop.plan("S-1", quantity=3)
-    decided = approve(shop.spec("S-1", quantity=3), plan.proposal, ApprovalDecision("anna"))
+    decided = approve(shop.spec("S-1", quantity=3).settings, plan.proposal, "anna")
     assert (decided.catalog, decided.items, decided.most_purchases) == ("spring/orders", 3, 1)
     assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
     assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from cli import main
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.records import Attempt
-from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.lease import this_process
 from patternmill.states import AttemptState
 from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, REFUSED, BegunRun, Past
@@ -262,7 +262,7 @@ def test_open_request_of_a_run_that_goes_on_is_not_reported(
     run_ = past.begin(FERN, FOX)
     run_.attempt(run_.pattern("F-1"), AttemptState.ACCEPTED)
     run_.attempt(run_.pattern("X-1"), AttemptState.FAILED)
-    holder = json.dumps(asdict(LeaseHolder.this_process()))
+    holder = json.dumps(this_process())
     with past.ledger.transaction():
         past.ledger.catalogs.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
     assert run("F-1", "--yes") == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
 
 import pytest
 
@@ -14,7 +13,7 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.unsettled import unsettled
-from patternmill.runs.lease import LeaseHolder, acquire_lease
+from patternmill.runs.lease import acquire_lease, this_process
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import AttemptState
 from tests.integrity import problems
@@ -153,7 +152,7 @@ def test_accepted_attempt_is_not_resent(past: Past) -> None:
 
 def live(past: Past, run: BegunRun, catalog: str) -> None:
     """This process holds a catalog, and beats."""
-    me = json.dumps(asdict(LeaseHolder.this_process()))
+    me = json.dumps(this_process())
     with past.ledger.transaction():
         assert (
             past.ledger.catalogs.claim_lease("staging", catalog, run.record.run_id, me, over=None) is not None

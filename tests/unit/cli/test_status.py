@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from cli import main
 from cli.commands.status import status_lines
 from patternmill.planning.items import Scope
-from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.lease import this_process
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 
 def shown(past: Past, *, catalog: str | None = None, most: int | None = None) -> str:
@@ -78,9 +78,9 @@ def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:
 @pytest.mark.parametrize("alive", [True, False])
 def test_holder_on_this_machine_is_known_by_its_process(past: Past, alive: bool) -> None:
     """A run whose process is gone crashed; one whose process lives is running."""
-    me = LeaseHolder.this_process()
+    me = this_process()
     run = past.begin(HERON)
-    lease(past, run, json.dumps(asdict(me)) if alive else holder_json(me.pid, "long ago", me.machine))
+    lease(past, run, json.dumps(me if alive else {**me, "born": "long ago"}))
     text = shown(past)
     assert f"is held by {run.record.run_id}: {'alive' if alive else 'dead'} (process {os.getpid()})" in text
     assert ("running" if alive else "crashed") in text.splitlines()[0]

@@ -7,7 +7,7 @@ import csv
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from patternmill.ledger.decisions import Decision, record_decisions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.items import Item, Scope, pattern_content
-from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.lease import this_process
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
@@ -192,7 +192,7 @@ class Shop:
         """As the kernel does for a process that has died."""
         work.begun.writer._thread.shutdown(wait=True)
         work.begun.writer._ledger.close()
-        dead = json.dumps(asdict(replace(LeaseHolder.this_process(), born="0")))
+        dead = json.dumps({**this_process(), "born": "0"})
         with open_ledger(load_settings()) as ledger, ledger.transaction():
             ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
 

@@ -15,7 +15,6 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
-from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import preview
 from patternmill.runs.run import Run
 from patternmill.runs.safeguards import require_confirmation
@@ -43,7 +42,7 @@ def proposal(shop: Workshop, catalog: str, **terms: Any) -> Proposal:
 
 
 def approve(shop: Workshop, catalog: str, **terms: Any) -> Approval:
-    return approval.approve(spec(shop, **terms), proposal(shop, catalog, **terms), ApprovalDecision("anna"))
+    return approval.approve(shop.settings, proposal(shop, catalog, **terms), "anna")
 
 
 def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
@@ -92,10 +91,10 @@ def test_plan_above_either_limit_needs_an_approval(
     found = proposal(shop, FOUR, **terms)
     if waits:
         with pytest.raises(ApprovalNeeded):
-            approval.current_approval(spec(shop, **terms), found)
+            approval.current_approval(shop.settings, spec(shop, **terms).options, found)
         assert found.digest[:12] in refused(shop, FOUR, **terms).remedy
     else:
-        assert approval.current_approval(spec(shop, **terms), found) is None
+        assert approval.current_approval(shop.settings, spec(shop, **terms).options, found) is None
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
 
 
@@ -180,8 +179,7 @@ LOOSE: dict[str, Any] = {"approve_above_items": None}
 
 
 def reject(shop: Workshop, catalog: str) -> Approval:
-    decision = ApprovalDecision("bert", approved=False, note="too dear")
-    return approval.approve(spec(shop), proposal(shop, catalog), decision)
+    return approval.approve(shop.settings, proposal(shop, catalog), "bert", Verdict.REJECTED, "too dear")
 
 
 PLANS = {
@@ -219,7 +217,7 @@ def test_decisions(shop: Workshop, service: Service, name: str) -> None:
             case "reject":
                 reject(shop, PLANS[plan])
             case "ask":
-                approval.request_approval(spec(shop), proposal(shop, PLANS[plan]), f"flow-run-{plan}")
+                approval.request_approval(shop.settings, proposal(shop, PLANS[plan]), f"flow-run-{plan}")
             case "crash":
                 service.at_create = _crash_at_the_first
                 shop.crash(PLANS[plan], **TERMS)
@@ -246,9 +244,7 @@ def test_catalog_with_a_decision_may_need_an_approval(shop: Workshop) -> None:
 
 def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     """Cancelled, with author and reason, every row not started; the lease is released."""
-    decided = approval.approve(
-        spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear.")
-    )
+    decided = approval.approve(shop.settings, proposal(shop, FOUR), "bert", Verdict.REJECTED, "too dear.")
 
     async def main() -> Run:
         api = FakeStudioApi(service)
@@ -286,18 +282,18 @@ def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Worksh
 def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
     """Requested again by the same run, the new request takes the place of the first."""
     its, found = spec(shop), proposal(shop, FOUR)
-    first = approval.request_approval(its, found, "flow-run-1")
-    again = approval.request_approval(its, found, "flow-run-1")
+    first = approval.request_approval(its.settings, found, "flow-run-1")
+    again = approval.request_approval(its.settings, found, "flow-run-1")
     assert again.id != first.id
-    assert approval.pending_request(its, "flow-run-1") == again
-    decided = approval.record_decision(its, again, found, ApprovalDecision("anna"))
+    assert approval.pending_request(its.settings, "flow-run-1") == again
+    decided = approval.record_decision(its.settings, again, found, Verdict.APPROVED, "anna", None)
     assert decided is not None and decided.verdict is Verdict.APPROVED
-    assert approval.pending_request(its, "flow-run-1") is None
-    assert approval.current_approval(its, found) == decided
+    assert approval.pending_request(its.settings, "flow-run-1") is None
+    assert approval.current_approval(its.settings, its.options, found) == decided
 
 
 def test_waiting_plan_is_named(shop: Workshop) -> None:
-    approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
+    approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
     assert approval.may_need_approval(spec(shop, **LOOSE))
     said = refused(shop, FOUR, **LOOSE).message
     assert f"8 items of it: plan {proposal(shop, FOUR).digest[:12]} waits for an approval." in said
@@ -305,22 +301,22 @@ def test_waiting_plan_is_named(shop: Workshop) -> None:
 
 def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
+    question = approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
     dearer = {"product_price": 200}
     decided = approval.record_decision(
-        spec(shop, **dearer), question, proposal(shop, FOUR, **dearer), ApprovalDecision("anna")
+        shop.settings, question, proposal(shop, FOUR, **dearer), Verdict.APPROVED, "anna", None
     )
     assert decided is not None and decided.worst == 240
 
 
 def test_decision_on_another_plan_does_not_count(shop: Workshop) -> None:
     """Rows that the person never saw need a request of their own."""
-    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1")
+    question = approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
     five = proposal(shop, many(5))
-    assert approval.record_decision(spec(shop), question, five, ApprovalDecision("anna")) is None
+    assert approval.record_decision(shop.settings, question, five, Verdict.APPROVED, "anna", None) is None
     with pytest.raises(ApprovalNeeded):
-        approval.current_approval(spec(shop), five)
-    assert approval.pending_request(spec(shop), "flow-run-1") == question
+        approval.current_approval(shop.settings, spec(shop).options, five)
+    assert approval.pending_request(shop.settings, "flow-run-1") == question
 
 
 def test_approval_limit_of_money_needs_prices() -> None:

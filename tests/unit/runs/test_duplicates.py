@@ -16,7 +16,6 @@ from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.profiles import Profile
 from patternmill.runs import approval
-from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview, preview
 from patternmill.runs.run import Run, RunEnding
@@ -84,7 +83,7 @@ def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
     found, text = previewed(shop, its, SIX)
     assert "bought once more" in text
     assert text.endswith(f"Digest of this plan: {found.proposal.digest[:12]}")
-    approval.approve(its, found.proposal, ApprovalDecision("anna"))
+    approval.approve(its.settings, found.proposal, "anna")
     assert run(shop, its, SIX).outcome == "Completed"
 
 

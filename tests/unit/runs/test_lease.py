@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,14 +23,16 @@ from patternmill.runs.lease import (
     HEARTBEAT_INTERVAL,
     TAKEOVER_AFTER,
     LeaseHeartbeat,
-    LeaseHolder,
     acquire_lease,
     crashed_runs,
+    holder_of,
+    is_surely_dead,
+    this_process,
 )
 from patternmill.settings import Settings
 
 MINE, THEIRS = RunId("mine"), RunId("theirs")
-SOMEWHERE_ELSE = LeaseHolder("another-machine", 1, "1")
+SOMEWHERE_ELSE = {"machine": "another-machine", "pid": 1, "born": "1", "flow_run_id": None}
 
 
 @pytest.fixture
@@ -54,9 +56,9 @@ class Sleeper:
             self._beat()
 
 
-def held_by(ledger: Ledger, holder: LeaseHolder) -> Lease:
+def held_by(ledger: Ledger, holder: dict[str, Any]) -> Lease:
     with ledger.transaction():
-        hold = ledger.catalogs.claim_lease("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
+        hold = ledger.catalogs.claim_lease("staging", "spring", THEIRS, json.dumps(holder), over=None)
     assert hold is not None
     return hold
 
@@ -123,7 +125,7 @@ def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
     def taken() -> None:
         with ledger.transaction():
             ledger.catalogs.claim_lease(
-                "staging", "spring", RunId("third"), json.dumps(asdict(SOMEWHERE_ELSE)), over=hold.fence
+                "staging", "spring", RunId("third"), json.dumps(SOMEWHERE_ELSE), over=hold.fence
             )
 
     with pytest.raises(Overlap, match="third"):
@@ -134,10 +136,10 @@ def process() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
-def as_holder(pid: int) -> LeaseHolder:
+def as_holder(pid: int) -> dict[str, Any]:
     """A real process of this machine, named as it would name itself."""
     born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return replace(LeaseHolder.this_process(), pid=pid, born=born)
+    return {**this_process(), "pid": pid, "born": born}
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the machine has no /proc")
@@ -150,13 +152,13 @@ def test_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buri
     child = process()
     holder = as_holder(child.pid)
     held_by(ledger, holder)
-    assert not holder.is_surely_dead()
+    assert not is_surely_dead(holder)
     child.kill()
     if buried:
         child.communicate()
     else:
         until = time.monotonic() + 10
-        while not holder.is_surely_dead() and time.monotonic() < until:
+        while not is_surely_dead(holder) and time.monotonic() < until:
             time.sleep(0.005)
     sleeper = Sleeper()
     assert take(ledger, sleeper).fence == 2
@@ -167,9 +169,9 @@ def test_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buri
 @needs_proc
 def test_reused_pid_is_another_process() -> None:
     """By its start time."""
-    me = LeaseHolder.this_process()
-    assert not me.is_surely_dead()
-    assert replace(me, born="1").is_surely_dead()
+    me = this_process()
+    assert not is_surely_dead(me)
+    assert is_surely_dead({**me, "born": "1"})
 
 
 # -- the heart
@@ -220,7 +222,7 @@ def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger
     """And without an end: neither one that beats, nor one of a terminal, nor one that was asked to stop."""
 
     def hold(run: str, flow_run: str | None, machine: str = "another-machine") -> Lease:
-        holder = json.dumps(asdict(LeaseHolder(machine, 1, "1", flow_run)))
+        holder = json.dumps({**SOMEWHERE_ELSE, "machine": machine, "flow_run_id": flow_run})
         with ledger.transaction():
             lease = ledger.catalogs.claim_lease("staging", run, RunId(run), holder, over=None)
         assert lease is not None
@@ -240,13 +242,16 @@ def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger
 
     sleeper = Sleeper(beat, every=HEARTBEAT_INTERVAL.total_seconds())
     found = asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))
-    assert {run.run_id: run.flow_run_id for run in found} == {"silent": "flow-run-1", "dead": "flow-run-2"}
+    assert {lease.run_id: holder_of(lease)["flow_run_id"] for lease, *_ in found} == {
+        "silent": "flow-run-1",
+        "dead": "flow-run-2",
+    }
     assert sleeper.slept > TAKEOVER_AFTER.total_seconds()
 
 
 def test_dead_processes_are_not_watched(ledger: Ledger, tmp_path: Path) -> None:
     """Where all of them are of this machine, it is known at once."""
-    held_by(ledger, LeaseHolder(machine(), 1, "1", "flow-run-1"))
+    held_by(ledger, {**SOMEWHERE_ELSE, "machine": machine(), "flow_run_id": "flow-run-1"})
     sleeper = Sleeper()
     assert len(asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))) == 1
     assert sleeper.slept == 0

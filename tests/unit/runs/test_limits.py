@@ -9,7 +9,6 @@ import pytest
 from patternmill.catalog.row_checks import check_rows
 from patternmill.ledger.records import SpendingLimits
 from patternmill.runs import approval
-from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import Preview, preview
 from patternmill.states import Outcome, RowStatus, Stage
 
@@ -143,7 +142,7 @@ def test_limit_and_approval_both_apply(shop: Workshop, service: Service) -> None
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(10)), service.offer, prompt_limit=100)
-    approval.approve(its, preview(its, checked).proposal, ApprovalDecision("anna"))
+    approval.approve(its.settings, preview(its, checked).proposal, "anna")
     ended = shop.run(many(10), limits=SpendingLimits(run_amount=120), **terms)
     assert bought(service) == (2, 2)
     assert "reaches to 2 of 10 rows" in reason(ended)
@@ -156,7 +155,7 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3, "attempts": 1}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(6)), service.offer, prompt_limit=100)
-    approval.approve(its, preview(its, checked).proposal, ApprovalDecision("anna"))
+    approval.approve(its.settings, preview(its, checked).proposal, "anna")
     service.on_follow["prompt 000"] = [failed()]
     shop.run(many(1), **terms)
     shop.run(many(1), retry=lambda row: True, **terms)

@@ -14,7 +14,7 @@ from patternmill.catalog.offer import Category, Offer
 from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.ledger import open_ledger
 from patternmill.planning.proposal import Proposal
-from patternmill.runs.approval import ApprovalDecision, approve
+from patternmill.runs.approval import approve
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import run_spec
@@ -313,7 +313,7 @@ def _approve(shop: Shop, by: str) -> None:
     """The plan of the same command, or what waits, as the page does."""
     if by == "the plan":
         work = Pipeline(run_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1)))
-        approve(work.spec, _proposal(work), ApprovalDecision("A. Weaver"))
+        approve(work.spec.settings, _proposal(work), "A. Weaver")
         return
     with open_ledger(load_settings()) as ledger, ledger.transaction():
         (waiting,) = ledger.approvals.find()

@@ -7,7 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt
 from patternmill.profiles import Profile
 from patternmill.results.row_results import RowResult, input_file, row_results
-from patternmill.runs.lease import LeaseHolder
+from patternmill.runs.lease import this_process
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
@@ -149,7 +149,7 @@ class Workshop:
 
     def bury(self) -> None:
         """The process that held the catalog is dead: seen from the next run, it was another one."""
-        dead = json.dumps(asdict(replace(LeaseHolder.this_process(), born="0")))
+        dead = json.dumps({**this_process(), "born": "0"})
         with self.ledger() as ledger, ledger.transaction():
             ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -11,19 +10,13 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from patternmill.identifiers import RunId
+from patternmill.ledger.records import Lease
 from patternmill.ledger.spending import Spent
-from patternmill.runs.lease import DeployedRun
 from patternmill.states import Stage
 from tasks.crashed_runs import parameters_left
 
-CRASHED = DeployedRun(
-    RunId("run-1"),
-    "flow-run-1",
-    beats=3,
-    is_surely_dead=True,
-    is_retry=False,
-    spent=Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 3}), 700),
-)
+LEASE = Lease("staging", "spring", 1, RunId("run-1"))
+SPENT = Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 3}), 700)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +31,18 @@ CRASHED = DeployedRun(
 def test_limits_are_what_is_left_of_them(given: dict[str, Any], left: dict[str, Any]) -> None:
     """None is without limit; what was reserved is spent."""
     found = FlowRun(flow_id=uuid4(), parameters={"file": "spring.csv", **given})
-    assert parameters_left(found, CRASHED, None) == {"file": "spring.csv", **left}
+    assert parameters_left(found, (LEASE, False, SPENT), None) == {"file": "spring.csv", **left}
 
 
 def test_budget_that_is_left_is_written_in_its_currency() -> None:
     found = FlowRun(flow_id=uuid4(), parameters={"budget": "10.00"})
-    assert parameters_left(found, CRASHED, "EUR") == {"budget": "€3.00"}
+    assert parameters_left(found, (LEASE, False, SPENT), "EUR") == {"budget": "€3.00"}
 
 
 def test_retry_goes_on_without_what_failed_in_it() -> None:
     """By the crashed run's ID: its rows that were retried, and failed again, wait for a person."""
     found = FlowRun(flow_id=uuid4(), parameters={"run": "latest", "status": ["failed"], "code": ["too_dark"]})
-    assert parameters_left(found, replace(CRASHED, is_retry=True), None) == {
+    assert parameters_left(found, (LEASE, True, SPENT), None) == {
         "run": "run-1",
         "status": ["cancelled", "in_doubt", "not_started", "waiting"],
         "code": [],
