@@ -12,7 +12,6 @@ from getpass import getuser
 from socket import gethostname
 
 from cli.terminal import echo, echo_lines, said_yes
-from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
@@ -34,11 +33,11 @@ async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bo
     async with Pipeline(spec) as work:
         preview = await work.preview()
         proposal = preview.proposal
-        if not await is_approved(spec.settings, spec.options, proposal, digest, partial(plan_lines, preview)):
+        if not await is_approved(spec.settings, proposal, digest, partial(plan_lines, preview)):
             return False
         if not asks or not proposal.to_buy:
             return True
-        if await asyncio.to_thread(approval.current_approval, spec.settings, spec.options, proposal):
+        if await asyncio.to_thread(approval.current_approval, spec.settings, proposal):
             return True
         echo_lines(plan_lines(preview))
     with _interruptible():
@@ -46,17 +45,13 @@ async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bo
 
 
 async def is_approved(
-    settings: Settings,
-    options: RunOptions,
-    proposal: Proposal,
-    digest: str | None,
-    lines: Callable[[], Iterable[str]],
+    settings: Settings, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
     """The same, without `asks`, of any proposal; `lines` show it."""
     earlier: Approval | None = None
     needed: ApprovalNeeded | None = None
     try:
-        earlier = await asyncio.to_thread(approval.current_approval, settings, options, proposal)
+        earlier = await asyncio.to_thread(approval.current_approval, settings, proposal)
     except ApprovalNeeded as error:
         needed = error
     if digest is None:

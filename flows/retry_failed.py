@@ -17,8 +17,8 @@ from tasks.run_steps import choose_rows
 @asks_for(RetryRequest, "catalog", "environment", "run", "status", "code", "sku")
 async def retry_failed(**asked: Any) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file."""
-    spec, selection = await choose_rows(RetryRequest(**asked))
-    if not selection.rows:
+    spec = await choose_rows(RetryRequest(**asked))
+    if (selection := spec.selection) is not None and not selection.rows:
         left_out = plural(len(selection.left_out), "row")
         superseded = f" Superseded by later runs: {left_out}." if selection.left_out else ""
         return state_of(Outcome.COMPLETED, selection.nothing_to_retry + superseded)

@@ -65,7 +65,7 @@ async def await_approval(work: Pipeline) -> None:
             return
         remark = "" if decided is not None else CHANGED
     try:
-        await asyncio.to_thread(approval.current_approval, spec.settings, spec.options, preview.proposal)
+        await asyncio.to_thread(approval.current_approval, spec.settings, preview.proposal)
     except ApprovalNeeded:
         await _ask(spec, preview, remark)
 

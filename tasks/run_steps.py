@@ -13,7 +13,6 @@ from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
-from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import refuse_password
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import Settings
@@ -71,22 +70,13 @@ async def plan_items(work: Pipeline) -> str:
 
 
 @task(name="choose", task_run_name="choose the rows", persist_result=False)
-async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
-    """Raises ConfigurationError when the run, or one of the rows, is unknown."""
+async def choose_rows(request: RetryRequest | RemakeRequest) -> RunSpec:
+    """Raises ConfigurationError, also where rows share a pattern and it is not said how they go."""
     spec = await asyncio.to_thread(requested, request)
-    selection = spec.selection
-    assert selection is not None, "a retry has a selection"
-    if selection.left_out:
-        logged("\n".join(selection.left_out_lines(10)))
-    return spec, selection
-
-
-@task(name="choose takes", task_run_name="choose the takes", persist_result=False)
-async def choose_takes(request: RemakeRequest) -> RunSpec:
-    """Raises ConfigurationError when a row is unknown, or rows share a pattern and it is not said how they go."""
-    spec = await asyncio.to_thread(requested, request)
-    assert spec.remake is not None, "a remake has its rows"
-    logged("\n".join(spec.remake.lines()))
+    if spec.remake is not None:
+        logged("\n".join(spec.remake.lines()))
+    elif spec.selection is not None and spec.selection.left_out:
+        logged("\n".join(spec.selection.left_out_lines(10)))
     return spec
 
 

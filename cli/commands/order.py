@@ -78,9 +78,7 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
         if plan_only:
             echo_lines(plan_lines(plan))
             return EXIT_CODES[Outcome.COMPLETED]
-        if not await is_approved(
-            spec.settings, spec.options, plan.proposal, approve, lambda: plan_lines(plan)
-        ):
+        if not await is_approved(spec.settings, plan.proposal, approve, lambda: plan_lines(plan)):
             return EXIT_REFUSED
         echo_lines(f"Note: {note}" for note in plan.notes)
         try:

@@ -73,16 +73,12 @@ def retry_lines(chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
     if not chosen.rows:
         yield chosen.nothing_to_retry
         return
-    yield from _row_lines(chosen)
-    yield f"{plural(len(chosen.rows), 'row')}: {counted({s.words: n for s, n in chosen.by_status.items()})}"
-    bought, spent = cost(chosen.rows, options)
-    yield f"To buy: {goods(bought)}{f' for {spent}' if spent.worst else ''}."
-
-
-def _row_lines(chosen: RetrySelection) -> Iterator[str]:
     rows = [
         ("  " + row.sku, row.status.words, row.error_code or "", shortened(row.error or "", 80))
         for row in chosen.rows[:_MOST_ROWS]
     ]
     yield from in_columns(rows)
     yield from more(len(chosen.rows), _MOST_ROWS)
+    yield f"{plural(len(chosen.rows), 'row')}: {counted({s.words: n for s, n in chosen.by_status.items()})}"
+    bought, spent = cost(chosen.rows, options)
+    yield f"To buy: {goods(bought)}{f' for {spent}' if spent.worst else ''}."

@@ -65,9 +65,6 @@ class RunOptions:
     pattern_price: int = 0
     refinement_price: int = 0
     product_price: int = 0
-    #: Plans above these wait for an approval: items to buy, and what they may cost at worst (minor units).
-    approve_above_items: int | None = None
-    approve_above_cost: int | None = None
     #: More failed items than this stop the run.
     most_failures: int | None = None
     most_failures_share: float | None = None
@@ -100,8 +97,6 @@ class RunOptions:
             in_doubt_limit=settings.in_doubt_limit,
             limits=SpendingLimits(max_items, most_spent, settings.day_budget, currency=settings.currency),
             **prices,
-            approve_above_items=settings.approve_above_items,
-            approve_above_cost=settings.approve_above_cost,
             most_failures=most_failures,
             most_failures_share=share,
         )

@@ -310,7 +310,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
                 code="order_changed",
                 remedy="Look at it again with --plan-only, or run the same command again. Nothing was sent.",
             )
-        approved = require_approval(ledger, spec.options, plan.proposal)
+        approved = require_approval(ledger, spec.settings, plan.proposal)
         for item, known in plan.checkouts:
             new = NewItem(item.key, item.stage, canonical_json(item.content), picked=known.lines)
             ledger.purchases.add_items(scope.environment, scope.catalog, [new])

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator
 from datetime import timedelta
 
-from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
@@ -39,17 +38,17 @@ def may_need_approval(spec: RunSpec) -> bool:
     """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
     scope = spec.scope
     with ledger_if_any(spec.settings) as ledger:
-        if _limits(ledger, spec.options, scope) != (None, None):
+        if _limits(ledger, spec.settings, scope) != (None, None):
             return True
         return ledger is not None and bool(ledger.approvals.find(scope.environment, scope.catalog))
 
 
-def _limits(ledger: Ledger | None, options: RunOptions, scope: Scope) -> tuple[int | None, int | None]:
+def _limits(ledger: Ledger | None, settings: Settings, scope: Scope) -> tuple[int | None, int | None]:
     """Above how many items, and which cost, a plan waits: the lowest of its own limits and those of crashed runs.
 
     What is left of a crashed run is under its limits too, wherever it is resumed.
     """
-    limits = [(options.approve_above_items, options.approve_above_cost)]
+    limits = [(settings.approve_above_items, settings.approve_above_cost)]
     if ledger is not None:
         crashed = ledger.runs.without_end(scope.environment, scope.catalog)
         limits += [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
@@ -59,13 +58,13 @@ def _limits(ledger: Ledger | None, options: RunOptions, scope: Scope) -> tuple[i
     return items, cost
 
 
-def current_approval(settings: Settings, options: RunOptions, proposal: Proposal) -> Approval | None:
+def current_approval(settings: Settings, proposal: Proposal) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_if_any(settings) as ledger:
-        return require_approval(ledger, options, proposal)
+        return require_approval(ledger, settings, proposal)
 
 
-def require_approval(ledger: Ledger | None, options: RunOptions, proposal: Proposal) -> Approval | None:
+def require_approval(ledger: Ledger | None, settings: Settings, proposal: Proposal) -> Approval | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last approval of the catalog covers every plan that makes only items of the plan that was approved: so what is
@@ -84,7 +83,7 @@ def require_approval(ledger: Ledger | None, options: RunOptions, proposal: Propo
     if last is not None and is_covered and not rejected and _has_work(last, proposal):
         return last
     if proposal.to_buy and (
-        withheld or is_covered or proposal.exceeds(*_limits(ledger, options, proposal.scope))
+        withheld or is_covered or proposal.exceeds(*_limits(ledger, settings, proposal.scope))
     ):
         raise _approval_needed(proposal, withheld)
     return None

@@ -287,7 +287,7 @@ def _put_on_record(
     whole, lease = planned.plan, writer.lease
     assert lease is not None, "a run has a lease"
     with ledger.transaction(lease):
-        approved = require_approval(ledger, spec.options, planned.proposal) if refused is None else None
+        approved = require_approval(ledger, spec.settings, planned.proposal) if refused is None else None
         if approved is None and refused is None:
             require_confirmation(spec.settings, whole, planned.duplicates)
         broken = close_broken_runs(ledger, spec.scope)

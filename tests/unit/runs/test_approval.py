@@ -91,10 +91,10 @@ def test_plan_above_either_limit_needs_an_approval(
     found = proposal(shop, FOUR, **terms)
     if waits:
         with pytest.raises(ApprovalNeeded):
-            approval.current_approval(shop.settings, spec(shop, **terms).options, found)
+            approval.current_approval(spec(shop, **terms).settings, found)
         assert found.digest[:12] in refused(shop, FOUR, **terms).remedy
     else:
-        assert approval.current_approval(shop.settings, spec(shop, **terms).options, found) is None
+        assert approval.current_approval(spec(shop, **terms).settings, found) is None
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
 
 
@@ -289,7 +289,7 @@ def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> N
     decided = approval.record_decision(its.settings, again, found, Verdict.APPROVED, "anna", None)
     assert decided is not None and decided.verdict is Verdict.APPROVED
     assert approval.pending_request(its.settings, "flow-run-1") is None
-    assert approval.current_approval(its.settings, its.options, found) == decided
+    assert approval.current_approval(its.settings, found) == decided
 
 
 def test_waiting_plan_is_named(shop: Workshop) -> None:
@@ -315,7 +315,7 @@ def test_decision_on_another_plan_does_not_count(shop: Workshop) -> None:
     five = proposal(shop, many(5))
     assert approval.record_decision(shop.settings, question, five, Verdict.APPROVED, "anna", None) is None
     with pytest.raises(ApprovalNeeded):
-        approval.current_approval(shop.settings, spec(shop).options, five)
+        approval.current_approval(spec(shop).settings, five)
     assert approval.pending_request(shop.settings, "flow-run-1") == question
 
 

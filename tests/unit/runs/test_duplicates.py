@@ -12,7 +12,6 @@ from pydantic import SecretStr
 
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import check_rows
-from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.profiles import Profile
 from patternmill.runs import approval
@@ -28,8 +27,8 @@ SIX, FIVE = many(6), many(5)
 
 
 def spec(shop: Workshop, catalog: str = "spring-1", confirm: str | None = None, **options: Any) -> RunSpec:
-    settings = shop.settings.model_copy(update={"confirm": confirm})
-    return replace(shop.spec(), catalog=catalog, settings=settings, options=RunOptions(**options))
+    its = shop.spec(**options)
+    return replace(its, catalog=catalog, settings=its.settings.model_copy(update={"confirm": confirm}))
 
 
 def run(shop: Workshop, its: RunSpec, text: str) -> RunEnding:

@@ -87,8 +87,10 @@ class Workshop:
         )
 
     def spec(self, **options: Any) -> RunSpec:
+        above = {name: options.pop(name) for name in [*options] if name.startswith("approve_above")}
+        settings = self.settings.model_copy(update=above)
         return RunSpec(
-            self.home / "spring.csv", "spring", self.settings, RunOptions(**options), edition=self.edition
+            self.home / "spring.csv", "spring", settings, RunOptions(**options), edition=self.edition
         )
 
     def run(
