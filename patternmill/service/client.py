@@ -94,7 +94,8 @@ class StudioClient:
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
         """
         answer = await self._exchange(operation, body, self._authorization)
-        if self._on_first_answer is not None and _is_authenticated(answer):
+        # A page of another host's is not of the service's own shape.
+        if self._on_first_answer is not None and answer.usable and isinstance(answer.body, dict):
             bind, self._on_first_answer = self._on_first_answer, None
             bind()
         return answer
@@ -116,8 +117,6 @@ class StudioClient:
                 response = await self._transport.handle_async_request(request)
                 async with aclosing(response):
                     content = await _content(response)
-        except TimeoutError:
-            return Answer(_LOST, Trouble.TIMEOUT, "no whole answer in time")
         except Exception as error:  # whatever it is, the request may have been executed
             return _fault(error)
         return self._read(response.status_code, response.headers, content)
@@ -142,12 +141,6 @@ class StudioClient:
 
 class AnswerTooLargeError(Exception):
     """The answer passes the cap."""
-
-
-def _is_authenticated(answer: Answer) -> bool:
-    """A good answer, and of the service's own shape: a page of another host's is none."""
-    good = answer.status is not None and 200 <= answer.status < 300 and answer.trouble is Trouble.NONE
-    return good and isinstance(answer.body, dict)
 
 
 def _transport(base_url: str) -> httpx.AsyncBaseTransport:
@@ -224,7 +217,7 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Tr
     ((aiohttp.ConnectionTimeoutError,), (_NOT_SENT, Trouble.CONNECT_TIMEOUT, "no connection in time")),
     ((aiohttp.ClientConnectorError,), (_NOT_SENT, Trouble.CONNECT, "no connection")),
     ((aiohttp.InvalidURL,), (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used")),
-    ((aiohttp.ServerTimeoutError,), (_LOST, Trouble.TIMEOUT, "no whole answer in time")),
+    ((TimeoutError,), (_LOST, Trouble.TIMEOUT, "no whole answer in time")),
     ((AnswerTooLargeError,), (_LOST, Trouble.TOO_LARGE, "the answer is larger than is read")),
     ((httpx.DecodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
     ((aiohttp.ClientPayloadError,), (_LOST, Trouble.CUT_SHORT, "the answer was cut short")),
