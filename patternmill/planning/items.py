@@ -49,35 +49,27 @@ def pattern_content(
     parameters: dict[str, Any] = {"model": model} if model else {}
     if reference:
         parameters["references"] = [reference]
-    content: dict[str, Any] = {"prompt": normalised(prompt), "parameters": parameters}
-    if take > 1:
-        content["take"] = take
-    return content | {"edition": edition} if edition else content
+    named = {"take": take} if take > 1 else {}
+    return _content(edition, prompt=normalised(prompt), parameters=parameters, **named)
 
 
 def refinement_content(
     pattern: ItemKey, refinement: Refinement, *, edition: str | None = None
 ) -> dict[str, Any]:
     """What is bought as a refinement: this operation with these parameters, on this pattern or refinement."""
-    content: dict[str, Any] = {
-        "pattern": pattern,
-        "operation": refinement.operation,
-        "parameters": dict(refinement.parameters),
-    }
-    return content | {"edition": edition} if edition else content
+    parameters = dict(refinement.parameters)
+    return _content(edition, pattern=pattern, operation=refinement.operation, parameters=parameters)
 
 
 def product_content(
     sku: str, pattern: ItemKey, category_id: str, selections: Mapping[str, str], *, edition: str | None = None
 ) -> dict[str, Any]:
     """What is bought as a product: this sku's, of this pattern item, in this category, with these selections."""
-    content: dict[str, Any] = {
-        "sku": tidy(sku),
-        "pattern": pattern,
-        "category": category_id,
-        "selections": selections,
-    }
-    return content | {"edition": edition} if edition else content
+    return _content(edition, sku=tidy(sku), pattern=pattern, category=category_id, selections=selections)
+
+
+def _content(edition: str | None, **what: Any) -> dict[str, Any]:
+    return what | {"edition": edition} if edition else what
 
 
 _MOST_OF_A_SKU = 200
