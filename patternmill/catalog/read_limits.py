@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
@@ -20,10 +20,14 @@ T = TypeVar("T")
 _SPLIT = "Is it the right file? If it is, divide it into several."
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
-    """The most of each; a file at all of its limits is still read within the time."""
+@dataclass
+class Reading:
+    """One reading of one source, with the most of each; what exceeds a limit raises InputRefused.
 
+    A file at all of its limits is still read within the time.
+    """
+
+    name: str
     #: Bytes.
     size: int = 256 << 20
     #: Below the header, blank ones too: what a spreadsheet holds.
@@ -34,36 +38,31 @@ class ReadLimits:
     #: What people call the file.
     noun: str = "a catalog"
 
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + self.time.total_seconds()
 
-#: For bytes that were accepted before: they are read again, whatever the limits are now.
-NO_LIMITS = ReadLimits(sys.maxsize, sys.maxsize, sys.maxsize, timedelta.max)
-
-
-class Reading:
-    """One reading of one source. What exceeds a limit raises InputRefused."""
-
-    def __init__(self, name: str, limits: ReadLimits | None = None) -> None:
-        self.name = name
-        self.limits = limits or ReadLimits()
-        self._ends = time.monotonic() + self.limits.time.total_seconds()
+    @classmethod
+    def again(cls, name: str) -> Self:
+        """Of bytes that were accepted before: they are read again, whatever the limits are now."""
+        return cls(name, sys.maxsize, sys.maxsize, sys.maxsize, timedelta.max)
 
     def check_size(self, size: int) -> None:
-        if size > self.limits.size:
-            most = self.limits.size >> 20
-            raise self.too_large(f"has more than {most} MiB, which is more than {self.limits.noun} may have")
+        if size > self.size:
+            most = self.size >> 20
+            raise self.too_large(f"has more than {most} MiB, which is more than {self.noun} may have")
 
     def check_columns(self, count: int) -> None:
-        if count > self.limits.columns:
+        if count > self.columns:
             raise self.too_large(
-                f"has {plural(count, 'column')}; a catalog may have {self.limits.columns:,}",
+                f"has {plural(count, 'column')}; a catalog may have {self.columns:,}",
                 "Take out the columns that are not needed.",
             )
 
     def check_rows(self, number: int) -> None:
         """`number`: of the row that was read last, from 1 for the header; now and then the time is checked too."""
-        if number > self.limits.rows + 1:
+        if number > self.rows + 1:
             remedy = "Delete the blank rows, or divide it into several files."
-            raise self.too_large(f"has more than {plural(self.limits.rows, 'row')}", remedy)
+            raise self.too_large(f"has more than {plural(self.rows, 'row')}", remedy)
         if number % 1024 == 0:
             self.check_time()
 
@@ -97,6 +96,6 @@ class Reading:
     def too_slow(self) -> InputRefused:
         return refusal(
             FileCode.FILE_TOO_SLOW,
-            f"{self.name} was not read within {duration(self.limits.time)}.",
+            f"{self.name} was not read within {duration(self.time)}.",
             "Check that its server answers, and that it is the right file; or divide it into several.",
         )

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.extras import Picture, unreadable
 from patternmill.catalog.problems import Problem
-from patternmill.catalog.read_limits import Reading, ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes, stable_bytes
 from patternmill.errors import PatternmillError
 from patternmill.text import duration, plain, shown
@@ -23,7 +23,8 @@ from patternmill.text import duration, plain, shown
 MOST_TOGETHER = 256 << 20
 #: Of reading all of them; what is not read by then is refused.
 TIME_TOGETHER = timedelta(minutes=10)
-LIMITS = ReadLimits(size=20 << 20, time=timedelta(seconds=30), noun="a reference")
+#: Of one of them.
+_MOST, _TIME = 20 << 20, timedelta(seconds=30)
 _WEB = ("http://", "https://")
 _WRITE = "name a PNG, JPEG or WebP picture by its path from the catalog's folder, or by an http(s) address"
 
@@ -70,7 +71,7 @@ _TOO_LARGE = unreadable(
 
 
 def _read(cell: str, place: ReferencePlace) -> Picture | Problem:
-    reading = Reading(plain(shown_address(cell), 300), LIMITS)
+    reading = Reading(plain(shown_address(cell), 300), _MOST, time=_TIME, noun="a reference")
     try:
         raw = reading.in_time(lambda: _bytes(cell, place, reading))
     except PatternmillError as error:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from patternmill.catalog.catalog_file import CatalogFile, NumberedRow, Record
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import NO_LIMITS, Reading
+from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import (
     is_results_header,
     read_columns,
@@ -43,7 +43,7 @@ def parse_catalog(
     `encoding` is the CatalogFile's own, or the one that the person named. `empty`: a header without rows is accepted.
     `reading`: None for bytes that were accepted before.
     """
-    shown, reading = plain(name, _LONGEST_PATH), reading or Reading(name, NO_LIMITS)
+    shown, reading = plain(name, _LONGEST_PATH), reading or Reading.again(name)
     codec = choose_encoding(raw, shown, encoding)
     check_text(raw, shown, codec)
     rows = csv_rows(raw, shown, codec, reading)

@@ -24,7 +24,7 @@ from patternmill.catalog.catalog_file import (
 )
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading, ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import csv_rows, has_content, parse_catalog
@@ -47,13 +47,13 @@ def read_source(
     choices: SheetChoices = NO_CHOICES,
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
-    limits: ReadLimits | None = None,
+    reading: Reading | None = None,
 ) -> CatalogFile:
     """Read a catalog from a path or an address; `empty`: a header without rows is accepted.
 
     Raises InputRefused with one of the codes of FileCode.
     """
-    reading = Reading(plain(shown_address(address), 300), limits)
+    reading = reading or Reading(plain(shown_address(address), 300))
     raw = reading.in_time(lambda: source_bytes(address, reading))
     name = source_name(address)
     return parse_sheet(raw, name=name, choices=choices, mapping=mapping, empty=empty, reading=reading)

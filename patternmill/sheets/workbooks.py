@@ -51,7 +51,7 @@ def workbook_tables(
 def _parse(source: int, target: int, worksheet: str | None, reading: Reading) -> None:
     """From one file into another, both by their descriptors. Raises InputRefused."""
     seconds = reading.time_left()
-    limits = (_MEMORY, int(seconds) + 1, 2 * reading.limits.size)
+    limits = (_MEMORY, int(seconds) + 1, 2 * reading.size)
     command = [sys.executable, "-P", str(_PARSER), *map(str, limits), *([worksheet] if worksheet else [])]
     try:
         ended = subprocess.run(

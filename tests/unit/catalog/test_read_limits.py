@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.read_limits import ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.errors import InputRefused
 from patternmill.sheets.sheet_reader import read_source
 
@@ -57,12 +57,12 @@ def test_hole_of_a_file_is_not_even_read(tmp_path: Path) -> None:
 
 def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
     """As many rows, columns and characters as there may be; one more of each is refused."""
-    limits = ReadLimits(rows=3, columns=4, size=110)
+    reading = Reading("catalog.csv", rows=3, columns=4, size=110)
     file = tmp_path / "spring.csv"
 
     def read(content: bytes) -> CatalogFile:
         file.write_bytes(content)
-        return read_source(str(file), limits=limits)
+        return read_source(str(file), reading=reading)
 
     wide = HEAD[:-1] + b",x\n"
     assert len(read(wide + ROW * 3).records) == 3
@@ -75,12 +75,12 @@ def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
 
 def test_reading_has_a_deadline(tmp_path: Path) -> None:
     """A file that takes long to understand."""
-    limits = ReadLimits(time=timedelta(seconds=0.2))
+    reading = Reading("catalog.csv", time=timedelta(seconds=0.2))
     file = tmp_path / "spring.csv"
     file.write_bytes(HEAD + ROW * 1_000_000)
     begun = time.monotonic()
     with pytest.raises(InputRefused) as refused:
-        read_source(str(file), limits=limits)
+        read_source(str(file), reading=reading)
     assert refused.value.code == "file_too_slow"
     assert time.monotonic() - begun < 5
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from patternmill.catalog.read_limits import ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.errors import InputRefused
 from patternmill.sheets.sheet_reader import read_source
 
@@ -96,10 +96,10 @@ def test_endless_answer_is_bounded(sites: Callable[[], Site]) -> None:
 
     site.pages["/spring.csv"] = endless
     with pytest.raises(InputRefused) as large:
-        read_source(f"{site.url}/spring.csv", limits=ReadLimits(size=50_000))
+        read_source(f"{site.url}/spring.csv", reading=Reading("spring.csv", size=50_000))
     assert large.value.code == "file_too_large"
     with pytest.raises(InputRefused) as slow:
-        read_source(f"{site.url}/spring.csv", limits=ReadLimits(time=timedelta(seconds=0.3)))
+        read_source(f"{site.url}/spring.csv", reading=Reading("spring.csv", time=timedelta(seconds=0.3)))
     assert slow.value.code == "file_too_slow"
 
 

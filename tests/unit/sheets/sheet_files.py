@@ -12,7 +12,7 @@ import openpyxl
 
 from patternmill.catalog.catalog_file import CatalogFile, SheetChoices
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.read_limits import Reading, ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.sheets.sheet_reader import parse_sheet
 
 HEADER = ("sku", "prompt", "category", "option:size", "note")
@@ -24,9 +24,9 @@ TABLE = (HEADER, *ROWS)
 
 
 def read(
-    raw: bytes, mapping: ColumnMapping = NO_MAPPING, limits: ReadLimits | None = None, **choices: Any
+    raw: bytes, mapping: ColumnMapping = NO_MAPPING, reading: Reading | None = None, **choices: Any
 ) -> CatalogFile:
-    reading = Reading("spring", limits)
+    reading = reading or Reading("spring")
     return parse_sheet(raw, name="spring", reading=reading, choices=SheetChoices(**choices), mapping=mapping)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.read_limits import ReadLimits
+from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import InputRefused
 from patternmill.sheets import workbooks
@@ -44,9 +44,9 @@ def checked(file: CatalogFile) -> CheckedCatalog:
     return check_rows(file, OFFER, prompt_limit=100)
 
 
-def refused(raw: bytes, limits: ReadLimits | None = None, **choices: Any) -> InputRefused:
+def refused(raw: bytes, reading: Reading | None = None, **choices: Any) -> InputRefused:
     with pytest.raises(InputRefused) as caught:
-        read(raw, limits=limits, **choices)
+        read(raw, reading=reading, **choices)
     assert caught.value.remedy
     return caught.value
 
@@ -239,7 +239,7 @@ def test_process_that_takes_too_much_memory_is_a_refusal(bomb: str, monkeypatch:
 
 
 def test_process_that_takes_too_long_is_a_refusal() -> None:
-    fault = refused(workbook({"Artikel": TABLE}), ReadLimits(time=datetime.timedelta(seconds=0.005)))
+    fault = refused(workbook({"Artikel": TABLE}), Reading("spring", time=datetime.timedelta(seconds=0.005)))
     assert fault.code == FileCode.FILE_TOO_SLOW and "spring" in fault.message
 
 
