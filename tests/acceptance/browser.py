@@ -48,11 +48,10 @@ FILL = """((label, value) => {
   const about = [...document.querySelectorAll('label')].filter(one => one.textContent.trim().startsWith(label)).at(-1);
   const near = about && about.closest('.schema-form-property, [data-slot=form-item]');
   const field = about && (document.getElementById(about.htmlFor) || near.querySelector('select, input, textarea'));
-  if (!field) return false;
+  if (!field || field.value === value) return !!field;
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value').set.call(field, value);
   field.dispatchEvent(new Event('input', {bubbles: true}));
   field.dispatchEvent(new Event('change', {bubbles: true}));
-  return true;
 })"""
 
 #: What the browser complains of: errors of scripts, and what a page's own policy does not let it do.
@@ -167,8 +166,8 @@ class Browser:
         self.until(f"{CLICK}({json.dumps(text)})")
 
     def fill(self, label: str, value: str) -> None:
+        """Until the field keeps it: a form that is still taking up one field loses the next."""
         self.until(f"{FILL}({json.dumps(label)}, {json.dumps(value)})")
-        # No person types faster; a form that is still taking up one field loses the next.
         time.sleep(0.5)
 
     def press(self, *keys: str) -> None:
