@@ -93,14 +93,11 @@ def _name(header: Sequence[str], written: Sequence[str], index: int) -> str:
     return name if name != ANY_OPTION else f"{name}:{header_key(written[index])}"
 
 
-def changed_columns(before: Texts, now: Texts) -> set[str]:
-    """Those in which a person sees two texts differ."""
-    return {
-        name
-        for name in before.keys() | now.keys()
-        if before.get(name) != now.get(name)
-        and visible_text(before.get(name, "")) != visible_text(now.get(name, ""))
-    }
+def difference(before: Texts, now: Texts) -> Texts:
+    """What `now` has otherwise to a person, by column; empty where it has nothing there."""
+    names = sorted(before.keys() | now.keys())
+    pairs = ((name, before.get(name, ""), now.get(name, "")) for name in names)
+    return {name: new for name, old, new in pairs if old != new and visible_text(old) != visible_text(new)}
 
 
 def followed(answered: Texts, before: Texts, now: Texts) -> Texts:
@@ -108,17 +105,11 @@ def followed(answered: Texts, before: Texts, now: Texts) -> Texts:
 
     What has changed in the file is as the file has it now; everything else stays as it is answered.
     """
-    changes = {name: now.get(name, "") for name in changed_columns(before, now)}
-    return {name: text for name, text in {**answered, **changes}.items() if text}
+    return {name: text for name, text in {**answered, **difference(before, now)}.items() if text}
 
 
 def are_same(before: Texts, now: Texts) -> bool:
-    return not changed_columns(before, now)
-
-
-def difference(before: Texts, now: Texts) -> Texts:
-    """What `now` has otherwise, by column; empty where it has nothing there."""
-    return {name: now.get(name, "") for name in sorted(changed_columns(before, now))}
+    return not difference(before, now)
 
 
 def with_texts(file: CatalogFile, texts: Mapping[int, Texts]) -> CatalogFile:

@@ -12,7 +12,6 @@ from patternmill.catalog.source_rows import (
     SHAPE,
     SourceRow,
     are_same,
-    changed_columns,
     column_indexes,
     difference,
     followed,
@@ -77,7 +76,7 @@ def followed_rows(
         if row is None or before is None:
             continue
         # Results do not show what is wrong with a row as a whole.
-        is_same = origin is not None and changed_columns(before, now) == {SHAPE}
+        is_same = origin is not None and difference(before, now).keys() == {SHAPE}
         wanted = row.answered if is_same else followed(row.answered, before, now)
         yield FollowedRow(record.line, row, before, now, wanted)
 
@@ -90,7 +89,7 @@ def refuse_stale(ledger: Ledger, spec: RunSpec, file: CatalogFile, kept: Mapping
     own = [file.own_texts.get(row.line, said) for row, said in zip(file.records, texts, strict=True)]
     read = {row.line: said for row, said in zip(file.records, texts, strict=True)}
     for row in followed_rows(ledger, spec, file, own, kept):
-        if changed_columns(row.wanted, read[row.line]) & columns:
+        if difference(row.wanted, read[row.line]).keys() & columns:
             raise PatternmillError(
                 f"The catalog {spec.catalog!r} was changed by another run while this one was prepared: {row.kept.sku}.",
                 code="catalog_changed",
@@ -171,7 +170,7 @@ def _notes(spec: RunSpec, rows: Iterable[FollowedRow], waiting: Sequence[Followe
 
 def _overtaken(row: FollowedRow) -> Iterator[str]:
     """The cells that a person had corrected and whose source has a third text now: old, corrected and new."""
-    for name in sorted(changed_columns(row.before, row.now) & row.kept.corrected.keys()):
+    for name in sorted(difference(row.before, row.now).keys() & row.kept.corrected.keys()):
         old, corrected, new = row.before.get(name, ""), row.kept.corrected[name], row.now.get(name, "")
         if not are_same({name: corrected}, {name: new}):
             yield f"{row.kept.sku}, {name} {_cell(old)}, corrected {_cell(corrected)}, now {_cell(new)}"
