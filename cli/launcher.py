@@ -67,7 +67,7 @@ async def _planned(spec: RunSpec) -> list[str]:
 
     async with Pipeline(spec) as work:
         preview = await work.preview()
-        changes = _change_lines(await work.changes(preview.plan)) if spec.refresh is not None else ()
+        changes = _change_lines(await work.changes(preview.plan)) if spec.retire_limit is not None else ()
         first, *rest = plan_lines(preview)
         return [first, *changes, *rest]
 

@@ -42,9 +42,6 @@ FINAL_FAILURE = "failed_for_good"
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
 
 
-#: What there are attempts at.
-
-
 class Attempts:
     """Writes the attempts of one run; safe for many tasks of one event loop."""
 

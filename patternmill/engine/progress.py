@@ -14,7 +14,6 @@ from patternmill.states import ROW_STAGES, Outcome, Stage
 class Progress:
     """Counts of one run. Rows are those of the file; the rest is what this run did."""
 
-    rows: int = 0
     refused: int = 0
     #: Rows whose product existed.
     done_before: int = 0
@@ -40,7 +39,6 @@ class Progress:
     def of(cls, plan: Plan) -> Progress:
         products = plan.reasons_of(Stage.PRODUCT)
         return cls(
-            rows=len(plan.rows),
             refused=plan.refused(),
             done_before=products[Reason.DONE],
             to_do=sum(1 for _ in plan.to_do()),

@@ -133,7 +133,7 @@ def _approval_needed(proposal: Proposal, withheld: dict[ItemKey, Approval]) -> A
 def request_approval(settings: Settings, proposal: Proposal, flow_run_id: str) -> Approval:
     """Ask a person to approve a plan, in place of what the flow run asked before."""
     with open_ledger(settings) as ledger, ledger.transaction():
-        return _record_request(ledger, proposal, flow_run_id)
+        return put_before_person(ledger, proposal, flow_run_id)
 
 
 def pending_request(settings: Settings, flow_run_id: str) -> Approval | None:
@@ -151,7 +151,7 @@ def approve(
 ) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
     with open_ledger(settings) as ledger, ledger.transaction():
-        return _decide(ledger, _record_request(ledger, proposal), verdict, who, note)
+        return _decide(ledger, put_before_person(ledger, proposal), verdict, who, note)
 
 
 def record_decision(
@@ -181,18 +181,12 @@ def rejection(decision: Approval) -> HaltReason:
     )
 
 
-def _record_request(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:
-    request = request_for(ledger, proposal, flow_run_id)
-    ledger.approvals.request(request, sorted(proposal.to_do))
-    return request
-
-
-def request_for(
+def put_before_person(
     ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None, *, name: str = "approval"
 ) -> Approval:
-    """What is put before a person; `name` begins its ID."""
+    """The request for a decision, which is on record then; `name` begins its ID."""
     cost = proposal.cost
-    return Approval(
+    request = Approval(
         id=f"{name}-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
         environment=proposal.scope.environment,
         catalog=proposal.scope.catalog,
@@ -204,6 +198,8 @@ def request_for(
         asked_at=ledger.now(),
         flow_run_id=flow_run_id,
     )
+    ledger.approvals.request(request, sorted(proposal.to_do))
+    return request
 
 
 def _decide(ledger: Ledger, request: Approval, verdict: Verdict, who: str, note: str | None) -> Approval:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from patternmill.engine.progress import HaltReason
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason, restricted
-from patternmill.runs.approval import CANARY, propose, request_for
+from patternmill.runs.approval import CANARY, propose, put_before_person
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 from patternmill.text import plural
@@ -46,8 +46,7 @@ def put_off(ledger: Ledger, spec: RunSpec, plan: Plan) -> HaltReason | None:
     rest = propose(spec, replace(plan, items=items))
     asked = _asked(ledger, spec)
     if not rest.to_do <= asked:
-        request = request_for(ledger, rest, name=CANARY)
-        ledger.approvals.request(request, sorted(rest.to_do))
+        put_before_person(ledger, rest, name=CANARY)
     return HaltReason(
         Outcome.BUDGET_REACHED,
         CANARY,

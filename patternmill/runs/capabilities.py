@@ -46,8 +46,7 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
     if file.columns.reference is not None:
         source, earlier = await asyncio.to_thread(_earlier_pictures, spec)
     # Paths in a file of an earlier run are from the folder of that run's input.
-    address = source or (spec.refresh.address if spec.refresh is not None else str(spec.source))
-    place = reference_place(address, spec.settings, by_deployment=spec.by_deployment)
+    place = reference_place(source or spec.read_from, spec.settings, by_deployment=spec.by_deployment)
     read = partial(extras_of, api, spec.settings, file, place, unstated=spec.unstated)
     if source is None:
         return await read()

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.mapping_file import MappingFile, mapping_text
+from patternmill.catalog.mapping_file import mapping_text
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.proposals import Question, column_questions, trade_score
@@ -26,8 +26,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
     if spec.file is not None:
         return spec.file
     try:
-        empty = spec.refresh is not None
-        file = read_source(_address(spec), choices=spec.choices, mapping=spec.mapping, empty=empty)
+        empty = spec.retire_limit is not None
+        file = read_source(spec.read_from, choices=spec.choices, mapping=spec.mapping, empty=empty)
     except InputRefused as refused:
         if refused.code not in MAPPABLE:
             raise
@@ -42,20 +42,16 @@ def read_input(spec: RunSpec) -> CatalogFile:
     return file
 
 
-def _address(spec: RunSpec) -> str:
-    return spec.refresh.address if spec.refresh is not None else str(spec.source)
-
-
 def check_command(spec: RunSpec) -> str:
     """What a person types to be asked about the input, with what they named."""
-    is_own = spec.refresh is None and spec.catalog == catalog_name(spec.source)
+    is_own = spec.retire_limit is None and spec.catalog == catalog_name(spec.source)
     named = "" if is_own or spec.origin is not None else f" --catalog {shlex.quote(spec.catalog)}"
     return f"patternmill check {shlex.quote(shown_address(spec.named_source))}{named}"
 
 
 def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -> list[Question]:
     """What is to be said of a sheet that is refused as it is, before its rows can be checked. Raises InputRefused."""
-    raw, name = source_bytes(_address(spec)), source_name(_address(spec))
+    raw, name = source_bytes(spec.read_from), source_name(spec.read_from)
     if refused.code == FileCode.UNREADABLE_ENCODING:
         return _encoding_question(raw)
     tables = read_tables(raw, name, trade_score(spec.mapping, offer), spec.choices)
@@ -83,17 +79,13 @@ def with_entries(spec: RunSpec, entries: Sequence[tuple[str, str, str]]) -> RunS
     assert found is not None, "a sheet has a mapping"
     for section, name, meaning in entries:
         found = found.with_entry(section, name, meaning)
-    write_mapping(found)
-    return spec.with_mapping(found)
-
-
-def write_mapping(mapping: MappingFile) -> None:
-    place = mapping.place
+    place = found.place
     try:
         before = place.read_text(encoding="utf-8-sig") if place.is_file() else ""
-        write_whole(place, [mapping_text(before, mapping).encode()])
+        write_whole(place, [mapping_text(before, found).encode()])
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(
             f"The mapping {place} cannot be written: {reason}.", remedy="Name another place with --mapping."
         ) from None
+    return spec.with_mapping(found)

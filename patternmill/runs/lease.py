@@ -64,13 +64,22 @@ async def acquire_lease(
     from a clock: clocks jump. Raises LedgerUnavailable while one that is stopped inside a transaction keeps everybody
     from writing: a person ends it.
     """
+    me = json.dumps(this_process(flow_run_id))
+
+    def claim(over: Lease | None) -> Lease | None:
+        """Of one that is free, or without heartbeats; None when another process was quicker."""
+        with ledger.transaction():
+            return ledger.catalogs.claim_lease(
+                environment, catalog, run_id, me, over=over.fence if over else None
+            )
+
     seen: Lease | None = None
     watched = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
         held = await asyncio.to_thread(ledger.catalogs.lease, environment, catalog)
         if held is None or is_free(held) or watched >= TAKEOVER_AFTER:
-            lease = await asyncio.to_thread(_claim, ledger, environment, catalog, run_id, held, flow_run_id)
+            lease = await asyncio.to_thread(claim, held)
             if lease is not None:
                 return lease
             continue
@@ -82,21 +91,6 @@ async def acquire_lease(
         seen = held
         await sleep(step.total_seconds())
         watched += step
-
-
-def _claim(
-    ledger: Ledger,
-    environment: str,
-    catalog: str,
-    run_id: RunId,
-    over: Lease | None,
-    flow_run_id: str | None,
-) -> Lease | None:
-    """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
-    me = json.dumps(this_process(flow_run_id))
-    with ledger.transaction():
-        fence = over.fence if over else None
-        return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=fence)
 
 
 def is_free(lease: Lease) -> bool:

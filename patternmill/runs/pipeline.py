@@ -133,12 +133,10 @@ class Pipeline:
 
     async def changes(self, plan: Plan) -> Changes:
         """What a refresh would change. Writes nothing."""
-        terms = self.spec.refresh
-        assert terms is not None, "only a refresh changes its catalog"
 
         def found() -> Changes:
             with ledger_if_any(self.spec.settings) as ledger:
-                return find_changes(ledger, self.spec.scope, plan, terms)
+                return find_changes(ledger, self.spec, plan)
 
         return await asyncio.to_thread(found)
 
@@ -224,7 +222,7 @@ class Pipeline:
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
         plan = (await self.preview()).plan
-        if plan.counts(TO_DO).total() or self.spec.refresh is None:
+        if plan.counts(TO_DO).total() or self.spec.retire_limit is None:
             return not plan.counts(TO_DO).total()
         changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}
         return changing.isdisjoint(change.kind for change in await self.changes(plan))

@@ -98,7 +98,7 @@ def put_on_record(
 
     `kept`: what the catalog keeps of its source so far; None: it keeps nothing of this run.
     """
-    changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
+    changes = find_changes(ledger, spec, plan) if spec.retire_limit else None
     if changes is not None:
         record = record.with_options({CHANGES: change_counts(changes)})
     ledger.runs.add(record, checked.file.raw, number=number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
-from patternmill.planning.plan import Plan, PlannedItem, Reason
+from patternmill.planning.plan import Plan, Reason
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.preview import Preview
 from patternmill.states import Stage
@@ -17,7 +17,7 @@ _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 
 def plan_lines(preview: Preview) -> Iterator[str]:
     """Every item with its reason, up to a screenful, and what is to be looked at; the plan's summary comes last."""
-    plan, cost, checked = preview.plan, preview.cost, preview.checked
+    plan, cost, checked = preview.plan, preview.proposal.cost, preview.checked
     scope = plan.scope
     rows = f"Plan for catalog {scope.catalog} ({scope.environment}): {plural(len(plan.rows), 'row')}"
     yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
@@ -38,18 +38,14 @@ def plan_lines(preview: Preview) -> Iterator[str]:
     if plan.refused():
         yield f"refused:   {plural(plan.refused(), 'row')}"
     yield f"To buy: {goods(plan.purchases())}."
-    yield from _later_lines(preview)
+    if undecided := plan.counts({Reason.UNDECIDED}):
+        later = f" for {preview.later}" if preview.later.worst else ""
+        yield f"Once a person has decided: {goods(undecided)}{later}."
     if preview.limited:
         yield f"Limit: {preview.limited[1]}"
-    if cost.worst:
+    if cost is not None and cost.worst:
         yield f"Cost: {cost}."
     yield f"Digest of this plan: {preview.proposal.digest[:LEAST_DIGEST]}"
-
-
-def _later_lines(preview: Preview) -> Iterator[str]:
-    if undecided := preview.plan.counts({Reason.UNDECIDED}):
-        cost = f" for {preview.later}" if preview.later.worst else ""
-        yield f"Once a person has decided: {goods(undecided)}{cost}."
 
 
 def _item_lines(plan: Plan) -> Iterator[str]:
@@ -60,10 +56,7 @@ def _item_lines(plan: Plan) -> Iterator[str]:
         if planned.rows or planned.reason not in _UNTOUCHED
     ]
     for planned in items[:_MOST_ITEMS]:
-        yield f"  {planned.reason.value:14} {planned.item.describe()}{_rows_text(planned)}"
+        # Of what several rows may share.
+        rows = "" if planned.item.stage is Stage.PRODUCT else f"  (rows: {planned.rows})"
+        yield f"  {planned.reason.value:14} {planned.item.describe()}{rows}"
     yield from more(len(items), _MOST_ITEMS)
-
-
-def _rows_text(planned: PlannedItem) -> str:
-    """Of what several rows may share."""
-    return "" if planned.item.stage is Stage.PRODUCT else f"  (rows: {planned.rows})"

@@ -21,7 +21,6 @@ from patternmill.ledger.records import Approval
 from patternmill.ledger.spending import Spent, day_of, limits_of
 from patternmill.limits import Limit
 from patternmill.planning.plan import (
-    TO_BUY,
     Cost,
     Plan,
     Reason,
@@ -80,7 +79,6 @@ class Preview:
     plan: Plan
     #: What a person approves of it.
     proposal: Proposal
-    cost: Cost
     #: What follows once a person has decided between takes.
     later: Cost
     #: What refuses the plan, until it is confirmed: rows that exist would be bought once more.
@@ -99,17 +97,12 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     with ledger_if_any(spec.settings) as ledger:
         memory, whole = _remember_and_plan(ledger, spec, checked)
         plan = cut_to_canary(ledger, spec, whole)
-        cost, later = (
-            cost_of(plan, options.prices, options.attempts, options.currency, of=of)
-            for of in (TO_BUY, {Reason.UNDECIDED})
-        )
         return Preview(
             checked,
             memory,
             plan,
             propose(spec, plan),
-            cost,
-            later,
+            cost_of(plan, options.prices, options.attempts, options.currency, of={Reason.UNDECIDED}),
             find_duplicates(ledger, plan, memory, checked.offer) if ledger is not None else None,
             tuple(_changed(plan, memory)),
             limit_plan(plan, plan_limits(ledger, spec)),

@@ -1,48 +1,33 @@
-"""What makes a run a refresh: its terms, and the changes between its source and what the catalog has."""
+"""What a refresh finds: the changes between its source and what the catalog has."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from patternmill.catalog.changes import ChangeKind, Changes, ChangeVerdict, RequestedRow, detect
-from patternmill.catalog.remote import shown_address
 from patternmill.catalog.rows import Content, sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.parameters import RetireLimit
-from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.runs.spec import RunSpec
 from patternmill.text import more, plural, readable
 
 _NOT_MADE = frozenset({Reason.FAILED_BEFORE, Reason.BLOCKED, Reason.HELD})
 
 
-@dataclass(frozen=True)
-class RefreshTerms:
-    """Where the rows come from, and how many may be retired."""
-
-    #: A path or an address; with its secrets, so it is never shown.
-    address: str = field(repr=False)
-    limit: RetireLimit = field(default_factory=RetireLimit)
-    #: A person's decision on how many rows may be retired, in place of the limit.
-    retire: int | None = None
-
-    @property
-    def shown(self) -> str:
-        return shown_address(self.address)
-
-
-def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: RefreshTerms) -> Changes:
-    """The changes between the plan's rows and what the catalog has; without a ledger it has nothing."""
+def find_changes(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Changes:
+    """The changes between a refresh's plan and what the catalog has; without a ledger it has nothing."""
+    assert spec.retire_limit is not None, "only a refresh changes its catalog"
+    scope = spec.scope
     own = scope.environment, scope.catalog
     current = {row.sku: row for row in ledger.catalogs.rows(*own)} if ledger is not None else {}
     is_any_undecided = plan.counts({Reason.UNDECIDED}).total()
     kept = ledger.catalogs.source_rows(*own) if ledger is not None and is_any_undecided else {}
-    return detect(current, requested_rows(plan, kept), terms.limit, ceiling=terms.retire)
+    return detect(current, requested_rows(plan, kept), spec.retire_limit, ceiling=spec.retire)
 
 
 def requested_rows(plan: Plan, kept: Mapping[str, SourceRow]) -> list[RequestedRow]:

@@ -231,7 +231,7 @@ class Run:
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
-        withheld = withheld_reason(self.record) if self.spec.refresh else None
+        withheld = withheld_reason(self.record) if self.spec.retire_limit else None
         made = not set(counts) - {RowStatus.SUCCEEDED}
         complete = made and withheld is None
         reason = None if made else self._incomplete

@@ -17,6 +17,7 @@ from patternmill.catalog.remote import (
     file_path,
     is_remote,
     require_known_kind,
+    shown_address,
     source_name,
 )
 from patternmill.catalog.rows import Row
@@ -29,7 +30,6 @@ from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
-from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
@@ -67,8 +67,12 @@ class RunSpec:
     canary: int | None = None
     #: A deployment started it: its user may not see this machine's files.
     by_deployment: bool = False
-    #: The source is the whole catalog: what it has no longer is retired.
-    refresh: RefreshTerms | None = None
+    #: Where the rows are read, a path or an address: with its secrets, so it is never shown. None: at `source`.
+    address: str | None = field(default=None, repr=False)
+    #: The source is the whole catalog, and what it has no longer is retired, up to this; None: nothing is retired.
+    retire_limit: RetireLimit | None = None
+    #: A person's decision on how many rows may be retired, in place of the limit.
+    retire: int | None = None
     #: The input, where it was read already; None: it is read as the run begins.
     file: CatalogFile | None = field(default=None, repr=False)
 
@@ -82,7 +86,11 @@ class RunSpec:
         """The input as it is recorded: as the person named it, without secrets."""
         if self.selection is not None:
             return self.selection.record.source
-        return self.refresh.shown if self.refresh is not None else str(self.source)
+        return shown_address(self.read_from)
+
+    @property
+    def read_from(self) -> str:
+        return self.address or str(self.source)
 
     @property
     def choices(self) -> SheetChoices:
@@ -155,16 +163,14 @@ def _import_spec(request: ImportRequest, settings: Settings) -> RunSpec:
             # The embedded studio has a ledger of its own.
             if ledger is None or ledger.runs.get(origin.run_id) is None:
                 raise unknown_run(request.file.name, origin.run_id)
-    whole = None
-    if request.whole:
-        if origin is not None:
-            raise InputRefused(
-                f"{origin_note(request.file.name, origin)} --whole is named.",
-                code="not_whole",
-                remedy="Leave --whole out: a results file is never the whole catalog.",
-            )
-        whole = RefreshTerms(str(request.file), RetireLimit.parse(settings.retire_at_most))
-    return replace(spec, refresh=whole, takes=request.takes, canary=request.canary)
+    if request.whole and origin is not None:
+        raise InputRefused(
+            f"{origin_note(request.file.name, origin)} --whole is named.",
+            code="not_whole",
+            remedy="Leave --whole out: a results file is never the whole catalog.",
+        )
+    limit = RetireLimit.parse(settings.retire_at_most) if request.whole else None
+    return replace(spec, retire_limit=limit, takes=request.takes, canary=request.canary)
 
 
 def _refresh_spec(request: RefreshRequest, settings: Settings) -> RunSpec:
@@ -176,7 +182,7 @@ def _refresh_spec(request: RefreshRequest, settings: Settings) -> RunSpec:
     found = _mapping_of(request, address, settings)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
     spec = _spec_of_file(request, Path(source_name(address)), settings, found)
-    return replace(spec, refresh=RefreshTerms(address, limit, request.retire))
+    return replace(spec, address=address, retire_limit=limit, retire=request.retire)
 
 
 def _catalog_of(request: RefreshRequest, address: str, settings: Settings) -> str:

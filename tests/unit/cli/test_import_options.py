@@ -112,5 +112,5 @@ def test_whole_import_retires(past: Past, monkeypatch: pytest.MonkeyPatch) -> No
     Path("spring.csv").write_text("sku,prompt,category\nH-1,herons,Mug\n")
     assert main.run(["import", "spring.csv"]) == main.run(["import", "spring.csv", "--whole"]) == 0
     first, whole = specs
-    assert first.refresh is None
-    assert (whole.refresh.address, whole.refresh.limit.count) == ("spring.csv", 20)
+    assert first.retire_limit is None
+    assert (whole.read_from, whole.retire_limit.count) == ("spring.csv", 20)
