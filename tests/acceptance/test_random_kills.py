@@ -35,7 +35,7 @@ def killed(
     return plan, evidence
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
     """300 rows with 12 % faults: the service's own record shows no purchase too many."""
     plan, evidence = killed(tmp_path, zygote, mixed_faults(), some_rows(300))
