@@ -22,10 +22,6 @@ _STILL_ENDING = "already holding one of this CapacityLimiter's tokens"
 logger = logging.getLogger(__name__)
 
 
-class ForeignSettings(ValueError):
-    """A run sets its own command, environment or folder."""
-
-
 class OwnConfiguration(ProcessJobConfiguration):
     """Command, environment and folder are the worker's own, whatever the server, pool, deployment or run ask for."""
 
@@ -41,7 +37,7 @@ class OwnConfiguration(ProcessJobConfiguration):
         foreign = [name for name in ("command", "working_dir") if getattr(filled, name) is not None]
         foreign += [f"env {name}" for name in sorted(filled.env)]
         if foreign:
-            raise ForeignSettings(
+            raise ValueError(
                 f"The run, its deployment or its work pool sets {', '.join(foreign)}. A run chooses its parameters "
                 "alone; what else it needs is set in the worker's environment. Nothing was begun."
             )

@@ -43,7 +43,6 @@ async def heed_state(run: Run) -> None:
         run.stop(_NOT_RESUMED)
     else:
         run.engine.pause(state.type is StateType.PAUSED)
-    run.progress.notice = "paused in the Prefect UI" if run.engine.is_paused else ""
 
 
 async def heed_stop(work: Pipeline) -> None:

@@ -30,8 +30,6 @@ class Progress:
     made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: What people should know besides, in a few words.
-    notice: str = ""
     #: How many items or groups have a place on the run's page.
     shown: int = 0
 

@@ -28,16 +28,19 @@ def cut_to_canary(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Plan:
     counts = Counter[str]()
     first: list[PlannedRow] = []
     for row in fresh:
-        counts[_category(row)] += bool(plan.buys(row))
-        if counts[_category(row)] <= spec.canary:
+        checked = row.entry.row
+        assert checked is not None, "a row to do was accepted"
+        counts[checked.category] += bool(plan.buys(row))
+        if counts[checked.category] <= spec.canary:
             first.append(row)
     return restricted(plan, {key for row in first for key in row.keys})
 
 
 def put_off(ledger: Ledger, spec: RunSpec, plan: Plan) -> HaltReason | None:
     """Puts the rows that a canary left out on record as a plan that waits; says so. In the run's first transaction."""
-    left = [row for row in plan.rows if _is_left_out(plan, row)] if spec.canary is not None else []
-    if not left:
+    out = {key for key, planned in plan.items.items() if planned.reason is Reason.LEFT_OUT}
+    left = [row for row in plan.rows if not out.isdisjoint(row.keys)]
+    if spec.canary is None or not left:
         return None
     items = {
         key: replace(planned, reason=_REST.get(planned.reason, planned.reason))
@@ -73,13 +76,3 @@ def _asked(ledger: Ledger, spec: RunSpec) -> frozenset[str]:
     return frozenset(
         key for one in requests if one.id.startswith(CANARY) for key in ledger.approvals.items(one.id)
     )
-
-
-def _is_left_out(plan: Plan, row: PlannedRow) -> bool:
-    return any(plan.items[key].reason is Reason.LEFT_OUT for key in row.keys)
-
-
-def _category(row: PlannedRow) -> str:
-    its = row.entry.row
-    assert its is not None, "a row to do was accepted"
-    return its.category

@@ -84,16 +84,11 @@ class RetrySelection:
 
 
 def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
-    """Raises ConfigurationError when the run, or one of the rows, is not known."""
-    record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
-    return choose(ledger, record, request)
-
-
-def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySelection:
     """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
 
-    Raises ConfigurationError for a sku that the run does not have, and for a status that no retry can change.
+    Raises ConfigurationError for a run or a sku that is not known, and for a status that no retry can change.
     """
+    record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
     for status in request.status:
         if status not in RETRIABLE:
             raise ConfigurationError(f"Rows that are {status} cannot be retried.", remedy=_REMEDIES[status])
@@ -105,7 +100,7 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
         for row in rows_meant(present, wanted)
         if row.product_key is not None and row.error_code != UNDECIDED
     }
-    superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
+    superseded = _superseded(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
         file,
@@ -115,7 +110,7 @@ def choose(ledger: Ledger, record: RunRecord, request: RetryRequest) -> RetrySel
     )
 
 
-def superseded_rows(
+def _superseded(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
     """Why, by sku, where the catalog has something else for it now."""

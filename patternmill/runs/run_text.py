@@ -30,8 +30,9 @@ def progress_line(run: Run) -> str:
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
         *([] if halted else [_time_left(run)]),
     ]
+    paused = "paused in the Prefect UI" if run.engine.is_paused else ""
     stopping = f"stopping: {halted.message}" if halted else ""
-    return "; ".join(filter(None, (", ".join(facts), run.waiting, progress.notice, stopping)))
+    return "; ".join(filter(None, (", ".join(facts), run.waiting, paused, stopping)))
 
 
 def _time_left(run: Run) -> str:

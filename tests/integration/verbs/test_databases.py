@@ -17,12 +17,12 @@ from patternmill.ledger.reports.order_report import (
     checkouts_of_products,
     checkouts_of_run,
 )
-from patternmill.ledger.reports.run_lookup import asked_services, find_run
+from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.items import Scope, canonical_json, checkout_item
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import choose
+from patternmill.runs.retry import select_rows
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
@@ -57,8 +57,7 @@ def test_status_explain_and_retry_answer(run: BegunRun) -> None:
     (story,) = stories(run.ledger, "H-2")
     assert [event.what for event in story.events][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
-    record = find_run(run.ledger, "latest")
-    chosen = choose(run.ledger, record, RetryRequest())
+    chosen = select_rows(run.ledger, RetryRequest())
     assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
 
 

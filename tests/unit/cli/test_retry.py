@@ -13,7 +13,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.planning.plan import Cost
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
-from patternmill.runs.retry import RetrySelection, choose, cost
+from patternmill.runs.retry import RetrySelection, cost, select_rows
 from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -35,7 +35,7 @@ def troubled(past: Past) -> BegunRun:
 
 
 def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
-    return choose(past.ledger, run.record, RetryRequest(**choice))
+    return select_rows(past.ledger, RetryRequest(run=run.record.run_id, **choice))
 
 
 def skus(found: RetrySelection) -> list[str]:

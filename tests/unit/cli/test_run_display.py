@@ -35,7 +35,8 @@ class ShownRun(SimpleNamespace):
 
 def run_with(writer: object, queued: int = 0, **counts: Any) -> Run:
     studio = SimpleNamespace(queued=queued)
-    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), _studio=studio)
+    engine = SimpleNamespace(is_paused=False)
+    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), engine=engine, _studio=studio)
     return cast(Run, shown)
 
 
