@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import urllib.request
+from collections.abc import Mapping
 
 API_URL = "PREFECT_API_URL"
 _QUIET = {
@@ -21,11 +23,13 @@ _QUIET = {
 
 
 def client_environment(api_url: str) -> dict[str, str]:
-    """The environment of a client of the server at `api_url`; the user's own profile may have the key to it.
-
-    It is set before Prefect is imported.
-    """
+    """The environment of a client of the server at `api_url`; the user's own profile may have the key to it."""
     return {API_URL: api_url, **_QUIET}
+
+
+def use_server(environment: Mapping[str, str]) -> None:
+    """Set it in this process, and those that it starts. Call it before Prefect is imported."""
+    os.environ.update(environment)
 
 
 def server_answers(api_url: str, timeout: float = 5.0) -> bool:

@@ -69,7 +69,7 @@ class PrefectConnection:
             return
         self.is_started = True
         if self.configured:
-            os.environ.update(client_settings.client_environment(self.configured))
+            client_settings.use_server(client_settings.client_environment(self.configured))
             return
         from prefect_host.own_server import OwnServer
 

@@ -112,7 +112,7 @@ class OwnServer(SharedProcess):
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
         self.start()
-        os.environ.update(self.client_environment)
+        client_settings.use_server(self.client_environment)
         return self
 
     def is_ready(self) -> bool:
