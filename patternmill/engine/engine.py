@@ -232,6 +232,7 @@ class Engine:
         self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why))
         self.pause(False)
         self._api.drain()
+        asyncio.get_running_loop().call_later(self.options.drain.total_seconds(), self.abandon)
 
     def pause(self, is_paused: bool) -> None:
         """Begin nothing new, or go on; what is in flight is finished all the same. A halted run is not held up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from patternmill.catalog.catalog_file import CatalogFile, Texts
 from patternmill.catalog.rows import Content, sku_key
@@ -31,16 +31,9 @@ from patternmill.text import plural, shown
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedRow:
-    """A row of a file that was there before, with what counts of it."""
-
-    line: int
-    kept: SourceRow
-    #: What the file said before, and says now.
-    before: Texts
-    now: Texts
-    wanted: Texts
+#: A row of a file that was there before: its line, what the catalog keeps of it, what the file said before and says
+#: now, and what counts.
+_Followed = tuple[int, SourceRow, Texts, Texts, Texts]
 
 
 def follow(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, tuple[str, ...]]:
@@ -51,19 +44,18 @@ def follow(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, tuple[str, ..
         if ledger is None:
             return file, ()
         kept = ledger.catalogs.source_rows(spec.scope.environment, spec.scope.catalog)
-        rows = list(followed_rows(ledger, spec, file, texts_of(file), kept))
+        rows = list(_followed(ledger, spec, file, texts_of(file), kept))
         waiting = _waiting(ledger, spec, file, rows)
-    wanted = {row.line: row.wanted for row in rows if not are_same(row.now, row.wanted)}
-    wanted |= {row.line: row.kept.answered for row in waiting}
-    read = with_texts(file, wanted)
+    counted = {line: wanted for line, _, _, now, wanted in rows if not are_same(now, wanted)}
+    read = with_texts(file, counted | {line: row.answered for line, row in waiting.items()})
     # As if the mapping had not changed.
-    own = {row.line: row.kept.said for row in waiting}
+    own = {line: row.said for line, row in waiting.items()}
     return replace(read, own_texts={**read.own_texts, **own}), tuple(_notes(spec, rows, waiting))
 
 
-def followed_rows(
+def _followed(
     ledger: Ledger, spec: RunSpec, file: CatalogFile, texts: Sequence[Texts], kept: Mapping[str, SourceRow]
-) -> Iterator[FollowedRow]:
+) -> Iterator[_Followed]:
     """The rows that the catalog has: those of a results file by what has changed since its run.
 
     `texts`: what the file itself says, row by row.
@@ -78,7 +70,7 @@ def followed_rows(
         # Results do not show what is wrong with a row as a whole.
         is_same = origin is not None and difference(before, now).keys() == {SHAPE}
         wanted = row.answered if is_same else followed(row.answered, before, now)
-        yield FollowedRow(record.line, row, before, now, wanted)
+        yield record.line, row, before, now, wanted
 
 
 def refuse_stale(ledger: Ledger, spec: RunSpec, file: CatalogFile, kept: Mapping[str, SourceRow]) -> None:
@@ -88,10 +80,10 @@ def refuse_stale(ledger: Ledger, spec: RunSpec, file: CatalogFile, kept: Mapping
     texts, columns = texts_of(file), {SHAPE, *column_indexes(file)}
     own = [file.own_texts.get(row.line, said) for row, said in zip(file.records, texts, strict=True)]
     read = {row.line: said for row, said in zip(file.records, texts, strict=True)}
-    for row in followed_rows(ledger, spec, file, own, kept):
-        if difference(row.wanted, read[row.line]).keys() & columns:
+    for line, row, _, _, wanted in _followed(ledger, spec, file, own, kept):
+        if difference(wanted, read[line]).keys() & columns:
             raise PatternmillError(
-                f"The catalog {spec.catalog!r} was changed by another run while this one was prepared: {row.kept.sku}.",
+                f"The catalog {spec.catalog!r} was changed by another run while this one was prepared: {row.sku}.",
                 code="catalog_changed",
                 remedy="Run the same command again. Nothing was bought.",
             )
@@ -124,19 +116,21 @@ def source_rows_of(
 
 
 def _waiting(
-    ledger: Ledger, spec: RunSpec, file: CatalogFile, rows: Iterable[FollowedRow]
-) -> list[FollowedRow]:
-    """Rows with an item that changed only because columns are read otherwise than before, until that is confirmed."""
+    ledger: Ledger, spec: RunSpec, file: CatalogFile, rows: Iterable[_Followed]
+) -> dict[int, SourceRow]:
+    """By line, rows with an item that changed only because columns are read otherwise than before, until that is confirmed."""
     if spec.origin is not None or spec.settings.confirms(MAPPING_CHANGE):
-        return []
-    of_run: dict[RunId, list[FollowedRow]] = defaultdict(list)
-    for row in rows:
-        if row.kept.product_key is not None and not are_same(row.before, row.now):
-            of_run[row.kept.run_id].append(row)
-    found = []
+        return {}
+    of_run: dict[RunId, list[tuple[int, SourceRow, Texts]]] = defaultdict(list)
+    for line, row, before, now, _ in rows:
+        if row.product_key is not None and not are_same(before, now):
+            of_run[row.run_id].append((line, row, now))
+    found = {}
     for run_id, changed in of_run.items():
         read_now = _read_now(ledger, run_id, file)
-        found += [row for row in changed if are_same(read_now.get(sku_key(row.kept.sku), {}), row.now)]
+        found |= {
+            line: row for line, row, now in changed if are_same(read_now.get(sku_key(row.sku), {}), now)
+        }
     return found
 
 
@@ -151,29 +145,32 @@ def _read_now(ledger: Ledger, run_id: RunId, file: CatalogFile) -> Mapping[str, 
     return dict(zip(keys_of(before), texts_of(before), strict=True))
 
 
-def _notes(spec: RunSpec, rows: Iterable[FollowedRow], waiting: Sequence[FollowedRow]) -> Iterator[str]:
-    lines = {row.line for row in waiting}
-    followed_now = [row for row in rows if row.line not in lines]
-    corrected = [row.kept.sku for row in followed_now if not are_same(row.now, row.wanted)]
+def _notes(spec: RunSpec, rows: Iterable[_Followed], waiting: Mapping[int, SourceRow]) -> Iterator[str]:
+    followed_now = [row[1:] for row in rows if row[0] not in waiting]
+    corrected = [row.sku for row, _, now, wanted in followed_now if not are_same(now, wanted)]
     if corrected:
         yield f"{plural(len(corrected), 'row')} as corrected, not as the file has it: {_named(corrected)}."
-    overtaken = [text for row in followed_now for text in _overtaken(row)] if spec.origin is None else []
+    overtaken = (
+        [text for row, before, now, _ in followed_now for text in _overtaken(row, before, now)]
+        if spec.origin is None
+        else []
+    )
     if overtaken:
         yield f"The source has changed where it had been corrected, and counts: {_named(overtaken)}."
     if waiting:
         yield (
             f"{plural(len(waiting), 'row')} read otherwise than before, because the mapping of the columns has "
-            f"changed: {_named([row.kept.sku for row in waiting])}. What they have stays until "
+            f"changed: {_named([row.sku for row in waiting.values()])}. What they have stays until "
             f"`--confirm {MAPPING_CHANGE}`."
         )
 
 
-def _overtaken(row: FollowedRow) -> Iterator[str]:
+def _overtaken(row: SourceRow, before: Texts, now: Texts) -> Iterator[str]:
     """The cells that a person had corrected and whose source has a third text now: old, corrected and new."""
-    for name in sorted(difference(row.before, row.now).keys() & row.kept.corrected.keys()):
-        old, corrected, new = row.before.get(name, ""), row.kept.corrected[name], row.now.get(name, "")
+    for name in sorted(difference(before, now).keys() & row.corrected.keys()):
+        old, corrected, new = before.get(name, ""), row.corrected[name], now.get(name, "")
         if not are_same({name: corrected}, {name: new}):
-            yield f"{row.kept.sku}, {name} {_cell(old)}, corrected {_cell(corrected)}, now {_cell(new)}"
+            yield f"{row.sku}, {name} {_cell(old)}, corrected {_cell(corrected)}, now {_cell(new)}"
 
 
 def _cell(text: str) -> str:

@@ -193,8 +193,6 @@ class Execution:
             self.engine.halt.begin(reason)
         elif self.engine.halt.reason != reason:
             self.engine.stop(reason.message)
-            drain = self.engine.options.drain.total_seconds()
-            asyncio.get_running_loop().call_later(drain, self.engine.abandon)
         self._slots.wake()
 
     def _report(self) -> str:

@@ -203,8 +203,6 @@ class Run:
             self.writer.shorten_wait()
             self._stop_on_record = asyncio.ensure_future(self._record_stop(why))
             self.engine.stop(why)
-            drain = self.spec.options.drain.total_seconds()
-            asyncio.get_running_loop().call_later(drain, self.engine.abandon)
 
     async def _record_stop(self, why: str) -> None:
         """So that nobody begins the run again, should this process be killed before its end."""
