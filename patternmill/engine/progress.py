@@ -68,10 +68,8 @@ class Progress:
 #: That a run's rate is known by, and how far the rest differs from it: one part in so many.
 _ENOUGH_ROWS, _USUAL_SPREAD = 5, 0.1
 
-
 #: The gravest first.
 _GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED, Outcome.COMPLETED_WITH_FAILURES)
-
 
 #: Of a stop that a person requested.
 STOPPED = "cancelled"

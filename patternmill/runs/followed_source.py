@@ -118,14 +118,16 @@ def source_rows_of(
 def _waiting(
     ledger: Ledger, spec: RunSpec, file: CatalogFile, rows: Iterable[_Followed]
 ) -> dict[int, SourceRow]:
-    """By line, rows with an item that changed only because columns are read otherwise than before, until that is confirmed."""
+    """Rows with an item that changed only because columns are read otherwise than before, until that is confirmed; by
+    their line.
+    """
     if spec.origin is not None or spec.settings.confirms(MAPPING_CHANGE):
         return {}
     of_run: dict[RunId, list[tuple[int, SourceRow, Texts]]] = defaultdict(list)
     for line, row, before, now, _ in rows:
         if row.product_key is not None and not are_same(before, now):
             of_run[row.run_id].append((line, row, now))
-    found = {}
+    found: dict[int, SourceRow] = {}
     for run_id, changed in of_run.items():
         read_now = _read_now(ledger, run_id, file)
         found |= {
@@ -150,12 +152,8 @@ def _notes(spec: RunSpec, rows: Iterable[_Followed], waiting: Mapping[int, Sourc
     corrected = [row.sku for row, _, now, wanted in followed_now if not are_same(now, wanted)]
     if corrected:
         yield f"{plural(len(corrected), 'row')} as corrected, not as the file has it: {_named(corrected)}."
-    overtaken = (
-        [text for row, before, now, _ in followed_now for text in _overtaken(row, before, now)]
-        if spec.origin is None
-        else []
-    )
-    if overtaken:
+    overtaken = [text for row, before, now, _ in followed_now for text in _overtaken(row, before, now)]
+    if overtaken and spec.origin is None:
         yield f"The source has changed where it had been corrected, and counts: {_named(overtaken)}."
     if waiting:
         yield (
