@@ -120,7 +120,13 @@ class OwnServer(SharedProcess):
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """With a credential that nobody else has had."""
-        bound = self._bound()
+        # The named port alone, or else the last one, so that addresses stay valid, or any.
+        try:
+            bound = bound_socket(self._last_port() if self._named_port is None else self._named_port)
+        except PatternmillError:
+            if self._named_port is not None:
+                raise
+            bound = bound_socket()
         port: int = bound.getsockname()[1]
         replace_private(self.directory / "port", str(port))
         fresh_secret(self.directory / "credential", f"{USER}:")
@@ -131,15 +137,6 @@ class OwnServer(SharedProcess):
             "PREFECT_UI_URL": self.ui_url,
         }
         return bound, [__name__], {**server_environment(self.directory, port), **self._settings, **secret}
-
-    def _bound(self) -> socket:
-        """The named port alone, or else the last one, so that addresses stay valid, or any."""
-        if self._named_port is not None:
-            return bound_socket(self._named_port)
-        try:
-            return bound_socket(self._last_port())
-        except PatternmillError:
-            return bound_socket()
 
     def _last_port(self) -> int:
         """The port of the server that runs or ran here."""

@@ -214,9 +214,6 @@ def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
     for one in ledger.approvals.find(request.environment, request.catalog):
         if one.id.startswith(CANARY) and one.id != request.id and one.verdict is Verdict.WAITING:
             left = ledger.approvals.items(one.id) - asked
-            if all(_is_made(ledger, key) for key in left):
+            attempts = (ledger.purchases.attempts_of(key, bodies=False) for key in left)
+            if all(any(made.state is AttemptState.SUCCEEDED for made in tried) for tried in attempts):
                 yield one
-
-
-def _is_made(ledger: Ledger, key: ItemKey) -> bool:
-    return any(one.state is AttemptState.SUCCEEDED for one in ledger.purchases.attempts_of(key, bodies=False))

@@ -161,7 +161,8 @@ class Run:
             with ledger.transaction(lease):
                 # First: what a group still writes would be in one of the counts and not in another.
                 ledger.runs.close_groups(lease.environment, lease.catalog)
-                counts = ledger.runs.close_rows(replace(self.record, outcome=self._halted_outcome()))
+                halted = self._incomplete.outcome if self._incomplete else _PARTLY
+                counts = ledger.runs.close_rows(replace(self.record, outcome=halted))
                 record = self._ended(counts, moment(ledger))
                 ledger.catalogs.update(record)
                 ledger.runs.update(record)
@@ -219,10 +220,6 @@ class Run:
     def _incomplete(self) -> HaltReason | None:
         """Why the run did not carry out its whole plan."""
         return self.halt.reason or self.left_out or self.halt.kept_purchase
-
-    def _halted_outcome(self) -> Outcome:
-        reason = self._incomplete
-        return reason.outcome if reason else _PARTLY
 
     def _ended(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
         """With all products made it is Completed, whatever halted it meanwhile; else the halt's reason counts.
