@@ -1,7 +1,7 @@
 """Where a key goes: the profile of an environment is its address and its key, from one source and never from two.
 
-A source is this process's environment, `.env` in the working folder, one file in the home, or a Secret block of
-Prefect. Nothing else decides where a key goes.
+A source is this process's environment, `.env` in the working folder, or one file in the home. Nothing else decides
+where a key goes.
 """
 
 from __future__ import annotations
