@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternmill.engine.options import RunOptions
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger
@@ -31,11 +30,6 @@ class OrderSpec:
     picks: Picks
     name: str = "samples"
     lines: int = 50
-
-    @property
-    def options(self) -> RunOptions:
-        """Raises ConfigurationError."""
-        return RunOptions.from_settings(self.settings)
 
     @property
     def scope(self) -> Scope:

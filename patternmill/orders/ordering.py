@@ -59,8 +59,9 @@ class Ordering:
     """
 
     def __init__(self, spec: OrderSpec) -> None:
-        """Raises ConfigurationError when the service's address or key are missing."""
+        """Raises ConfigurationError when the service's address or key are missing, or prices that limits need."""
         self.spec = spec
+        self._options = RunOptions.from_settings(spec.settings)
         self._api = StudioApi.from_settings(spec.settings)
         self._halt = Halt()
         #: Of the checkouts that were opened just now; whoever has one can pay, so that nothing else keeps it.
@@ -116,7 +117,8 @@ class Ordering:
             await asyncio.to_thread(ledger.close)
             raise
         self._writer = LedgerWriter(ledger, lease)
-        options = await self._writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
+        approval = await self._writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
+        options = replace(self._options, limits=replace(self._options.limits, approval=approval))
         # Products were made at this address, so that "not found" is about a product, and others go on.
         self._api.known_to_work([Stage.CHECKOUT])
         self._attempts = Attempts(record, self._writer, options, self._halt)
@@ -296,8 +298,8 @@ def _run_id(ledger: Ledger) -> RunId:
     return RunId(f"order-{moment(ledger):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
 
 
-def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Lease) -> RunOptions:
-    """The options within the approval that the order rests on.
+def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Lease) -> str | None:
+    """The ID of the approval that the order rests on; None: it needs none.
 
     Raises InputRefused where others have ordered some of it since the plan was shown.
     """
@@ -314,9 +316,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
         for item, known in plan.checkouts:
             new = NewItem(item.key, item.stage, canonical_json(item.content), picked=known.lines)
             ledger.purchases.add_items(scope.environment, scope.catalog, [new])
-    if approved is None:
-        return spec.options
-    return replace(spec.options, limits=replace(spec.options.limits, approval=approved.id))
+    return approved.id if approved is not None else None
 
 
 def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord:

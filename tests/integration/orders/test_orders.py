@@ -125,16 +125,16 @@ def test_same_order_twice_at_once_is_one(shop: Shop) -> None:
     assert len(shop.opened()) == 1
 
 
-def test_checkout_costs_nothing_of_a_budget_that_is_spent(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkout_costs_nothing_of_a_spent_budget(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is paid on its page, by a person."""
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE spending SET amount = 1000")
-    for name, value in (("PATTERN_PRICE", "40"), ("PRODUCT_PRICE", "10"), ("DAY_BUDGET", "50")):
-        monkeypatch.setenv(f"PATTERNMILL_{name}", value)
-    assert len(shop.order("S-1").checkouts) == 1
-    assert len(shop.opened()) == 1
+    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "50")
+    monkeypatch.setenv("PATTERNMILL_PATTERN_PRICE", "40")
+    assert len(shop.order("S-1").checkouts) == len(shop.opened()) == 1
+    monkeypatch.delenv("PATTERNMILL_PATTERN_PRICE")
+    with pytest.raises(ConfigurationError, match="no prices"):
+        shop.plan("S-2")
 
 
 def test_wait_follows_the_order(shop: Shop) -> None:
