@@ -133,7 +133,7 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         memory,
         checked.file,
         lambda sku: ledger.catalogs.earlier_answers(scope.environment, scope.catalog, sku) if ledger else (),
-        edition=spec.edition,
+        edition=spec.edition if spec.selection is None else None,  # a retry keeps each row's own
         is_named=spec.origin is None,
         takes=spec.takes,
         picture_of=checked.extras.bytes_of.__getitem__,
