@@ -76,19 +76,19 @@ class AnsweredItems(RowTakes):
         *,
         edition: str | None = None,
         is_named: bool = True,
+        is_retry: bool = False,
         takes: int = 1,
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
         """`is_named`: the edition is for every row, not for those alone that have changed: the rows are a source's.
-
-        `takes`: how many of a pattern are made to choose from, where no row was built on one.
+        `is_retry`: an unchanged row keeps its own. `takes`: how many to choose from, where none was chosen.
         """
         super().__init__(scope, memory, edition=edition, picture_of=picture_of, unstated=unstated)
         self._takes = takes
         #: What an earlier run left open is resumed, also where its row has its product.
         self._has_open = any(last.state in _OPEN for last in memory.last_attempts.values())
-        self._earlier_answers, self._is_named = earlier_answers, is_named
+        self._earlier_answers, self._is_named, self._is_retry = earlier_answers, is_named, is_retry
         lines = (record.line for record in file.records)
         self._said = dict(zip(lines, zip(keys_of(file), texts_of(file), strict=True), strict=True))
 
@@ -98,7 +98,7 @@ class AnsweredItems(RowTakes):
         is_same = kept is not None and are_same(kept.answered, said)
         edition = self.edition
         if kept is not None and is_same:
-            edition = (edition if self._is_named else None) or kept.edition
+            edition = (edition if self._is_named and not self._is_retry else None) or kept.edition
             if self._stays(kept, entry, edition):
                 return self._answered(kept, entry)
         if entry.row is None:

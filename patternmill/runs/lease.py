@@ -69,9 +69,8 @@ async def acquire_lease(
     def claim(over: Lease | None) -> Lease | None:
         """Of one that is free, or without heartbeats; None when another process was quicker."""
         with ledger.transaction():
-            return ledger.catalogs.claim_lease(
-                environment, catalog, run_id, me, over=over.fence if over else None
-            )
+            fence = over.fence if over else None
+            return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=fence)
 
     seen: Lease | None = None
     watched = timedelta(0)

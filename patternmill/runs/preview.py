@@ -133,8 +133,9 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         memory,
         checked.file,
         lambda sku: ledger.catalogs.earlier_answers(scope.environment, scope.catalog, sku) if ledger else (),
-        edition=spec.edition if spec.selection is None else None,  # a retry keeps each row's own
+        edition=spec.edition,
         is_named=spec.origin is None,
+        is_retry=spec.selection is not None,
         takes=spec.takes,
         picture_of=checked.extras.bytes_of.__getitem__,
         unstated=spec.unstated,
