@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "catalog": ("cli.commands.catalog", "Write what a catalog has: each sku with its product ID."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "up": ("cli.commands.up", "Serve the Prefect UI, a worker and the deployments."),
-    "studio": ("cli.commands.studio", "Serve the embedded studio, or check a service."),
+    "studio": ("cli.commands.studio", "Serve the embedded studio."),
 }
 #: The heading above the verbs from this one on.
 HEADINGS = {"check": "Make products", "status": "See and decide", "up": "Operate"}

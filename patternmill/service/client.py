@@ -93,23 +93,22 @@ class StudioClient:
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
         """
-        answer = await self._exchange(operation, body, self._authorization)
+        answer = await self._exchange(operation, body)
         # A page of another host's is not of the service's own shape.
         if self._on_first_answer is not None and answer.usable and isinstance(answer.body, dict):
             bind, self._on_first_answer = self._on_first_answer, None
             bind()
         return answer
 
-    async def request(self, operation: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        """As `post`; `headers` replace the one with the key."""
-        authorization = self._authorization if headers is None else httpx.Headers(headers)
-        return await self._exchange(operation, body, authorization)
-
-    async def _exchange(self, operation: str, body: bytes, headers: httpx.Headers) -> Answer:
+    async def _exchange(self, operation: str, body: bytes) -> Answer:
         # As a stream httpx adds no headers, which aiohttp adds again.
         stream = httpx.ByteStream(body)
         request = httpx.Request(
-            "POST", self._url(operation), headers=headers, stream=stream, extensions=self._extensions
+            "POST",
+            self._url(operation),
+            headers=self._authorization,
+            stream=stream,
+            extensions=self._extensions,
         )
         request.read()
         try:
