@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cache
@@ -21,7 +21,6 @@ from pydantic import SecretStr
 from patternmill import __version__
 from patternmill.addresses import is_loopback
 from patternmill.errors import ConfigurationError
-from patternmill.service.key_memory import answered_before, remember
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
 from patternmill.settings import Settings
@@ -46,15 +45,12 @@ class StudioClient:
         base_url: str,
         api_key: SecretStr,
         *,
-        on_first_answer: Callable[[], None] | None = None,
         request_timeout: timedelta = timedelta(seconds=30),
         max_connections: int = 100,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value()
         self._authorization = httpx.Headers({"Authorization": f"Bearer {self._key}"})
-        #: At the first answer that shows that the service knows the key.
-        self._on_first_answer = on_first_answer
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
         self._connections = asyncio.Semaphore(max_connections)
@@ -63,18 +59,16 @@ class StudioClient:
 
     @classmethod
     def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
-        """Raises ConfigurationError without an address and its key, or where the key is not to go."""
+        """Raises ConfigurationError without an address and its key."""
         profile = settings.service
         if profile is None:
             raise ConfigurationError(
                 "The address of the service or its key is missing.",
                 remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
             )
-        is_known = settings.embedded or answered_before(settings, profile)
         return cls(
             profile.url,
             profile.key,
-            on_first_answer=None if is_known else remember(settings, profile),
             request_timeout=settings.request_timeout,
             max_connections=max_connections,
         )
@@ -93,14 +87,6 @@ class StudioClient:
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
         """
-        answer = await self._exchange(operation, body)
-        # A page of another host's is not of the service's own shape.
-        if self._on_first_answer is not None and answer.usable and isinstance(answer.body, dict):
-            bind, self._on_first_answer = self._on_first_answer, None
-            bind()
-        return answer
-
-    async def _exchange(self, operation: str, body: bytes) -> Answer:
         # As a stream httpx adds no headers, which aiohttp adds again.
         stream = httpx.ByteStream(body)
         request = httpx.Request(

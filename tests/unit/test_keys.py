@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.profiles import PROFILES_FILE, EmbeddedProfile, announced, announced_studio, profile_of
-from patternmill.service.client import StudioClient
-from patternmill.service.key_memory import KEY_MEMORY
 from patternmill.settings import Settings, load_settings
 
 ONE, OTHER, EVIL = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", "http://127.0.0.1:666/v1"
@@ -218,67 +214,6 @@ def test_embedded_studio_has_the_environment_that_is_set(monkeypatch: pytest.Mon
         load_settings("production")
     export(monkeypatch, ENVIRONMENT="production")
     assert load_settings().environment == load_settings("production").environment == "production"
-
-
-# -- the memory of addresses
-
-
-def asked(settings: Settings, status: int, body: bytes = b'{"categories": []}') -> None:
-    """One question to the service, which answers so."""
-
-    async def ask() -> None:
-        async with StudioClient.from_settings(settings) as client:
-            client._transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
-            await client.post("categories/list", b"{}")
-
-    asyncio.run(ask())
-
-
-def test_key_is_bound_at_its_first_authenticated_answer(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A mistyped address, which nobody answers well, does not lock the right one out."""
-    memory = folder / ".patternmill" / KEY_MEMORY
-    export(monkeypatch, STUDIO_URL=OTHER, API_KEY="sk_key")
-    for status, body in (
-        (401, b"{}"),
-        (403, b"{}"),
-        (404, b"{}"),
-        (500, b"{}"),
-        (302, b""),
-        (200, b"<html>"),
-    ):
-        asked(load_settings(), status, body)
-        assert not memory.exists()
-    export(monkeypatch, STUDIO_URL=ONE)
-    asked(load_settings(), 200)
-    assert memory.stat().st_mode & 0o077 == 0
-    assert "sk_key" not in memory.read_text()
-    asked(load_settings(), 200)
-    export(monkeypatch, STUDIO_URL=ONE.replace("127.0.0.1", "localhost"))
-    asked(load_settings(), 200)
-    export(monkeypatch, STUDIO_URL=OTHER)
-    with pytest.raises(
-        ConfigurationError, match=r"with localhost:1/v1 before, and never with http://127.0.0.1:2"
-    ):
-        StudioClient.from_settings(load_settings())
-
-
-def test_moved_service_is_named_in_its_profile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two profiles with one key are both meant."""
-    export(monkeypatch, PROFILES=json.dumps({"staging": {"url": ONE, "key": "sk_key"}}))
-    asked(load_settings(), 200)
-    moved = {"url": OTHER, "key": "sk_key"}
-    export(monkeypatch, PROFILES=json.dumps({"staging": moved}))
-    with pytest.raises(ConfigurationError, match="never with") as refused:
-        asked(load_settings(), 200)
-    assert "formerly" in refused.value.remedy
-    export(monkeypatch, PROFILES=json.dumps({"staging": {**moved, "formerly": [ONE]}}))
-    asked(load_settings(), 200)
-    assert load_settings().service_at(ONE) == load_settings().service_at(OTHER)
-    both = {"staging": {"url": ONE, "key": "sk_key"}, "production": {"url": EVIL, "key": "sk_key"}}
-    export(monkeypatch, PROFILES=json.dumps(both))
-    asked(load_settings("production"), 200)
 
 
 # -- the embedded studio of `up`
