@@ -13,7 +13,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from cli.terminal import steps
-from patternmill.runs.approval import CANARY
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import UNDECIDED, UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
@@ -156,8 +155,7 @@ def _next_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
                 "What was made or begun is kept, and is not bought again: the next command finishes "
                 f"{begun}{f', and begins {rest:,}' if rest else ''}."
             )
-        limited = run.left_out is None or run.left_out.code != CANARY
-        higher = ", with a higher limit" if limited and ending.outcome is Outcome.BUDGET_REACHED else ""
+        higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
         yield f"To go on{higher}: {command}"
 
 

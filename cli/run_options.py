@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,17 +107,17 @@ def command_line() -> str:
     context = click.get_current_context(silent=True)
     if context is None or _ARGUMENTS not in context.meta:
         return "the same command again"
-    kept = map(_shown_argument, arguments_without("--approve"))
+    kept = map(_shown_argument, _without_approval(context.meta[_ARGUMENTS]))
     return shlex.join(["patternmill", context.info_name or "", *kept])
 
 
-def arguments_without(option: str) -> list[str]:
-    """What was typed after the verb, without an option and its value."""
-    arguments = list(click.get_current_context().meta[_ARGUMENTS])
-    if option in arguments:
-        place = arguments.index(option)
+def _without_approval(typed: Sequence[str]) -> list[str]:
+    """Leave out `--approve` and its value."""
+    arguments = list(typed)
+    if "--approve" in arguments:
+        place = arguments.index("--approve")
         del arguments[place : place + 2]
-    return [one for one in arguments if not one.startswith(f"{option}=")]
+    return [one for one in arguments if not one.startswith("--approve=")]
 
 
 def _shown_argument(argument: str) -> str:

@@ -57,7 +57,6 @@ SourceName = Annotated[str, Field(min_length=1)]
 #: Of one pattern.
 Takes = Annotated[int, Field(ge=1, le=9)]
 #: Rows of a category.
-Canary = Annotated[int, Field(ge=1, le=1000)]
 #: Of patterns, products or rows.
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]

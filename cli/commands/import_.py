@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from cli.run_options import approve_option, arguments_without, request_command, run_options
+from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import echo, steps
 from patternmill.runs.request import ImportRequest
 from patternmill.settings import load_settings
-
-if TYPE_CHECKING:
-    from patternmill.runs.spec import RunSpec
 
 
 @click.command("import", cls=request_command(ImportRequest))
@@ -57,18 +51,4 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool, yes: b
     spec = run_spec(request)
     if plan_only:
         return show_plan(spec)
-    code = run_request(request, spec, approve, asks=not yes)
-    if request.canary is not None and sys.stdin.isatty():
-        _ask_for_the_rest(spec)
-    return code
-
-
-def _ask_for_the_rest(spec: RunSpec) -> None:
-    """Go on in place of this process, as somebody would who types the same without --canary."""
-    from patternmill.runs.canary import waits
-
-    if waits(spec):
-        gallery = spec.out or spec.catalog_folder / "latest"
-        echo(f"Look at the first rows before you approve the rest: {(gallery / 'gallery.html').resolve()}")
-        command = [sys.executable, "-P", "-m", "cli.main", "import", *arguments_without("--canary")]
-        os.execv(command[0], command)  # noqa: S606
+    return run_request(request, spec, approve, asks=not yes)

@@ -195,12 +195,9 @@ def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
     age = now - approval.asked_at
     left = APPROVAL_TIME.total_seconds() - age
     run = f"flow run {approval.flow_run_id}"
-    if approval.flow_run_id is None:
-        todo = "Import the same file again, or approve it with `patternmill look`."
-    elif left > 0:
-        todo = f"Answer in the Prefect UI within {duration(left)}: {run}."
-    else:
-        todo = f"Nobody answered {run}."
+    todo = (
+        f"Answer in the Prefect UI within {duration(left)}: {run}." if left > 0 else f"Nobody answered {run}."
+    )
     cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
     return (
         f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "

@@ -318,14 +318,14 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | N
         covered.update(row.keys)
     if not hit:
         return None
-    limited, names = restricted(plan, covered), list(dict.fromkeys(limit.name for limit in hit))
+    limited, names = _restricted(plan, covered), list(dict.fromkeys(limit.name for limit in hit))
     named, reach = " and ".join(names), "reaches" if len(names) == 1 else "reach"
     reached = f"{reach} to {kept:,} of {plural(len(rows), 'row')}: {goods(limited.purchases())}."
     remedy = " ".join(dict.fromkeys(limit.remedy for limit in hit))
     return limited, f"{named[:1].upper()}{named[1:]} {reached}", remedy
 
 
-def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
+def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     """The plan without the rows that need an item outside of `allowed`: those are left out."""
     waiting: Counter[ItemKey] = Counter()
     for row in plan.to_do():

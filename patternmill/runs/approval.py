@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from datetime import timedelta
 
 from patternmill.engine.progress import HaltReason
@@ -16,15 +15,13 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal, proposal_of
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
-from patternmill.states import AttemptState, Outcome, Verdict
+from patternmill.states import Outcome, Verdict
 from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
 #: In the options of a run's record: above how many items, and which cost, its plan was to wait for an approval.
 APPROVE_ABOVE = "approve_above"
-#: How the IDs of requests begin that a canary made.
-CANARY = "canary"
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)
 
@@ -133,7 +130,7 @@ def _approval_needed(proposal: Proposal, withheld: dict[ItemKey, Approval]) -> A
 def request_approval(settings: Settings, proposal: Proposal, flow_run_id: str) -> Approval:
     """Ask a person to approve a plan, in place of what the flow run asked before."""
     with open_ledger(settings) as ledger, ledger.transaction():
-        return put_before_person(ledger, proposal, flow_run_id)
+        return _put_before_person(ledger, proposal, flow_run_id)
 
 
 def pending_request(settings: Settings, flow_run_id: str) -> Approval | None:
@@ -151,7 +148,8 @@ def approve(
 ) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
     with open_ledger(settings) as ledger, ledger.transaction():
-        return _decide(ledger, put_before_person(ledger, proposal), verdict, who, note)
+        request = _put_before_person(ledger, proposal)
+        return ledger.approvals.decide(request.id, verdict, who=who, note=note)
 
 
 def record_decision(
@@ -161,7 +159,7 @@ def record_decision(
     with open_ledger(settings) as ledger, ledger.transaction():
         if verdict is Verdict.APPROVED and not proposal.to_do <= ledger.approvals.items(request.id):
             return None
-        return _decide(ledger, request, verdict, who, note)
+        return ledger.approvals.decide(request.id, verdict, who=who, note=note)
 
 
 def with_decision(record: RunRecord, decision: Approval | None) -> RunRecord:
@@ -181,13 +179,11 @@ def rejection(decision: Approval) -> HaltReason:
     )
 
 
-def put_before_person(
-    ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None, *, name: str = "approval"
-) -> Approval:
-    """The request for a decision, which is on record then; `name` begins its ID."""
+def _put_before_person(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:
+    """Put a request for a decision on record."""
     cost = proposal.cost
     request = Approval(
-        id=f"{name}-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
+        id=f"approval-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
         environment=proposal.scope.environment,
         catalog=proposal.scope.catalog,
         digest=proposal.digest,
@@ -200,20 +196,3 @@ def put_before_person(
     )
     ledger.approvals.request(request, sorted(proposal.to_do))
     return request
-
-
-def _decide(ledger: Ledger, request: Approval, verdict: Verdict, who: str, note: str | None) -> Approval:
-    for canary in _answered_canaries(ledger, request):
-        ledger.approvals.decide(canary.id, verdict, who=who, note=note)
-    return ledger.approvals.decide(request.id, verdict, who=who, note=note)
-
-
-def _answered_canaries(ledger: Ledger, request: Approval) -> Iterator[Approval]:
-    """What a canary put off, and the plan of a request has as far as it is not made yet."""
-    asked = ledger.approvals.items(request.id)
-    for one in ledger.approvals.find(request.environment, request.catalog):
-        if one.id.startswith(CANARY) and one.id != request.id and one.verdict is Verdict.WAITING:
-            left = ledger.approvals.items(one.id) - asked
-            attempts = (ledger.purchases.attempts_of(key, bodies=False) for key in left)
-            if all(any(made.state is AttemptState.SUCCEEDED for made in tried) for tried in attempts):
-                yield one

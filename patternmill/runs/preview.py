@@ -31,7 +31,6 @@ from patternmill.planning.plan import (
 from patternmill.planning.proposal import Proposal
 from patternmill.planning.recognition import AnsweredItems, Memory, RemadeItems
 from patternmill.runs.approval import propose
-from patternmill.runs.canary import cut_to_canary
 from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.safeguards import new_ledger_note
@@ -95,8 +94,7 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     """On a thread and a connection of its own, so that a lease keeps its heartbeat. Writes nothing."""
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        memory, whole = _remember_and_plan(ledger, spec, checked)
-        plan = cut_to_canary(ledger, spec, whole)
+        memory, plan = _remember_and_plan(ledger, spec, checked)
         return Preview(
             checked,
             memory,

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from patternmill.parameters import (
     AmountText,
-    Canary,
     CatalogName,
     Confirmation,
     Count,
@@ -86,9 +85,6 @@ class ImportRequest(SheetRequest):
     out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
     takes: Takes = Field(
         1, description="How many takes of each pattern to make; products are made of the one that is picked."
-    )
-    canary: Canary | None = Field(
-        None, description="How many rows of each category to make first; the rest waits for an approval."
     )
 
 

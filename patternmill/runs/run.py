@@ -24,7 +24,6 @@ from patternmill.planning.recognition import Memory
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
-from patternmill.runs.canary import put_off
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import (
     close_broken_runs,
@@ -291,8 +290,6 @@ def _put_on_record(
         if limited := limit_plan(whole, plan_limits(ledger, spec, approved)):
             plan, *said = limited
             left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*said))
-        if refused is None:
-            left_out = put_off(ledger, spec, whole) or left_out
         # A person who decided against a correction leaves what the source has.
         keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
         kept = planned.memory.source_rows if keeps else None

@@ -63,8 +63,6 @@ class RunSpec:
     remake: Remake | None = None
     #: How many takes of a pattern are made to choose from, where no row was built on one.
     takes: int = 1
-    #: How many rows of each category are made first; the rest waits for an approval. None: all are made.
-    canary: int | None = None
     #: A deployment started it: its user may not see this machine's files.
     by_deployment: bool = False
     #: Where the rows are read, a path or an address: with its secrets, so it is never shown. None: at `source`.
@@ -170,7 +168,7 @@ def _import_spec(request: ImportRequest, settings: Settings) -> RunSpec:
             remedy="Leave --whole out: a results file is never the whole catalog.",
         )
     limit = RetireLimit.parse(settings.retire_at_most) if request.whole else None
-    return replace(spec, retire_limit=limit, takes=request.takes, canary=request.canary)
+    return replace(spec, retire_limit=limit, takes=request.takes)
 
 
 def _refresh_spec(request: RefreshRequest, settings: Settings) -> RunSpec:

@@ -19,7 +19,6 @@ from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.results.results_files import FAILURES_BOOK, Results
 from patternmill.results.summary import Cause
-from patternmill.runs.approval import CANARY
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import progress_line
 from patternmill.states import UNDECIDED, Outcome, RowStatus, Stage
@@ -130,7 +129,6 @@ def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **chan
         "results": results_of(),
         "progress": Progress(),
         "reported": "",
-        "left_out": None,
         "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
     }
     return cast(Run, SimpleNamespace(**values | changes))
@@ -166,13 +164,6 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     lines = last_lines(ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, cost=cost, spec=spec))
     assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
-
-
-def test_end_of_a_canary_asks_for_no_higher_limit() -> None:
-    """What it left out waits for an approval, which the same command asks for."""
-    left_out = HaltReason(Outcome.BUDGET_REACHED, CANARY, "2 rows wait for an approval.")
-    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, left_out=left_out)
-    assert last_lines(run)[-1] == "To go on: patternmill import spring.csv"
 
 
 @pytest.mark.parametrize(("left", "goes_on"), [((2, 0), False), ((2, 1), True), ((0, 3), True)])

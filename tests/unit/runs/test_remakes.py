@@ -5,21 +5,14 @@ A step is a command, what is bought by it, and by sku the take of its product, o
 
 from __future__ import annotations
 
-import asyncio
 import csv
 
 import pytest
 
 from patternmill.catalog.offer import Category, Offer
-from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.ledger import open_ledger
-from patternmill.planning.proposal import Proposal
-from patternmill.runs.approval import approve
-from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
-from patternmill.states import Decided, RowStatus, Verdict
+from patternmill.states import Decided, RowStatus
 from tests.integrity import problems
 
 from .fake_studio import OFFER, failed
@@ -269,62 +262,3 @@ def test_row_that_is_not_there_is_named_as_it_was_written(shop: Shop) -> None:
     shop.refresh({"a": {"prompt": "herons"}})
     assert not shop.remake("A", "Nope")
     assert shop.notes == ("There is no row Nope to remake in catalog spring.",)
-
-
-PROMPTS = {"a": "owls", "b": "owls", "c": "geese", "d": "geese", "e": "cranes"}
-ROWS = {sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}
-
-
-@pytest.mark.parametrize("by", ["the plan", "the page"])
-def test_canary(shop: Shop, by: str) -> None:
-    """The first rows are made; no run buys any of the rest until it is approved; then the same command does."""
-    shop.load_source(ROWS, canary=1)
-    assert shop.service.bought == ["owls", "a"]
-    assert {sku for sku, status in shop.rows.items() if status is not RowStatus.SUCCEEDED} == {*"bcde"}
-    for refused in (
-        lambda: shop.load_source({}, canary=1),
-        lambda: shop.load_source({}),
-        shop.refresh,
-        lambda: shop.load_source({"d": ROWS["d"]}, "other.csv"),
-    ):
-        with pytest.raises(ApprovalNeeded):
-            refused()
-    shop.load_source({"f": {"prompt": "swans"}}, "new.csv")
-    assert shop.service.bought[2:] == ["swans", "f"]
-    _approve(shop, by)
-    with open_ledger(load_settings()) as ledger:
-        assert {one.verdict for one in ledger.approvals.find()} == {Verdict.APPROVED}, "none waits"
-    shop.load_source({}, canary=1)
-    assert sorted(shop.service.bought[4:]) == sorted(["b", "c", "d", "e", "geese", "cranes"])
-    assert set(shop.rows.values()) == {RowStatus.SUCCEEDED}
-
-
-def test_killed_canary_resumes_its_own_rows(shop: Shop) -> None:
-    """And puts nothing more off, nor makes more first."""
-    shop.die_after(1)
-    shop.load_source(ROWS, canary=1)
-    shop.load_source({}, canary=1)
-    assert shop.service.bought == ["owls", "a"]
-    with pytest.raises(ApprovalNeeded):
-        shop.load_source({}, canary=1)
-
-
-def _approve(shop: Shop, by: str) -> None:
-    """The plan of the same command, or what waits, as the page does."""
-    if by == "the plan":
-        work = Pipeline(run_spec(ImportRequest(file=shop.folder / "spring.csv", catalog="spring", canary=1)))
-        approve(work.spec.settings, _proposal(work), "A. Weaver")
-        return
-    with open_ledger(load_settings()) as ledger, ledger.transaction():
-        (waiting,) = ledger.approvals.find()
-        ledger.approvals.decide(waiting.id, Verdict.APPROVED, who="A. Weaver")
-
-
-def _proposal(work: Pipeline) -> Proposal:
-    async def proposal() -> Proposal:
-        async with work:
-            await work.read()
-            await work.check()
-            return (await work.preview()).proposal
-
-    return asyncio.run(proposal())
