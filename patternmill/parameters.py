@@ -56,7 +56,6 @@ Folder = Annotated[Path, AfterValidator(checked_place)]
 SourceName = Annotated[str, Field(min_length=1)]
 #: Of one pattern.
 Takes = Annotated[int, Field(ge=1, le=9)]
-#: Rows of a category.
 #: Of patterns, products or rows.
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
