@@ -52,9 +52,7 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.WITHDRAWN: frozenset({AttemptState.INTENDED}),
     AttemptState.ACCEPTED: frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.HELD}),
     AttemptState.REJECTED: frozenset({AttemptState.INTENDED}),
-    AttemptState.HELD: frozenset(
-        {AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED, AttemptState.WITHDRAWN}
-    ),
+    AttemptState.HELD: frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED}),
     AttemptState.SUCCEEDED: frozenset(),
     AttemptState.FAILED: frozenset(),
 }
@@ -159,6 +157,8 @@ EXIT_REFUSED = 2
 
 #: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
 NOT_REPEATABLE = "not_repeatable"
+#: The error code of an open request that a person decided to send again, until a run begins to.
+TO_RESEND = "to_resend"
 #: What is made by operations of which the interface promises no safe retry.
 UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
 

@@ -29,6 +29,7 @@ from patternmill.states import (
     PASSING_REFUSALS,
     REDIRECTED,
     REOPENED,
+    TO_RESEND,
     WRITTEN_OFF,
     AttemptState,
     Outcome,
@@ -84,24 +85,19 @@ class Attempts:
         `made`: what the item is built on, at least. `retried`: by a person. `after`: the number of an attempt that has
         just failed. Raises BudgetReached, and NotStarted where its kind was halted meanwhile.
         """
-        #: Written by this very call, also when its transaction is done once more after a lost connection.
-        written: set[RequestId] = set()
+        #: Begun by this very call, also when its transaction is done once more after a lost connection.
+        begun_here: dict[RequestId, timedelta | None] = {}
 
         def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None] | None:
             attempts = ledger.purchases.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
                 last = attempts[-1]
-                unanswered = last.state is AttemptState.INTENDED and last.request_id not in written
-                if unanswered and not item.is_repeatable:
-                    last = ledger.purchases.change(
-                        self._run_id,
-                        last.request_id,
-                        AttemptState.HELD,
-                        error_code=NOT_REPEATABLE,
-                        error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
-                    )
-                return last, None if last.request_id in written else _sent_ago(ledger, last)
+                if last.state is AttemptState.INTENDED and not item.is_repeatable:
+                    if last.error_code == TO_RESEND:
+                        begun_here[last.request_id] = _sent_ago(ledger, last)
+                    last = self._sent_once(ledger, item, last, is_begun_here=last.request_id in begun_here)
+                return last, begun_here.get(last.request_id, _sent_ago(ledger, last))
             if (self._slots or not item.is_repeatable) and self._halt.halts(item.stage):
                 raise _not_begun(item)
             if self._slots is not None:
@@ -111,7 +107,7 @@ class Attempts:
             request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
             body = item.body(request_id, made)
             intent = Intent(request_id, item.key, item.stage, number, body, price)
-            written.add(request_id)
+            begun_here[request_id] = None
             attempt = ledger.purchases.intend(self._run_id, self._environment, intent, self._options.limits)
             redirected = any(before.error_code == REDIRECTED for before in attempts[-1:])
             return attempt, timedelta(0) if redirected else None
@@ -129,6 +125,22 @@ class Attempts:
             stages = () if reached.code == SECOND_ATTEMPT else _up_to(item.stage)
             self._halt.begin(reason, stages=stages)
             raise
+
+    def _sent_once(self, ledger: Ledger, item: Item, last: Attempt, *, is_begun_here: bool) -> Attempt:
+        """Hold an open request that may not be sent again, unless a person decided that this run sends it once more."""
+        if last.error_code == TO_RESEND:
+            if self._halt.halts(item.stage):
+                raise _not_begun(item)
+            return ledger.purchases.begin_resend(last)
+        if is_begun_here:
+            return last
+        return ledger.purchases.change(
+            self._run_id,
+            last.request_id,
+            AttemptState.HELD,
+            error_code=NOT_REPEATABLE,
+            error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
+        )
 
     async def leave_window(self, attempt: Attempt) -> None:
         """An attempt without an end that this run follows no longer: it would keep its slot until the run's end.

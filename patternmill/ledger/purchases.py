@@ -27,7 +27,7 @@ from patternmill.ledger.records import (
 )
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of, limits_of, refusal, spent_of
 from patternmill.processes import boot_id, uptime
-from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, TO_RESEND, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
@@ -281,8 +281,14 @@ class Purchases(Tables):
             before = self.change(run_id, request_id, AttemptState.INTENDED)
         now = self.now()
         self._move_reservation(request_id, day_of(now))
-        self._update("attempts", {"request_id": request_id}, intended_at=now, uptime=None, accepted_at=None)
-        return replace(before, intended_at=now, accepted_at=None)
+        terms: dict[str, Any] = {"intended_at": now, "accepted_at": None, "error_code": TO_RESEND}
+        self._update("attempts", {"request_id": request_id}, uptime=None, **terms)
+        return replace(before, **terms)
+
+    def begin_resend(self, attempt: Attempt) -> Attempt:
+        """Use a person's decision to resend up: if this run dies, the request is in doubt anew."""
+        self._update("attempts", {"request_id": attempt.request_id}, error_code=None)
+        return replace(attempt, error_code=None)
 
     def checkout(self, key: ItemKey) -> tuple[tuple[PickedLine, ...], OrderRecord | None]:
         """Its lines, and its order as it was last read."""

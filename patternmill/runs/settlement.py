@@ -28,7 +28,7 @@ from patternmill.results.row_filter import RowFilter, rows_meant
 from patternmill.results.row_results import input_file, row_results
 from patternmill.runs.job_evidence import LookUp, refuse_made, refuse_result_of_another, verified_job
 from patternmill.runs.lease import acquire_lease, is_free
-from patternmill.states import UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
+from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 from patternmill.text import duration
 
 Acquire = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
@@ -40,8 +40,7 @@ SETTLED = "settled"
 class Decision(StrEnum):
     """What a person may decide."""
 
-    #: The same request goes out once more with the next run: the service makes nothing twice for one request ID, or
-    #: the person knows that it made nothing.
+    #: The same request goes out once more with the next run; it stays in doubt, with its price, until it is answered.
     RESEND = "resend"
     #: What the service may have made is abandoned; a retry makes a new attempt, which is paid for.
     WRITE_OFF = "write_off"
@@ -98,7 +97,7 @@ async def settle(
                     except ConfigurationError as error:
                         left[request_id] = error
                     else:
-                        _decide(ledger, run_id, request_id, settlement, item.stage)
+                        _decide(ledger, run_id, request_id, settlement)
         except Overlap as overlap:
             left |= {item.attempt.request_id: overlap for item in shown}
     return left
@@ -227,18 +226,13 @@ def _objections(
         yield f"has job {attempt.job_id} already.", remedy
 
 
-def _decide(
-    ledger: Ledger, run_id: RunId, request_id: RequestId, settlement: Settlement, stage: Stage
-) -> None:
+def _decide(ledger: Ledger, run_id: RunId, request_id: RequestId, settlement: Settlement) -> None:
     """Record the decision, then carry it out."""
     detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
     if settlement.named:
         detail[f"{settlement.decision}_id"] = settlement.named
     ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
     match settlement.decision:
-        case Decision.RESEND if stage in UNPROMISED_STAGES:
-            # Nothing was made: no promise of the service is needed to send it.
-            ledger.purchases.change(run_id, request_id, AttemptState.WITHDRAWN)
         case Decision.RESEND:
             ledger.purchases.reopen_for_resend(run_id, request_id)
         case Decision.JOB:

@@ -47,7 +47,7 @@ def test_legal_changes() -> None:
         "withdrawn": {"intended"},
         "accepted": {"succeeded", "failed", "held"},
         "rejected": {"intended"},
-        "held": {"intended", "accepted", "failed", "withdrawn"},
+        "held": {"intended", "accepted", "failed"},
         "succeeded": set(),
         "failed": set(),
     }

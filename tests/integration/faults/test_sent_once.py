@@ -160,6 +160,28 @@ def test_kill_in_flight_holds_one(shop: Shop) -> None:
     assert shop.executed(RECOLOR) == 3 and set(shop.sent(RECOLOR).values()) == {1}
 
 
+def test_resend_stays_booked_and_in_doubt_until_it_is_answered(shop: Shop) -> None:
+    """A person's word is no proof: what is sent again may have been made before, and is sent once for each word."""
+    shop.fails(RECOLOR, "status", code=502)
+    shop.statuses()
+    ((held, _, _),), booked = shop.held(), shop.booked
+    shop.settle(held, "--resend")
+    assert shop.booked == booked
+    assert shop.evidence.ledger("SELECT request_id FROM attempts WHERE state = 'intended'") == [(held,)]
+    shop.service.change(shop.plan(Rule(RECOLOR, "status", {"code": 422}, matching=ABOUT)))
+    assert shop.statuses()["held"] >= 1
+    assert held in {request_id for request_id, *_ in shop.held()}
+    shop.settle(held, "--resend")
+    shop.fails(RECOLOR, "late", delay=5.0)
+    sent = shop.sent(RECOLOR)[held]
+    started = shop.room.start()
+    wait_for(shop.service.record, '"late"')
+    started.kill()
+    shop.recovers()
+    shop.statuses()
+    assert shop.sent(RECOLOR)[held] == sent + 1
+
+
 @pytest.mark.parametrize("fault", ["reset", "429"])
 def test_what_was_not_executed_is_sent_again(shop: Shop, fault: str) -> None:
     limited = Rule(RECOLOR, "status", {"code": 429, "retry_after": "0"}, matching=ABOUT, each=1)
