@@ -131,8 +131,6 @@ class Decided(StrEnum):
     REJECT = "reject"
     #: Another take of it is wanted.
     AGAIN = "again"
-    #: The pattern that its rows had before their source changed is kept in its place.
-    OLD = "old"
     #: An earlier decision is taken back.
     UNDECIDED = "undecided"
     #: Looked at, and put off.
@@ -141,8 +139,8 @@ class Decided(StrEnum):
 
 #: The error code of a row whose product waits until a person has decided about takes of its pattern.
 UNDECIDED = "undecided"
-#: Nothing is built on it, and `remake` makes another take, or goes back to the old one.
-UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN, Decided.OLD})
+#: Nothing is built on it, and `remake` makes another take.
+UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN})
 
 #: Of the command line.
 EXIT_CODES: dict[Outcome, int] = {

@@ -11,7 +11,6 @@ from prefect.runtime import flow_run
 
 from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
-from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.safeguards import refuse_password
 from patternmill.runs.spec import RunSpec, run_spec
@@ -33,10 +32,7 @@ def requested(request: ImportRequest | RefreshRequest | RetryRequest | RemakeReq
     by_deployment = in_worker_folder()
     if isinstance(request, RefreshRequest):
         refuse_password(request.source)
-    spec = run_spec(request, by_deployment=by_deployment)
-    if spec.remake is not None:
-        refuse_sharing(spec.remake)
-    return spec
+    return run_spec(request, by_deployment=by_deployment)
 
 
 def refresh_name() -> str:
@@ -71,7 +67,7 @@ async def plan_items(work: Pipeline) -> str:
 
 @task(name="choose", task_run_name="choose the rows", persist_result=False)
 async def choose_rows(request: RetryRequest | RemakeRequest) -> RunSpec:
-    """Raises ConfigurationError, also where rows share a pattern and it is not said how they go."""
+    """Return the rows of a retry or a remake, and log which they are. Raises ConfigurationError."""
     spec = await asyncio.to_thread(requested, request)
     if spec.remake is not None:
         logged("\n".join(spec.remake.lines()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from cli.run_options import approve_option, request_command, run_options
@@ -19,6 +17,8 @@ from patternmill.runs.request import RemakeRequest
 def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: bool) -> int:
     """Make another take of the patterns of some rows, and everything that is built on them.
 
+    A take is of the pattern: every row that shares it is remade too, and named before anything is bought.
+
     Without --sku and --picks: the rows whose pattern was rejected or is wanted again, by what you decided with
     `patternmill look`, and those whose take is not the one that you picked. The same command again resumes the same
     take; one more needs a decision against it, or --again. --take goes back to a take that was paid for.
@@ -33,17 +33,10 @@ def command(request: RemakeRequest, yes: bool, approve: str | None, plan_only: b
     Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was spent, or not
     approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
-    from patternmill.runs.remakes import refuse_sharing, sharing_text
     from patternmill.runs.spec import run_spec
 
     spec = run_spec(request)
-    if spec.remake is not None and spec.remake.sharing and sys.stdin.isatty():
-        echo_lines([sharing_text(spec.remake)])
-        how = click.prompt("Remake", type=click.Choice(["all", "named"]), default="named")
-        request = request.model_copy(update={"whole_pattern": how == "all", "row_only": how == "named"})
-        spec = run_spec(request)
     assert spec.remake is not None, "a remake has its rows"
-    refuse_sharing(spec.remake)
     echo_lines(spec.remake.lines())
     from cli.launcher import run_request, show_plan
 

@@ -40,7 +40,7 @@ _DECISION = DECISION_COLUMNS[0]
 _SHEET = frozenset({RUN_COLUMN, "sku", _DECISION})
 _SEPARATOR = "\x1f"
 _NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
-_WORDS = "pick, reject, again, old, later or undecided"
+_WORDS = "pick, reject, again, later or undecided"
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,21 @@ const VERDICTS = {
   pick: ["✓", "Picked", "good"],
   reject: ["✕", "Rejected", "bad"],
   again: ["↻", "Again", "warn"],
-  old: ["⇤", "Old kept", "good"],
   later: ["⋯", "Later", "rest"],
 };
-const MARKS = { doubtful: ["◆", "Doubtful", "warn"], changed: ["⇄", "Changed", "rest"] };
+const MARKS = { doubtful: ["◆", "Doubtful", "warn"] };
 const REASONS = ["Too dark", "Too bright", "Wrong colours", "Too busy", "Too plain", "Wrong motif", "Seam shows", "Blurred", "Off the product"];
 /* Key, glyph, word, what it does, and what it is called in the list of keys. */
 const ACTIONS = [
   ["p", "✓", "Pick", () => judge("pick"), "Pick"],
   ["x", "✕", "Reject", () => judge("reject"), "Reject"],
   ["a", "↻", "Again", () => judge("again"), "Make it again; then 1 to 9 says why, or Enter and a note"],
-  ["o", "⇤", "Old", () => judge("old"), "Keep the old one, where the source has changed"],
   [" ", "⋯", "Later", () => judge("later"), "Decide later; it stays counted"],
   ["u", "○", "Clear", () => judge("undecided"), "Undecided"],
   ["z", "↶", "Undo", () => undo(), "Undo, also after the page was closed"],
   ["g", "▦", "Sheet", () => show("sheet"), "All patterns"],
   ["e", "▢", "One", () => show("one"), "One pattern, filling the screen; ↑ ↓ turn to its takes and products"],
-  ["c", "◫", "Compare", () => show("compare"), "Takes, look-alikes, old and new side by side; ← → choose, ↑ ↓ go on"],
+  ["c", "◫", "Compare", () => show("compare"), "Takes and look-alikes side by side; ← → choose, ↑ ↓ go on"],
   ["f", "⌕", "Zoom", () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the crop"],
   ["?", "?", "Keys", () => byId("keys").showModal(), "These keys"],
   ["/", null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
@@ -109,9 +107,6 @@ function judge(verdict) {
   const panel = view !== "sheet" ? panels[at] : null;
   const target = panel?.item ? panel : takeOf(current);
   if (!current.made) return say("There is no picture to decide on here.");
-  if (panel?.isOld && verdict === "reject") return say("Pick keeps the old one; ← and Reject throw the new one away.");
-  if (panel?.isOld && verdict === "pick") verdict = "old";
-  if (verdict === "old" && !(panel?.group ?? current).old) return say("Its source has not changed: there is no old one.");
   ask(verdict === "again" ? target : null);
   decide(target, verdict);
   if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
@@ -288,15 +283,11 @@ function badge([glyph, word, colour], text = word) {
 function marks(group, { verdict, word } = decisionOf(group)) {
   return make("div", { class: "marks" },
     group.doubt.length ? badge(MARKS.doubtful, group.doubt.map(({ text }) => text).join("; ")) : null,
-    group.old ? badge(MARKS.changed) : null,
     verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
 }
 
-function promptOf(text, other) {
-  const known = new Set((other ?? "").split(/\s+/));
-  // The words that the other text does not have are marked.
-  const parts = other ? (text ?? "").split(/(\s+)/).map((word) => (known.has(word) || !word.trim() ? word : make("mark", {}, word))) : [text || "No prompt"];
-  return make("p", { class: text ? "prompt" : "prompt none", dir: "auto" }, ...parts);
+function promptOf(text) {
+  return make("p", { class: text ? "prompt" : "prompt none", dir: "auto" }, text || "No prompt");
 }
 
 function faultOf(row) {
@@ -388,11 +379,10 @@ function facesOf(group) {
   return [...takes, ...group.rows.slice(0, MOST_FACES).map((index) => ({ group, row: rows[index], picture: rows[index].productPicture, label: nameOf(rows[index]) }))];
 }
 
-/* Its takes, the old one and what it resembles; where there is nothing of these, the next in order. */
+/* Its takes and what it resembles; where there is nothing of these, the next in order. */
 function rivalsOf(group) {
-  const label = (panel) => (group.old ? "New" : group.takes.length > 1 ? panel.label : groupName(group));
+  const label = (panel) => (group.takes.length > 1 ? panel.label : groupName(group));
   const own = facesOf(group).slice(0, group.takes.length || 1).map((panel) => ({ ...panel, label: label(panel) }));
-  if (group.old) own.push({ ...group.old, group, item: null, isOld: true, label: "Old" });
   const alike = group.doubt.flatMap(({ items }) => items ?? []).map((item) => owners.get(item));
   const next = shown.slice(shown.indexOf(group) + 1).find((other) => other.made);
   const others = (own.length > 1 || alike.length ? alike : [next]).filter((other) => other && other !== group);
@@ -407,16 +397,15 @@ function showLarge() {
 }
 
 function figureOf(panel, index) {
-  const { group, label, item, isOld } = panel;
-  let own = verdicts.get(item ?? takeOf(group)?.item);
-  if (!own || (isOld && own.verdict !== "old")) own = { verdict: "undecided" };
+  const { group, label, item } = panel;
+  const own = verdicts.get(item ?? takeOf(group)?.item) ?? { verdict: "undecided" };
   const decision = view === "one" ? decisionOf(group) : { ...own, word: VERDICTS[own.verdict][1] };
   const name = view === "one" ? groupName(group) : label;
   const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
     make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(group, decision)));
   if (view === "one") return figure;
   figure.addEventListener("click", () => turn(index - at));
-  figure.append(make("h2", { dir: "auto" }, label), promptOf(panel.prompt ?? group.prompt, isOld ? group.prompt : group.old?.prompt));
+  figure.append(make("h2", { dir: "auto" }, label), promptOf(group.prompt));
   return figure;
 }
 
@@ -429,7 +418,7 @@ function wordsOf(group) {
     panel.picture ? picture(panel.picture, { loading: "lazy" }) : null, make("span", { dir: "auto" }, panel.label));
   return make("div", { class: "words" },
     make("p", { class: "count" }, `${number(shown.indexOf(group) + 1)} of ${number(shown.length)}`),
-    make("h2", { dir: "auto" }, groupName(group)), promptOf(group.prompt, group.old?.prompt),
+    make("h2", { dir: "auto" }, groupName(group)), promptOf(group.prompt),
     note ? make("p", { class: "fault warn", dir: "auto" }, note) : null,
     make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(face)), faultOf(row),
     make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])));
@@ -483,7 +472,7 @@ function moveCrop(axis, share) {
 const KINDS = {
   status: [STATUSES, (group) => group.statuses],
   verdict: [VERDICTS, (group) => (group.made ? [decisionOf(group).verdict] : [])],
-  mark: [MARKS, (group) => Object.keys(MARKS).filter((name) => (name === "doubtful" ? group.doubt.length : group.old))],
+  mark: [MARKS, (group) => (group.doubt.length ? ["doubtful"] : [])],
   cause: [{}, (group) => group.rows.map((index) => rows[index].cause).filter((cause) => cause != null)],
 };
 
@@ -553,15 +542,15 @@ function money(amount) {
 }
 
 function countBuys() {
-  const [again, back] = ["again", "old"].map((verdict) => groups.filter((group) => decisionOf(group).verdict === verdict));
+  const again = groups.filter((group) => decisionOf(group).verdict === "again");
   const products = again.reduce((sum, group) => sum + group.rows.length, 0);
   const costs = again.every((group) => group.price != null) ? again.reduce((sum, group) => sum + group.price, 0) : null;
   const waiting = served && run.approval;
-  byId("buys").hidden = !again.length && !back.length && !waiting;
-  byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length + back.length)}…`;
-  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length + back.length, "pattern")} to remake`;
+  byId("buys").hidden = !again.length && !waiting;
+  byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length)}…`;
+  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length, "pattern")} to remake`;
   byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount)}? This buys them.`
-    : `${again.length ? `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. ` : ""}${back.length ? `Back to the old one: ${number(back.length)}, at no cost where nothing else has changed. ` : ""}This page buys nothing; the command asks before it does.`;
+    : `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. This page buys nothing; the command asks before it does.`;
   byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
   byId("approve").hidden = !waiting;
 }
@@ -601,7 +590,7 @@ function fillBar() {
   for (const [key, glyph, word, act, what] of ACTIONS) {
     const name = key === " " ? "Space" : key.toUpperCase();
     byId("key-list").append(make("dt", {}, make("kbd", {}, name)), make("dd", {}, what));
-    if (!word || (key === "o" && !groups.some((group) => group.old))) continue;
+    if (!word) continue;
     const press = (event) => { if (event.detail) event.currentTarget.blur(); if (current) act(); };
     byId("buttons").append(make("button", {
       type: "button", title: what, onclick: press, "data-pressed": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided") ?? Object.keys(MOVES).find((name) => name === word.toLowerCase()),

@@ -63,9 +63,8 @@ def page(
 
     `known` is what is known of the pattern of a row, by its item: `doubt` the reasons to look first, as
     `{"text": ..., "items": [patterns that it resembles]}`; `takes` all that there are, as
-    `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `old` what
-    it replaced, as `{picture, prompt}`; `price` what another take costs with its products, in minor units. `approval`
-    is the plan that waits:
+    `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `price`
+    what another take costs with its products, in minor units. `approval` is the plan that waits:
     `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows the page; None: it is
     opened from disk.
     """
@@ -120,7 +119,7 @@ def _group(
     first, statuses = rows[indexes[0]], {rows[index].status for index in indexes}
     pattern = first.pattern
     facts = known.get(pattern.key, {}) if pattern else {}
-    takes, old = facts.get("takes", ()), facts.get("old")
+    takes = facts.get("takes", ())
     if pattern and not takes:
         own = {"item": pattern.key, "take": 1, "picture": pattern.picture_url, "digest": "", "chosen": True}
         takes = (own,)
@@ -133,7 +132,6 @@ def _group(
         "status": min(statuses, key=_RANK.__getitem__),
         "statuses": sorted(statuses),
         "doubt": facts.get("doubt", ()),
-        "old": old and old | {"picture": _address(old["picture"], pictures)},
         "price": facts.get("price"),
     }
 

@@ -20,7 +20,6 @@ class Take:
     number: int
     #: What all takes of a pattern have in common.
     content: str
-    prompt: str
     pattern_id: str
     picture_url: str | None
 
@@ -40,5 +39,5 @@ def takes_made(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, 
         parts = json.loads(content)
         number = int(parts.pop("take", 1))
         same = json.dumps(parts, sort_keys=True)
-        found[item] = Take(item, number, same, parts.get("prompt", ""), pattern_id, picture_url)
+        found[item] = Take(item, number, same, pattern_id, picture_url)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -35,7 +35,6 @@ class ViewedRun:
             file = input_file(ledger, record)
             self._rows: list[RowResult] = list(row_results(ledger, record, file, now=True))
             self._takes = takes_made(ledger, record.environment, record.catalog)
-            self._old = dict(_replaced(ledger, record, self._rows, self._takes))
         #: What may be decided on: every take of the catalog.
         self.items = frozenset(self._takes)
         self._urls = {
@@ -108,11 +107,10 @@ class ViewedRun:
 
         known = {}
         for key in {row.pattern.key for row in self._rows if row.pattern is not None}:
-            own, old = self._takes.get(key), self._old.get(key)
+            own = self._takes.get(key)
             known[key] = {
                 "takes": [shown(take, key) for take in by_content[own.content]] if own else [],
                 "doubt": doubted.get(key, []),
-                "old": {"picture": old.picture_url, "prompt": old.prompt} if old else None,
                 "price": prices.get(key),
             }
         return known
@@ -126,15 +124,3 @@ class ViewedRun:
         return {
             key: settings.pattern_price + count * settings.product_price for key, count in products.items()
         }
-
-
-def _replaced(
-    ledger: Ledger, record: RunRecord, rows: list[RowResult], takes: Mapping[ItemKey, Take]
-) -> Iterator[tuple[ItemKey, Take]]:
-    """By the pattern item of a row, the pattern that it had before its source changed."""
-    before = {change.sku: change.pattern_id for change in ledger.catalogs.changes_of(record.run_id)}
-    by_id = {take.pattern_id: take for take in takes.values()}
-    for row in rows:
-        old = by_id.get(before.get(row.sku) or "")
-        if row.pattern is not None and old is not None and old.item != row.pattern.key:
-            yield row.pattern.key, old

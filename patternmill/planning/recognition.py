@@ -187,13 +187,6 @@ class RemadeItems(AnsweredItems):
         if kept is None or kept.content is None or kept.is_gone:
             return None
         row = row_of(kept, entry.record)
-        if wanted.old is not None:
-            old, kept = row_of(wanted.old, entry.record), wanted.old
-            row = replace(old, category=row.category, selections=row.selections)
-        if wanted.prompt is not None:
-            if any(problem.column == "prompt" for problem in entry.problems):
-                return None
-            row = replace(row, prompt=wanted.prompt, take=None)
         if wanted.take is not None:
             row = replace(row, take=wanted.take)
         candidates = tuple(self.pattern(row, kept.edition, number) for number in wanted.candidates)
@@ -205,13 +198,10 @@ class RemadeItems(AnsweredItems):
 
 @dataclass(frozen=True, slots=True)
 class WantedTake:
-    """What a remake is to make of a row: a take to build it on, several to choose from, or what it was before."""
+    """What a remake is to make of a row: a take to build it on, or several to choose from."""
 
     take: int | None = None
     candidates: tuple[int, ...] = ()
-    old: SourceRow | None = None
-    #: In place of its own.
-    prompt: str | None = None
 
 
 def row_of(kept: SourceRow, record: Record) -> Row:

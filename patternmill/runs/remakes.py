@@ -43,7 +43,7 @@ class Remake:
     replaced: Mapping[str, int]
     #: By sku, why nothing is made for it.
     left_out: Mapping[str, str] = field(default_factory=dict)
-    #: Rows that were not named, and share the pattern of one that was.
+    #: Rows that were not named, and share the pattern of one that was: they go with it.
     sharing: tuple[str, ...] = ()
     #: The SHA-256 of pictures that guide their patterns.
     references: frozenset[str] = frozenset()
@@ -51,24 +51,21 @@ class Remake:
     def lines(self) -> Iterator[str]:
         """Each row with its take, and the one that it is to have."""
         yield f"Remake in catalog {self.catalog} ({self.environment})"
+        if self.sharing:
+            named = ", ".join(self.sharing[:_MOST_NAMED]) + (" …" if len(self.sharing) > _MOST_NAMED else "")
+            yield f"  Remade too, as the same patterns are theirs: {plural(len(self.sharing), 'row')}: {named}"
         for sku, why in list(self.left_out.items())[:_MOST_ROWS]:
             yield f"  {sku}: left out: {why}"
         yield from more(len(self.left_out), _MOST_ROWS)
         rows = [(sku_key(row.cells[0]), row.cells) for row in self.file.records]
         for key, (sku, prompt, *_) in rows[:_MOST_ROWS]:
-            wanted = self.wanted[key]
-            shown = _content(wanted.old).prompt if wanted.old is not None else prompt
-            yield f"  {sku}: {_said(wanted, self.replaced[key])}  {shortened(shown, 60)}"
+            yield f"  {sku}: {_said(self.wanted[key], self.replaced[key])}  {shortened(prompt, 60)}"
         yield from more(len(rows), _MOST_ROWS)
 
 
 def _said(wanted: WantedTake, replaced: int) -> str:
-    if wanted.old is not None:
-        return "back to its old pattern"
     numbers = [str(number) for number in ((wanted.take,) if wanted.take else wanted.candidates)]
     takes = f"take{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
-    if wanted.prompt is not None:
-        return f"{takes} of another prompt"
     if wanted.take == replaced:
         return f"{takes}, as it has"
     return f"{takes} {'after' if wanted.candidates else 'in place of'} take {replaced}" if replaced else takes
@@ -93,7 +90,7 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Rema
     keep_decisions(ledger, record, file)
     where = {"catalog": record.catalog, "environment": record.environment}
     skus = file.decided(*UNWANTED, Decided.PICK)
-    request = request.model_copy(update={**where, "whole_pattern": not request.row_only})
+    request = request.model_copy(update=where)
     return select_remake(ledger, request, skus, decided=True)
 
 
@@ -114,9 +111,7 @@ def select_remake(
     if decided or not named:
         chosen = dict.fromkeys(key for key in catalog.decided() if not decided or key in chosen)
     sharing = catalog.sharing(chosen) if named else []
-    if request.whole_pattern:
-        chosen, sharing = chosen | dict.fromkeys(sharing), []
-    found = {key: catalog.wanted(key, request) for key in chosen}
+    found = {key: catalog.wanted(key, request) for key in (*chosen, *sharing)}
     wanted = {key: take for key, take in found.items() if isinstance(take, WantedTake)}
     left_out = {catalog.rows[key].sku: take for key, take in found.items() if isinstance(take, str)}
     if not wanted:
@@ -129,32 +124,16 @@ def select_remake(
     return Remake(
         record.environment,
         record.catalog,
-        _as_sheet(record.catalog, {key: catalog.rows[key] for key in wanted}, request.prompt),
+        _as_sheet(record.catalog, {key: catalog.rows[key] for key in wanted}),
         wanted,
         {key: catalog.own(key) for key in wanted},
         left_out,
-        () if request.row_only else tuple(catalog.rows[key].sku for key in sharing),
+        tuple(catalog.rows[key].sku for key in sharing if key in wanted),
         frozenset(filter(None, (_content(catalog.rows[key]).reference for key in wanted))),
     )
 
 
 _NOTHING = "no row waits for another take, and each has the one that was picked."
-
-
-def refuse_sharing(remake: Remake) -> None:
-    """Raise ConfigurationError where rows share a pattern and nobody said whether they go together."""
-    if remake.sharing:
-        raise ConfigurationError(
-            sharing_text(remake),
-            code="shared_pattern",
-            remedy="The same command with --whole-pattern remakes them all, with --row-only only the rows that are "
-            "named. Nothing was bought.",
-        )
-
-
-def sharing_text(remake: Remake) -> str:
-    named = ", ".join(remake.sharing[:_MOST_NAMED]) + (" …" if len(remake.sharing) > _MOST_NAMED else "")
-    return f"{plural(len(remake.sharing), 'other row')} share these patterns: {named}."
 
 
 def _refuse_unknown(catalog: _Catalog, named: Mapping[str, str]) -> None:
@@ -169,7 +148,7 @@ class _Catalog:
     """The rows that a catalog has, with their takes and what was decided about these."""
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
-        self.scope, self._ledger = scope, ledger
+        self.scope = scope
         kept = ledger.catalogs.source_rows(scope.environment, scope.catalog)
         self.rows: dict[str, SourceRow] = {
             key: row for key, row in kept.items() if row.content is not None and not row.is_gone
@@ -197,7 +176,7 @@ class _Catalog:
                 yield key
 
     def sharing(self, keys: Collection[str]) -> list[str]:
-        """The other rows on the patterns of some."""
+        """Return the other rows that share a pattern with some, whichever take each of them has."""
         patterns = {self._pattern(self.rows[key]) for key in keys}
         return [key for key, row in self.rows.items() if key not in keys and self._pattern(row) in patterns]
 
@@ -209,10 +188,7 @@ class _Catalog:
     def wanted(self, key: str, request: RemakeRequest) -> WantedTake | str:
         """What is to be made of a row, or why nothing is."""
         kept = self.rows[key]
-        row, own, prompt = row_of(kept, _NO_RECORD), self.own(key), None
-        if request.prompt is not None and tidy(request.prompt) != row.prompt:
-            prompt = tidy(request.prompt)
-            row, own = replace(row, prompt=prompt, take=None), 0
+        row, own = row_of(kept, _NO_RECORD), self.own(key)
         known = self._takes.known(row, kept.edition)
         wanted = [take.number for take in known if take.is_wanted]
         if request.take is not None:
@@ -220,43 +196,26 @@ class _Catalog:
                 return f"there is no take {request.take} of its pattern"
             if request.take not in wanted and not self._is_made(row, kept.edition, request.take):
                 return f"take {request.take} was decided against: pick it first"
-            return WantedTake(request.take, prompt=prompt)
+            return WantedTake(request.take)
         choice = picked(known)
         is_one = request.takes == 1
         if is_one and not request.again and choice is not None and choice != own:
-            return WantedTake(choice, prompt=prompt)
-        is_old = any(take.number == (own or 1) and take.verdict is Decided.OLD for take in known)
-        if is_one and not request.again and prompt is None and is_old:
-            return self._old(kept)
+            return WantedTake(choice)
         others = [number for number in wanted if number > own]
         if is_one and not request.again and len(others) > 1 and built_on(None, known) is None:
             return f"takes {', '.join(map(str, others))} wait for a decision: pick one, or reject them"
         is_open = any(self._takes.is_open(row, kept.edition, take.number) for take in known)
         numbers = wanted_takes(own, known, request.takes, again=request.again and not is_open)
         if is_one or numbers == [own]:
-            return WantedTake(numbers[0], prompt=prompt)
-        return WantedTake(candidates=tuple(numbers), prompt=prompt)
-
-    def _old(self, row: SourceRow) -> WantedTake | str:
-        """The last answer of a row with a product on another pattern than its own, whatever their takes."""
-        scope = self.scope
-        for earlier in self._ledger.catalogs.earlier_answers(scope.environment, scope.catalog, row.sku):
-            if self._state(earlier.product_key) in EXISTING and self._first(earlier) != self._first(row):
-                if _content(earlier).reference != _content(row).reference:
-                    # A refresh would not keep it.
-                    return "the picture that guides it has changed too: put the old one into its source"
-                return WantedTake(old=earlier)
-        return "it never had an older pattern: pick it, or decide otherwise"
-
-    def _first(self, row: SourceRow) -> ItemKey:
-        """The first take of what its product is built on."""
-        return self._takes.chain(replace(row_of(row, _NO_RECORD), take=None), row.edition).pattern.key
+            return WantedTake(numbers[0])
+        return WantedTake(candidates=tuple(numbers))
 
     def _is_made(self, row: Row, edition: str | None, take: int) -> bool:
         return self._state(self._takes.chain(replace(row, take=take), edition).product.key) in EXISTING
 
     def _pattern(self, row: SourceRow) -> ItemKey:
-        return self._takes.pattern(row_of(row, _NO_RECORD), row.edition).key
+        """Return the first take of a row's pattern, which stands for all of its takes."""
+        return self._takes.pattern(row_of(row, _NO_RECORD), row.edition, 1).key
 
     def _state(self, key: ItemKey | None) -> AttemptState | None:
         last = self._memory.last_attempts.get(key) if key is not None else None
@@ -271,9 +230,9 @@ def _content(row: SourceRow) -> Content:
 _NO_RECORD = Record(0, ())
 
 
-def _as_sheet(catalog: str, rows: Mapping[str, SourceRow], prompt: str | None) -> CatalogFile:
+def _as_sheet(catalog: str, rows: Mapping[str, SourceRow]) -> CatalogFile:
     """Rows as the catalog has them, in the columns of the contract. Raises ConfigurationError: no sheet can say it."""
-    texts = [{**row.answered, **({"prompt": tidy(prompt)} if prompt else {})} for row in rows.values()]
+    texts = [row.answered for row in rows.values()]
     columns = dict.fromkeys(("sku", "prompt", "category", *(name for row in texts for name in _names(row))))
     text = io.StringIO()
     lines = csv.DictWriter(text, list(columns), restval="", extrasaction="ignore")

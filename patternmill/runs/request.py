@@ -121,7 +121,9 @@ class RetryRequest(RunRequest, RowFilter):
 class RemakeRequest(RunRequest):
     """Rows of a catalog whose pattern is to have another take."""
 
-    sku: tuple[str, ...] = Field((), description="The rows with these skus.")
+    sku: tuple[str, ...] = Field(
+        (), description="The rows with these skus, and every row that shares their patterns."
+    )
     picks: Path | None = Field(
         None,
         description="The rows of a file of decisions: decisions.csv, or a results.csv with its column `decision`.",
@@ -130,13 +132,10 @@ class RemakeRequest(RunRequest):
     takes: Takes = Field(
         1, description="How many takes to make, to pick one of; a row keeps what it has until then."
     )
-    prompt: str | None = Field(None, description="Another prompt for these rows.")
     take: Takes | None = Field(
         None, description="Have this earlier take again, which was paid for: no pattern is bought."
     )
     again: bool = Field(False, description="Make one more, although nobody decided against the last take.")
-    whole_pattern: bool = Field(False, description="All rows that share these patterns go together.")
-    row_only: bool = Field(False, description="Only the rows that are named; others keep their take.")
 
 
 class OrderRequest(RowFilter):

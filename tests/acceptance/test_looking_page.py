@@ -49,7 +49,7 @@ HOSTILE = (
 COLUMNS = ("run", "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum")
 READY = "document.documentElement?.dataset.ready"
 CURRENT = "current && rows[current.rows[0]].sku"
-#: Every way in which a pattern can look: doubtful, with takes, changed; the row that was refused comes first.
+#: Every way in which a pattern can look: doubtful, with takes; the row that was refused comes first.
 DOUBTS: dict[ItemKey, list[Any]] = {ItemKey("p4"): [{"text": "Nearly the same as S0-0", "items": ["p0"]}]}
 TAKES = {
     ItemKey(f"p{pattern}"): [
@@ -58,7 +58,6 @@ TAKES = {
     ]
     for pattern in range(6)
 }
-OLD = {ItemKey("p2"): {"picture": None, "prompt": "one red heron"}}
 
 
 def rows(patterns: int = 6, products: int = 2) -> list[RowResult]:
@@ -82,7 +81,7 @@ def _row(pattern: int, product: int) -> RowResult:
 
 def html(made: Sequence[RowResult] = (), **how: Any) -> bytes:
     prices = {ItemKey(f"p{n}"): 240 for n in range(6)}
-    facts: dict[str, Any] = {"doubt": DOUBTS, "takes": TAKES, "old": OLD, "price": prices}
+    facts: dict[str, Any] = {"doubt": DOUBTS, "takes": TAKES, "price": prices}
     known = {key: {name: of[key] for name, of in facts.items() if key in of} for key in prices}
     return b"".join(page(RUN, made or rows(), {}, known=known, currency="EUR", **how))
 
@@ -325,22 +324,16 @@ def _whole(path: Path) -> bytes:
 
 
 def test_compare_decides_on_the_take_that_is_looked_at(browser: Browser, desk: Desk) -> None:
-    """Takes side by side; and after a refresh the old one may be kept."""
+    """Takes side by side: those that are rejected, and the one that is picked."""
     opened(browser, desk.url)
     browser.do("go(groups.find((group) => group.item === 'p1'))")
     browser.press("c", "ArrowRight", "x", "p")
     assert browser.do(CURRENT) == "S2-0"
-    browser.press("ArrowRight", "x")
-    browser.shows("Pick keeps the old one")
-    browser.press("p", "o")
-    saved(browser, 3)
-    assert desk.verdicts() == [("p1-2", "reject"), ("p1-3", "pick"), ("p2", "old")]
+    saved(browser, 2)
+    assert desk.verdicts() == [("p1-2", "reject"), ("p1-3", "pick")]
     assert desk.saved[1]["picture"] == f"{3:064x}"
     browser.press("g")
     browser.shows("Picked: take 3")
-    browser.shows("Old kept")
-    browser.click("Remake 1…")
-    browser.shows("Back to the old one: 1, at no cost where nothing else has changed.")
 
 
 def test_single_keys_can_be_switched_off(browser: Browser, on_disk: str) -> None:

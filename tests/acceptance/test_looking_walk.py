@@ -158,13 +158,6 @@ def test_what_a_person_decided_by_looking_lasts(person: Person, tmp_path: Path) 
     assert person.made() - remade == Counter({"patterns/create": 1, "products/create": 1})
     assert [sku for sku in "ABCD" if third[sku] != second[sku]] == ["D"]
 
-    # The old ferns are kept after all, at no cost; and the changed source does not undo that.
-    made = person.made()
-    decide(person, tmp_path / "three", "/", *"owls", "Escape", "o", saved=5)
-    person.run("remake", "--yes", codes=(0, 2))
-    person.run("refresh", "spring.csv", codes=(0,))
-    assert (person.made(), person.products()) == (made, second)
-
     ordered = person.run("order", "--catalog", "spring", "--environment", "staging")
     assert re.findall(r"^  ([A-D])  × 1", ordered, re.MULTILINE) == ["A", "B"]
     assert len(opened(person.studio)) == 1

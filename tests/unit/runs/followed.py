@@ -24,7 +24,6 @@ from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.runs.lease import this_process
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.remakes import refuse_sharing
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.settlement import Decision as Settled
 from patternmill.runs.settlement import Settlement, settle
@@ -135,8 +134,6 @@ class Shop:
         request = RemakeRequest(catalog="spring", sku=skus, max_items=self.most_items, **asked)
         try:
             spec = run_spec(request)
-            assert spec.remake is not None
-            refuse_sharing(spec.remake)
         except ConfigurationError as refused:
             self.notes = (refused.message,)
             return False

@@ -95,12 +95,7 @@ class Sequence:
 
     def _step(self, step: str, sku: str) -> set[str]:
         """The skus whose take it may change."""
-        whole = {"whole_pattern": True} if self.chance.random() < 0.5 else {"row_only": True}
-        sharing = (
-            {other for other in SKUS if self.rows[other] == self.rows[sku]}
-            if "whole_pattern" in whole
-            else set()
-        )
+        sharing = {other for other in SKUS if self.rows[other] == self.rows[sku]}
         match step:
             case "refresh":
                 self.shop.refresh()
@@ -111,14 +106,14 @@ class Sequence:
                 self.shop.refresh(self.rows)
                 return {sku}
             case "remake":
-                self.shop.remake(sku, takes=self.chance.choice([1, 1, 2]), **whole)
-                return {sku, *sharing}
+                self.shop.remake(sku, takes=self.chance.choice([1, 1, 2]))
+                return sharing
             case "decided":
                 self.shop.remake()
                 return set(SKUS)
             case "take":
-                self.shop.remake(sku, take=self.chance.randint(1, 3), **whole)
-                return {sku, *sharing}
+                self.shop.remake(sku, take=self.chance.randint(1, 3))
+                return sharing
             case "decide":
                 takes = [one for one in self._bought().values() if one.stage == "pattern"]
                 one, verdict = self.chance.choice(takes), self.chance.choice(list(Decided))
@@ -154,15 +149,15 @@ class Sequence:
                 self.shop.decide(Decided.REJECT, one.prompt, one.take)
         self.log.append("all rejected")
         self.shop.settle(Settled.RESEND)
-        self.shop.remake(*SKUS, whole_pattern=True)
+        self.shop.remake(*SKUS)
         self.shop.refresh()
-        assert self.shop.remake(*SKUS, whole_pattern=True), "\n".join(self.log)
+        assert self.shop.remake(*SKUS), "\n".join(self.log)
         assert set(self.shop.rows.values()) == {RowStatus.SUCCEEDED}, f"{self.shop.codes}\n" + "\n".join(
             self.log
         )
         assert not {f"{cells['prompt']}" for cells in self.rows.values()} - set(self.shop.has().values())
         count, there = len(self.shop.service.jobs), self.shop.takes()
-        self.shop.remake(*SKUS, whole_pattern=True)
+        self.shop.remake(*SKUS)
         self.shop.refresh()
         assert (len(self.shop.service.jobs), self.shop.takes()) == (count, there), "\n".join(self.log)
 

@@ -43,23 +43,25 @@ CASES = {
         remake a take 3                  |          | a2""",
     "a shared pattern": """
         refresh a=herons b=herons        | herons a b | a1 b1
-        remake a                         |            | a1 b1
-        remake a only                    | herons a   | a2 b1
-        remake b only                    | b          | a2 b2
+        remake a                         | herons a b | a2 b2
+        remake b                         |            | a2 b2
         refresh                          |            | a2 b2
         reject herons 2                  |            | a2 b2
-        remake a whole                   | herons a b | a3 b3""",
+        remake b                         | herons a b | a3 b3
+        remake a take 1                  |            | a1 b1""",
+    "a shared pattern, of which rows have different takes": """
+        refresh a=herons                 | herons a   | a1
+        remake a                         | herons a   | a2
+        refresh a=herons b=herons        |            | a2 b:undecided
+        pick herons 1                    |            |
+        refresh                          | b          | a2 b1
+        undecided herons 1               |            |
+        remake a                         | b          | a2 b2""",
     "another cell of a remade row": """
         refresh a=herons                 | herons a | a1
         remake a                         | herons a | a2
         refresh a=herons/Mug             | a        | a2
         refresh a=owls/Mug               | owls a   | a1""",
-    "another prompt": """
-        refresh a=herons                 | herons a | a1
-        remake a owls                    | owls a   | a1
-        remake a owls                    | owls a   | a2
-        refresh                          |          | a2
-        refresh a=cranes                 | cranes a | a1""",
     "takes to choose from": """
         import 3 a=herons b=herons       | herons herons herons | a:undecided b:undecided
         import 3                         |                      | a:undecided b:undecided
@@ -95,7 +97,7 @@ CASES = {
         reject herons 1                  |          | a:product_failed
         retry                            |          | a:product_failed
         refresh a=herons b=herons        |          | a:product_failed b:undecided
-        remake a whole                   | herons a b | a2 b2""",
+        remake a                         | herons a b | a2 b2""",
     "a remake that was cut short": """
         refresh a=herons                 | herons a | a1
         reject herons 1                  |          | a1
@@ -103,39 +105,6 @@ CASES = {
         remake                           |          |
         limit                            |          |
         remake                           | herons a | a2""",
-    "the old one is kept": """
-        refresh a=herons b=owls          | herons owls a b | a1 b1
-        refresh a=cranes b=geese         | cranes geese a b | a=cranes b=geese
-        old cranes 1                     |                 | a=cranes b=geese
-        refresh                          |                 | a=cranes b=geese
-        remake                           |                 | a=herons b=geese
-        remake                           |                 | a=herons b=geese
-        refresh                          |                 | a=herons b=geese
-        refresh a=cranes/Mug b=geese     |                 | a=herons b=geese""",
-    "the old one of a row alone": """
-        refresh a=herons b=owls          | herons owls a b | a1 b1
-        refresh a=owls b=owls            | a               | a=owls b=owls
-        old owls 1                       |                 |
-        remake                           |                 | a=herons b=owls""",
-    "the old one, after another take": """
-        refresh a=herons                 | herons a | a1
-        remake a                         | herons a | a2
-        refresh a=cranes                 | cranes a | a=cranes
-        remake a                         | cranes a | a2
-        old cranes 2                     |          | a=cranes
-        remake a                         |          | a=herons
-        refresh                          |          | a2""",
-    "the old pattern on what the source chooses now": """
-        refresh a=herons                 | herons a | a1
-        refresh a=cranes/Mug             | cranes a | a=cranes
-        old cranes 1                     |          | a=cranes
-        remake                           | a        | a=herons
-        refresh                          |          | a=herons""",
-    "no old one": """
-        refresh a=herons                 | herons a | a1
-        old herons 1                     |          | a1
-        remake a                         |          | a1
-        remake a again                   | herons a | a2""",
     "a take that failed": """
         refresh a=herons                 | herons a | a1
         fail herons                      |          | a1
@@ -154,8 +123,7 @@ def test_case(shop: Shop, case: str) -> None:
         _run(shop, command.split())
         assert sorted(shop.service.bought[before:]) == sorted(bought.split()), step
         if there:
-            prompts = {f"{sku}={prompt}" for sku, prompt in shop.has().items()}
-            assert (prompts if "=" in there else _there(shop)) == set(there.split()), step
+            assert _there(shop) == set(there.split()), step
     with open_ledger(load_settings()) as ledger:
         assert list(problems(ledger)) == []
 
@@ -209,12 +177,6 @@ def _remake(shop: Shop, words: list[str]) -> None:
             shop.remake(sku, take=int(number))
         case [sku, "again"]:
             shop.remake(sku, again=True)
-        case [sku, "whole"]:
-            shop.remake(sku, whole_pattern=True)
-        case [sku, "only"]:
-            shop.remake(sku, row_only=True)
-        case [sku, prompt]:
-            shop.remake(sku, prompt=prompt)
 
 
 def _rows(texts: dict[str, str]) -> dict[str, Cells]:
@@ -246,16 +208,6 @@ def test_file_of_decisions_remakes_what_it_decides_against(shop: Shop) -> None:
         shop.remake(picks=file)
         assert shop.takes() == {"a": 1, "b": 2}
     assert shop.service.bought[4:] == ["owls", "b"]
-
-
-def test_prompt_that_no_row_may_have_is_refused(shop: Shop) -> None:
-    """As it is in a file."""
-    shop.refresh({"a": {"prompt": "herons"}})
-    for prompt in (" ", "x" * 100_000, "hero\u0000ns"):
-        shop.remake("a", prompt=prompt)
-        assert shop.takes() == {"a": 1}
-        assert shop.has() == {"a": "herons"}
-    assert shop.service.bought == ["herons", "a"]
 
 
 def test_row_that_is_not_there_is_named_as_it_was_written(shop: Shop) -> None:
