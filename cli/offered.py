@@ -32,7 +32,7 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     unstated = read_unstated(settings.operations_file, settings.environment)
 
     async def ask(api: StudioApi) -> tuple[Offer, Extras]:
-        _, offer = await current_offer(api, settings, catalog)
+        _, offer = await current_offer(api, settings)
         return offer, await extras_of(api, settings, catalog, place, unstated=unstated)
 
     return ask_service(settings, ask)
@@ -50,7 +50,7 @@ def offer_of(settings: Settings) -> Offer:
     from patternmill.runs.safeguards import refuse_other_service
 
     refuse_other_service(settings)
-    _, offer = ask_service(settings, lambda api: current_offer(api, settings, None))
+    _, offer = ask_service(settings, lambda api: current_offer(api, settings))
     return offer
 
 
@@ -59,18 +59,20 @@ def embedded_offer(environment: str) -> Offer:
     from patternmill.catalog import offer_shapes
     from studio.offer import categories_get, categories_list
 
-    found = offer_shapes.read_category_list(categories_list(environment))
-    assert found is not None, "the embedded studio's own answer can be read"
-    answers = {category.id: categories_get(environment, category.id) for category in found.categories}
-    return offer_shapes.offer_of(found, answers)
+    page = offer_shapes.read_page(categories_list(environment))
+    assert page is not None, "the embedded studio's own answer can be read"
+    answers = {category.id: categories_get(environment, category.id) for category in page.categories}
+    return offer_shapes.offer_of(page.categories, answers)
 
 
 def embedded_extras(catalog: CatalogFile, place: ReferencePlace) -> Extras:
     """The embedded studio has every operation."""
     from patternmill.catalog.extras import Extras
-    from patternmill.catalog.offer_shapes import read_models
+    from patternmill.catalog.offer import Category, Offer
     from patternmill.catalog.reference_files import read_references
     from studio.models import MODELS
 
-    models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
-    return Extras(models, read_references(catalog.texts_in(catalog.columns.reference), place))
+    models = tuple(Category(model.model_id, model.name) for model in MODELS)
+    return Extras(
+        Offer(models, note=None), read_references(catalog.texts_in(catalog.columns.reference), place)
+    )

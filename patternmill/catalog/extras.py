@@ -68,18 +68,17 @@ class ExtraColumns:
         return fields, [one for one in read if isinstance(one, Problem)]
 
     def _model(self, cells: Sequence[str]) -> str | Problem | None:
-        """As the service lists it, or as written where its list says nothing about it."""
+        """As the service lists it, or as written where no list can be read."""
         index, models = self._columns.model, self._extras.models
         if index is None or is_blank(cells[index]):
             return None
         column, text = self._header[index], tidy(cells[index])
         if fault := unfit_problem(column, cells[index]):
             return fault
-        found = models.find(text) if models is not None else ()
-        is_listed = models is not None and models.categories is not None and (found or models.complete)
-        if models is not None and is_listed and len(found) != 1:
-            return unfound(models, column, text, "model", self._nearest)
-        return found[0].id if found else text
+        if models is None:
+            return text
+        found = models.find(text)
+        return found[0].id if len(found) == 1 else unfound(models, column, text, "model", self._nearest)
 
     def _reference(self, cells: Sequence[str]) -> str | Problem | None:
         index = self._columns.reference

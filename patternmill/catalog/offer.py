@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -91,8 +91,6 @@ class Offer:
     categories: tuple[Category, ...] | None
     #: One sentence on what could not be read.
     note: str | None
-    #: False when the list may be longer than what was read: what is not in it may be offered all the same.
-    complete: bool = True
     #: When a remembered offer was read.
     read_on: str | None = None
 
@@ -111,78 +109,41 @@ class Offer:
         )
 
 
-UNREADABLE_OFFER = Offer(
-    None, "Categories and options were not checked: the list of them cannot be read.", False
-)
-
-IN_PART = "The list of categories could be read in part only."
+UNREADABLE_OFFER = Offer(None, "Categories and options were not checked: the list of them cannot be read.")
 
 
-def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str]) -> Offer:
-    """The offer; its note is `notes`, and what of it is not known."""
+def described_offer(categories: tuple[Category, ...], note: str | None = None) -> Offer:
+    """Return the offer; its note is `note`, and what of it is not known."""
     blind = [one.name for one in categories if not one.checkable]
-    unchecked = [f"Options were not checked for {listed(blind)}: they cannot be read."] if blind else []
-    return Offer(categories, " ".join([*notes, *unchecked]) or None, complete)
-
-
-def with_unlisted(offer: Offer, found: Iterable[Category]) -> Offer:
-    """An incomplete offer with categories that its list does not have, but the service has."""
-    have = {one.id for one in offer.categories or ()}
-    new = {one.id: one for one in found if one.id not in have}
-    return described_offer((*(offer.categories or ()), *new.values()), complete=False, notes=(IN_PART,))
+    unchecked = f"Options were not checked for {listed(blind)}: they cannot be read." if blind else None
+    return Offer(categories, " ".join(filter(None, (note, unchecked))) or None)
 
 
 def merged(now: Offer, before: Offer | None) -> Offer:
-    """The offer as read now; what could not be read now is as it was read `before`, category by category.
+    """Return the offer as read now; what could not be read now is as it was read `before`, category by category.
 
-    What a complete list does not have is gone. The note names what was read before.
+    The note names what was read before.
     """
     if before is None or before.categories is None:
         return now
     known = {one.id: replace(one, read_on=one.read_on or before.read_on) for one in before.categories}
-    listed = now.categories or ()
-    renewed = tuple(_with_options(one, known[one.id]) if one.id in known else one for one in listed)
-    complete = now.complete and now.categories is not None
-    kept = () if complete else tuple(known[one] for one in known.keys() - {one.id for one in listed})
-    if not kept and renewed == listed:
-        return now
-    return described_offer(
-        (*renewed, *sorted(kept, key=lambda one: one.id)),
-        complete=complete,
-        notes=_memory_notes(now, [one for one in renewed if one not in listed], kept),
-    )
-
-
-def _with_options(now: Category, before: Category) -> Category:
-    if now.checkable or before.options is None:
-        return now
-    known = {option.name: option for option in before.options}
-    options = (
-        before.options if now.options is None else tuple(_with_values(one, known) for one in now.options)
-    )
-    return now if options == now.options else replace(now, options=options, read_on=before.read_on)
-
-
-def _with_values(option: Option, known: Mapping[str, Option]) -> Option:
-    before = known.get(option.name)
-    if option.values is not None or before is None or before.values is None:
-        return option
-    return replace(option, values=before.values, labels=before.labels)
-
-
-def _memory_notes(now: Offer, renewed: Sequence[Category], kept: Sequence[Category]) -> Iterator[str]:
     if now.categories is None:
-        yield f"The categories could not be read now; those read {_dates(kept)} were used."
-    elif not now.complete:
-        yield IN_PART
-    if kept and now.categories is not None:
-        yield f"Not in that part, and used as read {_dates(kept)}: {listed([one.name for one in kept])}."
-    if renewed:
-        names = listed([one.name for one in renewed])
-        yield f"The options of {names} could not be read now; those read {_dates(renewed)} were used."
+        every = tuple(known.values())
+        note = f"The categories could not be read now; those read {_dates(every)} were used."
+        return described_offer(every, note)
+    kept = {
+        one.id: replace(one, options=known[one.id].options, read_on=known[one.id].read_on)
+        for one in now.categories
+        if one.options is None and one.id in known and known[one.id].options is not None
+    }
+    if not kept:
+        return now
+    names = listed([one.name for one in kept.values()])
+    note = f"The options of {names} could not be read now; those read {_dates(kept.values())} were used."
+    return described_offer(tuple(kept.get(one.id, one) for one in now.categories), note)
 
 
-def _dates(categories: Sequence[Category]) -> str:
+def _dates(categories: Iterable[Category]) -> str:
     dates = sorted({one.read_on for one in categories if one.read_on})
     if not dates:
         return "before"

@@ -55,7 +55,6 @@ class RowCode(StrEnum):
     PROMPT_TOO_LONG = "prompt_too_long"
     EMPTY_CATEGORY = "empty_category"
     UNKNOWN_CATEGORY = "unknown_category"
-    UNLISTED_CATEGORY = "unlisted_category"
     AMBIGUOUS_CATEGORY = "ambiguous_category"
     UNKNOWN_OPTION = "unknown_option"
     UNKNOWN_VALUE = "unknown_value"
@@ -81,7 +80,6 @@ class RowCode(StrEnum):
 OF_A_WORD = frozenset(
     {
         RowCode.UNKNOWN_CATEGORY,
-        RowCode.UNLISTED_CATEGORY,
         RowCode.AMBIGUOUS_CATEGORY,
         RowCode.UNKNOWN_OPTION,
         RowCode.UNKNOWN_VALUE,

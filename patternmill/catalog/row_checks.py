@@ -220,13 +220,7 @@ class _RowChecker:
         found = self._offer.find(text)
         if len(found) == 1:
             return found[0].id, found[0], None
-        if found or self._offer.complete:
-            return text, None, unfound(self._offer, column, text, "category", self._nearest)
-        message = (
-            f"the category {shown(text)} is not in the part of the list of categories that could be read"
-        )
-        remedy = "write its ID, or check again later"
-        return text, None, Problem(column, RowCode.UNLISTED_CATEGORY, message, remedy)
+        return text, None, unfound(self._offer, column, text, "category", self._nearest)
 
 
 def _refused(record: Record, sku: str, problems: Iterable[Problem]) -> Entry:

@@ -91,7 +91,7 @@ class Pipeline:
         assert self._file is not None, "read before it is checked"
         # Before the key is sent, and before the offer is read.
         await asyncio.to_thread(refuse_other_service, self.spec.settings)
-        self._offer, known = await current_offer(self._api, self.spec.settings, self._file)
+        self._offer, known = await current_offer(self._api, self.spec.settings)
         extras = await read_extras(self._api, self.spec, self._file)
         checked = await asyncio.to_thread(check_rows, self._file, known, extras=extras)
         if (origin := self.spec.origin) is not None:

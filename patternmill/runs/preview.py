@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
-from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import old_and_new
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -158,18 +157,15 @@ def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None 
     return limits_of(spec.options.limits, spec.options.prices, Spent(), of_day, approval)
 
 
-async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> tuple[Offer, Offer]:
+async def current_offer(api: StudioApi, settings: Settings) -> tuple[Offer, Offer]:
     """The offer as read now, to be remembered, and with what was remembered, to check rows against.
-
-    `file`: its categories are asked for too where the list cannot be read whole; None: the list alone.
 
     Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered.
     """
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        texts = file.texts_in(file.columns.category) if file is not None else ()
-        read = await api.offer({file.mapping.word(text) for text in texts} if file is not None else ())
+        read = await api.offer()
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise

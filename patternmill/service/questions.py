@@ -10,7 +10,7 @@ from datetime import timedelta
 import orjson
 
 from patternmill.errors import ServiceStopped
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.pacing import Pace
 from patternmill.service.resend import (
     RATE_LIMITED,
@@ -69,9 +69,7 @@ class Questions:
             elif answer.status in _ABSENT:
                 missing[operation] = f"the service has no {operation} (it answers {answer.status})"
             else:
-                refuse_stopping(answer)
-                if answer.service_failed or answer.status == RATE_LIMITED:
-                    raise unreachable(answer)
+                refuse_unclear(answer)
         return missing
 
 
@@ -84,13 +82,13 @@ def unreachable(answer: Answer) -> ServiceStopped:
     return ServiceStopped(sentence(answer), code=UNREACHABLE, remedy=remedy)
 
 
-def refuse_stopping(answer: Answer) -> None:
-    """Raise ServiceStopped when the key or the address is refused, or when no request reaches the service."""
+def refuse_unclear(answer: Answer) -> None:
+    """Raise ServiceStopped when the key or the address is refused, or when the service gives no clear answer."""
     if answer.status in STOPPING:
         raise stopped(STOPPING[answer.status], answer)
     if answer.status in REDIRECTS:
         raise stopped("redirected", answer)
     if answer.trouble in UNREACHABLE_TROUBLES:
         raise stopped(answer.trouble.value, answer)
-    if answer.exchange is ExchangeResult.NOT_SENT:
+    if answer.status not in _ABSENT and (answer.service_failed or answer.status == RATE_LIMITED):
         raise unreachable(answer)

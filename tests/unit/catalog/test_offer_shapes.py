@@ -1,4 +1,4 @@
-"""Answers about categories are read in every plausible shape, and never guessed at in others."""
+"""Answers about categories are read where their fields have plausible names, and never guessed at in other shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patternmill.catalog.offer import Category, Option
-from patternmill.catalog.offer_shapes import offer_of, read_category, read_category_list, read_options
+from patternmill.catalog.offer_shapes import offer_of, read_options, read_page
 
 from .samples import checked
 
@@ -22,44 +22,56 @@ READ = [("c1", "Mug"), ("c2", "Tote bag")]
 LISTS: dict[str, object] = {
     "bare": [MUG, TOTE],
     "categories": {"categories": [MUG, TOTE]},
-    "results": {"results": [MUG, TOTE], "total": 2, "nextCursor": None, "hasMore": False},
-    "data in data": {"data": {"categories": [MUG, TOTE]}},
+    "items": {"items": [MUG, TOTE], "total": 2, "nextCursor": None, "hasMore": False},
+    "a list in data": {"data": [MUG, TOTE]},
+    "wrapped in data": {"data": {"categories": [MUG, TOTE]}},
     "id and title": [{"id": "c1", "title": "Mug"}, {"id": "c2", "title": "Tote bag"}],
+    "id and label": {"results": [{"id": "c1", "label": "Mug"}, {"id": "c2", "label": "Tote bag"}]},
     "both spellings of the ID": [{"category_id": 1, **MUG}, {"category_id": 2, **TOTE}],
-    "map by ID": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}},
-    "map under a key": {"categories": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}}},
-    "map of names": {"categories": {"c1": "Mug", "c2": "Tote bag"}},
-    "wrapped records": [{"category": MUG}, {"category": TOTE}],
-    "edges and nodes": {"data": {"edges": [{"node": MUG}, {"node": TOTE}]}},
-    "a name of its own": {"ok": True, "tags": ["a"], "productTypes": [MUG, TOTE]},
     "other spellings": [{"Category-ID": "c1", "Name": "Mug"}, {"category_id": "c2", "Title": "Tote bag"}],
     "extra fields": {"categories": [{**MUG, "icon": None, "tags": []}, TOTE], "requestId": "x"},
+    "by ID": {"categories": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}}},
+    "names by ID": {"categories": {"c1": "Mug", "c2": "Tote bag"}},
 }
 
 
 @pytest.mark.parametrize("shape", LISTS)
 def test_plausible_list_is_read(shape: str) -> None:
-    """IDs and names are found in any structure."""
-    found = read_category_list(LISTS[shape])
-    assert found is not None
-    assert [(category.id, category.name) for category in found.categories] == READ
-    assert found.complete
+    page = read_page(LISTS[shape])
+    assert page is not None
+    assert [(category.id, category.name) for category in page.categories] == READ
+    assert (page.cursor, page.has_more) == (None, False) and page.total in (0, 2)
+
+
+def test_models_are_read_alike() -> None:
+    """A list of texts has names that are IDs."""
+    for answer in ([{"id": "m-1", "name": "One"}], {"models": [{"modelId": "m-1"}]}, ["m-1"]):
+        page = read_page(answer)
+        assert page is not None
+        assert [model.id for model in page.categories] == ["m-1"]
 
 
 @pytest.mark.parametrize(
-    "hint",
+    ("hint", "cursor", "has_more", "total"),
     [
-        {"nextCursor": "abc"},
-        {"hasMore": True},
-        {"total": 50},
-        {"pagination": {"next_page": 2}},
-        {"meta": {"pageInfo": {"hasNextPage": True}}},
+        ({"nextCursor": "abc"}, "abc", False, 0),
+        ({"next_cursor": "abc", "hasMore": True}, "abc", True, 0),
+        ({"pagination": {"nextCursor": "abc"}}, "abc", False, 0),
+        ({"nextCursor": "abc", "hasMore": False}, None, False, 0),
+        ({"hasMore": True}, None, True, 0),
+        ({"meta": {"totalCount": 50}}, None, False, 50),
+        ({"pagination": {"next_page": 2}}, None, True, 0),
+        ({"links": {"next": "https://elsewhere.example/v1/categories/list?page=2"}}, None, True, 0),
+        ({"nextPageToken": "abc"}, None, True, 0),
     ],
 )
-def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
-    found = read_category_list({"items": [MUG, TOTE], **hint})
-    assert found is not None
-    assert not found.complete
+def test_further_pages_are_noticed(
+    hint: dict[str, object], cursor: str | None, has_more: bool, total: int
+) -> None:
+    """Also those that no `nextCursor` leads to."""
+    page = read_page({"items": [MUG, TOTE], **hint})
+    assert page is not None
+    assert (page.cursor, page.has_more, page.total) == (cursor, has_more, total)
 
 
 @pytest.mark.parametrize(
@@ -69,49 +81,74 @@ def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
         7,
         {"message": "not found"},
         {"error": {"name": "NotFound", "message": "x"}},
+        {"data": {"message": "none"}},
         [{"what": "ever"}],
         [[MUG]],
         {"version": 3, "parts": [1, 2], "tags": ["a", "b"]},
         {"id": "c1", "name": "Mug", "sizes": [{"id": "s", "name": "Small"}]},
         {"warnings": [{"code": "w", "name": "Old"}]},
+        {"categories": {"items": [MUG, TOTE]}},
+        {"data": {"result": {"categories": [MUG, TOTE]}}},
+        [{"node": MUG}, {"node": TOTE}],
     ],
 )
 def test_unknown_shape_is_no_list(answer: object) -> None:
-    """Nothing is guessed."""
-    assert read_category_list(answer) is None
+    assert read_page(answer) is None
 
 
 SIZES = ("S", "M")
 OPTIONS: dict[str, object] = {
-    "map of lists": {"options": {"size": ["S", "M"]}},
+    "object of lists": {"options": {"size": ["S", "M"]}},
+    "object of records": {"options": {"size": {"values": ["S", "M"]}}},
     "list with values": {"options": [{"name": "size", "values": ["S", "M"]}]},
     "list with choices": {"options": [{"key": "size", "choices": [{"value": "S"}, {"value": "M"}]}]},
     "list with options": {"options": [{"id": "size", "options": [{"id": "S"}, {"id": "M"}]}]},
     "list with allowed": {"options": [{"option": "size", "allowed": [{"name": "S"}, {"name": "M"}]}]},
     "enum": {"options": [{"name": "size", "enum": ["S", "M"]}]},
-    "map of records": {"options": {"size": {"values": ["S", "M"]}}},
-    "JSON schema": {"options": {"type": "object", "properties": {"size": {"enum": ["S", "M"]}}}},
-    "schema of selections": {"selectionsSchema": {"properties": {"size": {"enum": ["S", "M"]}}}},
-    "nested in category": {"category": {"options": {"size": ["S", "M"]}}},
-    "nested in data": {"data": {"category": {"options": {"size": ["S", "M"]}}}},
+    "title": {"options": [{"title": "size", "values": [{"title": "S"}, {"label": "M"}]}]},
+    "wrapped in category": {"category": {"options": {"size": ["S", "M"]}}},
+    "wrapped in data": {"data": {"attributes": [{"name": "size", "values": ["S", "M"]}]}},
     "next to what is chosen": {"selections": {"size": "M"}, "options": {"size": ["S", "M"]}},
-    "attributes": {"result": {"attributes": [{"name": "size", "values": ["S", "M"]}]}},
 }
 
 
 @pytest.mark.parametrize("shape", OPTIONS)
 def test_plausible_options_are_read(shape: str) -> None:
-    """Names and values are found in any structure."""
     options = read_options(OPTIONS[shape])
     assert options is not None
     assert [(option.name, option.values) for option in options] == [("size", SIZES)]
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        {"options": {"type": "object", "properties": {"size": {"enum": ["S", "M"]}}}},
+        {"options": {"properties": {"size": {"enum": ["S", "M"]}}}},
+        {"options": [{"name": "size", "sizes": ["S", "M"]}]},
+        {"options": [{"name": "size", "values": {"S": "Small"}}]},
+        {"options": [{"name": "size", "values": [["S"], ["M"]]}]},
+        {"options": [{"name": "size", "values": []}]},
+        {"options": [{"values": ["S", "M"]}]},
+        {"options": ["size"]},
+        {"selections": {"size": "M"}},
+        {"data": {"category": {"options": {"size": ["S", "M"]}}}},
+    ],
+)
+def test_options_of_an_unknown_shape_are_not_read(answer: object) -> None:
+    """None of them, so that no row is refused for a choice that may be right."""
+    assert read_options(answer) is None
+
+
+def test_option_without_values_takes_any_text() -> None:
+    option = {"name": "monogram", "type": "text", "required": False}
+    assert read_options({"options": [option]}) == (Option("monogram", None, False),)
+
+
+@pytest.mark.parametrize(
     ("spec", "required"),
     [
         ({"required": True}, True),
-        ({"optional": True}, False),
+        ({"required": False}, False),
         ({"mandatory": True}, True),
         ({"required": True, "default": "S"}, None),
         ({}, None),
@@ -134,26 +171,20 @@ def test_labels_map_to_values() -> None:
 
 def test_name_and_id_of_an_option_are_sent_as_written() -> None:
     """Which of them the service wants is not known."""
-    category = read_category(
-        {"options": [{"id": "opt_1", "name": "Size", "values": ["S"]}]}, Category("c", "Mug")
-    )
+    options = read_options({"options": [{"id": "opt_1", "name": "Size", "values": ["S"]}]})
+    category = Category("c", "Mug", options)
     found = [category.find_option(text) for text in ("Size", "opt_1", "SIZE", "sort")]
     assert [pair and pair[0] for pair in found] == ["Size", "opt_1", "Size", None]
 
 
 def test_offer_reports_what_could_not_be_read() -> None:
     """One sentence names the categories whose options are not checked."""
-    offer = offer_of(read_category_list([MUG, TOTE]), {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
+    page = read_page([MUG, TOTE])
+    assert page is not None
+    offer = offer_of(page.categories, {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
     assert offer.categories is not None
     assert [category.options is None for category in offer.categories] == [False, True]
     assert offer.note == "Options were not checked for Tote bag: they cannot be read."
-
-
-def test_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
-    """With a note."""
-    offer = offer_of(read_category_list({"what": "ever"}), {})
-    assert offer.categories is None
-    assert offer.note
 
 
 WORDS = st.sampled_from(
@@ -161,14 +192,14 @@ WORDS = st.sampled_from(
         "categories",
         "data",
         "options",
-        "properties",
+        "items",
         "required",
         "id",
         "name",
         "values",
         "enum",
         "total",
-        "next",
+        "nextCursor",
         "hasMore",
     ]
 )
@@ -186,11 +217,10 @@ ANY_JSON = st.recursive(
 @given(ANY_JSON, ANY_JSON)
 def test_readers_and_checks_never_raise(listing: object, details: object) -> None:
     """Any JSON is read or found unreadable, and rows are checked against what was read."""
-    found = read_category_list(listing)
-    answers = {category.id: details for category in found.categories} if found else {}
-    offer = offer_of(read_category_list(listing), answers)
-    is_read = offer.categories is not None and all(one.checkable for one in offer.categories)
-    assert is_read or offer.note
+    page = read_page(listing)
+    listed = page.categories if page else (Category("c", "Mug"),)
+    offer = offer_of(listed, {category.id: details for category in listed})
+    assert offer.note or all(one.checkable for one in offer.categories or ())
     for category in offer.categories or ():
         chosen = {option.name: (option.values or ("x",))[0] for option in category.options or ()}
         cells = ["A", "b", category.id, json.dumps(chosen)]
@@ -202,10 +232,11 @@ def test_readers_and_checks_never_raise(listing: object, details: object) -> Non
 def test_offered_spellings_are_kept() -> None:
     """What is sent is what is offered, composed or not; invisible characters are ignored."""
     values = ["cafe\u0301", "noir"]
-    listed = read_category_list([MUG, {"id": "\ud800", "name": "Ghost"}])
-    offer = offer_of(listed, {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}})
+    page = read_page([MUG, {"id": "\ud800", "name": "Ghost"}])
+    assert page is not None
+    offer = offer_of(page.categories, {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}})
     assert offer.categories == (Category("c1", "Mug", None),)
-    offer = offer_of(read_category_list([MUG]), {"c1": {"options": {" size ": values}}})
+    offer = offer_of(page.categories, {"c1": {"options": {" size ": values}}})
     found = checked("sku,prompt,category,option:Size\nA,b,mug,CAF\u00c9\n", offer)
     assert found.rows[0].selections == {" size ": "cafe\u0301"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from patternmill.catalog.extras import Extras, Picture
-from patternmill.catalog.offer_shapes import read_models
+from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.row_checks import check_rows
@@ -105,7 +105,7 @@ def test_operations_are_applied_in_the_order_of_the_columns() -> None:
     assert [one.operation for one in row.refinements] == ["crop", "recolor"]
 
 
-MODELS = read_models({"models": [{"modelId": "m-1", "name": "Linocut"}, {"modelId": "m-2", "name": "Silk"}]})
+MODELS = Offer((Category("m-1", "Linocut"), Category("m-2", "Silk")), note=None)
 
 
 def test_unknown_model_is_refused_with_the_nearest() -> None:
@@ -113,21 +113,6 @@ def test_unknown_model_is_refused_with_the_nearest() -> None:
     (problem,) = check_rows(file, None, prompt_limit=100, extras=Extras(MODELS)).problems
     assert problem.code is RowCode.UNKNOWN_MODEL
     assert "did you mean `Linocut`?" in problem.remedy
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        [{"id": "m-1", "name": "One"}],
-        {"data": {"models": [{"modelId": "m-1"}]}},
-        ["m-1"],
-        {"models": {"m-1": {"name": "One"}}},
-    ],
-)
-def test_models_are_read_in_any_plausible_shape(answer: object) -> None:
-    found = read_models(answer)
-    assert found is not None
-    assert [one.id for one in found.find("m-1")] == ["m-1"]
 
 
 def test_reference_is_known_by_its_bytes() -> None:

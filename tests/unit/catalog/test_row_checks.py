@@ -11,7 +11,7 @@ import pytest
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import UNCHECKED
 
-from .samples import CUSHION, HEADER, OFFER, checked, checked_row, codes
+from .samples import HEADER, OFFER, checked, checked_row, codes
 
 
 def test_valid_row_is_accepted() -> None:
@@ -95,14 +95,6 @@ def test_unreadable_offer_refuses_nothing() -> None:
     offer = Offer(None, note="The list cannot be read.")
     found = checked_row("A,b,Anything,,,", offer)
     assert (found.accepted_count, found.notes) == (1, ("The list cannot be read.",))
-
-
-def test_category_outside_a_partial_offer_is_refused_as_unchecked() -> None:
-    """Whether it is offered is unknown, so nothing is bought for it; and it is not called unknown."""
-    offer = Offer((CUSHION,), note=None, complete=False)
-    found = checked(f"{HEADER}\nA,b,Lampshade,,,\nB,b,cushion,,linen,\n", offer)
-    assert codes(found) == {2: ["unlisted_category"]}
-    assert "write its ID" in found.problems[0].remedy
 
 
 def test_name_of_two_categories_is_refused_and_an_id_is_not() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -174,7 +174,7 @@ class FakeStudioApi:
     async def models(self) -> Offer | None:
         return None
 
-    async def offer(self, written: Collection[str] = ()) -> Offer:
+    async def offer(self) -> Offer:
         return self.service.offer
 
     def drain(self) -> None:

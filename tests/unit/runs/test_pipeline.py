@@ -94,12 +94,12 @@ def remembered(imports: Imports) -> Offer:
     return last
 
 
-def test_partial_offer_is_merged_with_the_remembered_one(imports: Imports, service: Service) -> None:
-    """A partial list does not replace a whole one; an unreadable list changes nothing."""
+def test_unreadable_list_leaves_the_remembered_offer(imports: Imports, service: Service) -> None:
+    """The last one that was read, whatever was remembered before it."""
     imports(imports.file(FOUR), "out-0")
-    service.offer = Offer((Category("cat_other", "Other", None),), None, complete=False)
+    service.offer = Offer((Category("cat_other", "Other", None),), None)
     imports(imports.file("sku,prompt,category,option:name\nX-1,foxes,Other,X-1\n", "other.csv"), "out-1")
-    assert [one.name for one in remembered(imports).categories or ()] == ["Other", "Tote"]
+    assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
     before = remembered(imports).categories
     service.offer = UNREADABLE
     imports(imports.file(FOUR), "out-2")
@@ -113,13 +113,12 @@ def test_unreadable_options_change_no_identity(imports: Imports, service: Servic
     source = imports.file(FOUR)
     imports(source, "out-0")
     bought = list(service.bought)
-    for blind in (None, (Option("name"),)):
-        service.offer = Offer((Category("cat_tote", "Tote", blind),), "Options were not checked for Tote.")
-        work = imports(source, "out-1")
-        assert service.bought == bought
-        assert work.ended.rows[RowStatus.SUCCEEDED] == 4
-        assert any("The options of Tote" in note for note in work.checked.notes)
-        assert remembered(imports).categories[0].checkable  # type: ignore[index]
+    service.offer = Offer((Category("cat_tote", "Tote", None),), "Options were not checked for Tote.")
+    work = imports(source, "out-1")
+    assert service.bought == bought
+    assert work.ended.rows[RowStatus.SUCCEEDED] == 4
+    assert any("The options of Tote" in note for note in work.checked.notes)
+    assert remembered(imports).categories[0].checkable  # type: ignore[index]
 
 
 def test_category_missing_in_a_whole_list_is_gone(imports: Imports, service: Service) -> None:

@@ -333,9 +333,9 @@ def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (says(500), "The service answered 500."),
-        (LOST, "No answer from the service."),
-        (says(200, "none"), "Its answer names no categories."),
+        (says(404), "The service answered 404."),
+        (says(501), "The service answered 501."),
+        (says(200, "none"), "The shape of its answer is not known."),
     ],
 )
 def test_offer_that_cannot_be_read_says_why(answer: Answer, why: str) -> None:
@@ -362,9 +362,9 @@ def test_offer_is_read_through_faults() -> None:
     assert asked == {"c-1", "c-2"}
 
 
-@pytest.mark.parametrize("answer", [says(401), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)])
-def test_refused_key_or_address_stops_before_planning(answer: Answer) -> None:
-    """9, 13, 20."""
+@pytest.mark.parametrize("answer", [says(401), Answer(ExchangeResult.NOT_SENT, Trouble.TLS), says(500), LOST])
+def test_list_that_is_not_answered_stops_before_planning(answer: Answer) -> None:
+    """9, 13, 20: the key is refused, no request arrives, or there is no clear answer."""
     with pytest.raises(ServiceStopped):
         _offer({"categories/list": [answer]})
 
