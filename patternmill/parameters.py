@@ -34,16 +34,6 @@ EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN)]
 CatalogName = Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)]
 
 
-def _checked_edition(name: str) -> str:
-    """It is compared as it is written: a space that nobody sees would buy everything once more."""
-    if name != name.strip():
-        raise ValueError(f"{name!r} begins or ends with a space: write {name.strip()!r}")
-    return name
-
-
-EditionName = Annotated[str, AfterValidator(_checked_edition)]
-
-
 def checked_place(path: Path) -> Path:
     """Raises ValueError for an address."""
     # As a path has it.

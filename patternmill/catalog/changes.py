@@ -40,10 +40,6 @@ class ChangeVerdict(StrEnum):
     WITHHELD = "withheld"
 
 
-#: Content that is the same, bought once more under an edition's name.
-EDITION = "edition"
-
-
 @dataclass(frozen=True, slots=True)
 class CurrentRow:
     """What a catalog has for a sku: the product that was made for it last, and of what."""
@@ -85,7 +81,7 @@ class Change:
     now: Content | None = None
 
     def old_and_new(self) -> dict[str, str]:
-        """By field: both, from where they begin to differ; empty where nothing in the row does."""
+        """By field: both, from where they begin to differ."""
         if self.before is None or self.now is None:
             return dict.fromkeys(self.fields, "")
         texts = old_and_new(self.before.content, self.now)
@@ -157,14 +153,13 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
     if row.content is None:
         is_retired = before is not None and before.retired_at is not None
         return Change(row.sku, ChangeKind.REFUSED, (), None if is_retired else before)
-    fields: tuple[str, ...] = ()
-    if before is not None and before.product_key != row.product_key:
-        fields = tuple(old_and_new(before.content, row.content)) or (EDITION,)
-    return Change(row.sku, _kind(row, before, fields), fields, before, now=row.content)
+    is_same = before is not None and before.product_key == row.product_key
+    fields = () if before is None or is_same else tuple(old_and_new(before.content, row.content))
+    return Change(row.sku, _kind(row, before, is_same=is_same), fields, before, now=row.content)
 
 
-def _kind(row: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
-    if before is not None and not fields:
+def _kind(row: RequestedRow, before: CurrentRow | None, *, is_same: bool) -> ChangeKind:
+    if before is not None and is_same:
         return ChangeKind.UNCHANGED if before.retired_at is None else ChangeKind.ADDED
     if row.kind is not None:
         return row.kind

@@ -47,7 +47,6 @@ class SourceRow:
     #: None where the row was refused.
     product_key: ItemKey | None
     content: Content | None
-    edition: str | None
     #: Whose input said it.
     run_id: RunId
     #: The source has it no longer.

@@ -55,11 +55,11 @@ WHERE s.environment = :environment AND s.catalog <> :catalog AND s.gone_at IS NU
      AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
 """
 _UPSERT = """
-INSERT INTO source_rows (environment, catalog, sku_key, sku, said, corrected, product_key, row, edition, run_id)
-VALUES (:environment, :catalog, :sku_key, :sku, :said, :corrected, :product_key, :row, :edition, :run_id)
+INSERT INTO source_rows (environment, catalog, sku_key, sku, said, corrected, product_key, row, run_id)
+VALUES (:environment, :catalog, :sku_key, :sku, :said, :corrected, :product_key, :row, :run_id)
 ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
     said = excluded.said, corrected = excluded.corrected, product_key = excluded.product_key,
-    row = excluded.row, edition = excluded.edition, run_id = excluded.run_id, gone_at = NULL
+    row = excluded.row, run_id = excluded.run_id, gone_at = NULL
 """
 _NOT_NAMED = """
 SELECT sku FROM source_rows WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL
@@ -67,9 +67,10 @@ AND sku NOT IN (SELECT sku FROM run_rows WHERE run_id = :run_id)
 """
 _GONE = "UPDATE source_rows SET gone_at = :now WHERE environment = :environment AND catalog = :catalog AND sku = :sku"
 _EARLIER = """
-SELECT r.sku, r.said, r.corrected, r.product_key, r.row, i.content, r.run_id
-FROM run_rows r JOIN runs n ON n.run_id = r.run_id JOIN items i ON i.key = r.product_key
-WHERE n.environment = :environment AND n.catalog = :catalog AND r.sku = :sku AND r.said IS NOT NULL
+SELECT r.sku, r.said, r.corrected, r.product_key, r.row, r.run_id
+FROM run_rows r JOIN runs n ON n.run_id = r.run_id
+WHERE n.environment = :environment AND n.catalog = :catalog AND r.sku = :sku
+AND r.said IS NOT NULL AND r.product_key IS NOT NULL
 ORDER BY n.number DESC
 """
 _LEASE = "SELECT environment, catalog, fence, run_id, holder, beats, stop FROM leases "
@@ -241,7 +242,7 @@ class Catalogs(Tables):
     def source_rows(self, environment: str, catalog: str) -> dict[str, SourceRow]:
         """By the key of the sku; with those that the source has no longer."""
         found = self.database.stream(
-            "SELECT sku, said, corrected, product_key, row, edition, run_id, gone_at IS NOT NULL FROM source_rows "
+            "SELECT sku, said, corrected, product_key, row, run_id, gone_at IS NOT NULL FROM source_rows "
             "WHERE environment = :environment AND catalog = :catalog",
             {"environment": environment, "catalog": catalog},
         )
@@ -250,8 +251,8 @@ class Catalogs(Tables):
     def earlier_answers(self, environment: str, catalog: str, sku: str) -> Iterator[SourceRow]:
         """What the catalog's runs had for a sku, the newest first."""
         where = {"environment": environment, "catalog": catalog, "sku": sku}
-        for *values, content, run_id in self.database.rows(_EARLIER, where):
-            yield _source_row(*values, json.loads(content).get("edition"), run_id)
+        for values in self.database.rows(_EARLIER, where):
+            yield _source_row(*values)
 
     def keep_source_rows(self, record: RunRecord, rows: Iterable[SourceRow]) -> None:
         """What a run's source said, or a person corrected, and the item that answers it."""
@@ -266,7 +267,6 @@ class Catalogs(Tables):
                     "corrected": json.dumps(row.corrected, ensure_ascii=False),
                     "product_key": row.product_key,
                     "row": json.dumps(row.content.as_json(), ensure_ascii=False) if row.content else None,
-                    "edition": row.edition,
                     "run_id": row.run_id,
                 }
                 for row in rows

@@ -182,7 +182,6 @@ CREATE TABLE source_rows (
     corrected   TEXT NOT NULL,      -- JSON: those that a person has otherwise
     product_key TEXT,               -- NULL: the row was refused
     row         TEXT,               -- JSON, as in run_rows
-    edition     TEXT,
     run_id      TEXT NOT NULL REFERENCES runs (run_id),  -- whose input said it
     gone_at     DOUBLE PRECISION,   -- the source has the sku no longer
     PRIMARY KEY (environment, catalog, sku_key)

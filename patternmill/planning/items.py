@@ -39,37 +39,27 @@ def pattern_content(
     *,
     model: str | None = None,
     reference: str | None = None,
-    edition: str | None = None,
     take: int = 1,
 ) -> dict[str, Any]:
-    """What is bought as a pattern; `reference` is a SHA-256.
-
-    With an `edition` the same thing is bought again; people choose between the takes of a pattern.
-    """
+    """What is bought as a pattern; `reference` is a SHA-256. People choose between the takes of a pattern."""
     parameters: dict[str, Any] = {"model": model} if model else {}
     if reference:
         parameters["references"] = [reference]
     named = {"take": take} if take > 1 else {}
-    return _content(edition, prompt=normalised(prompt), parameters=parameters, **named)
+    return {"prompt": normalised(prompt), "parameters": parameters, **named}
 
 
-def refinement_content(
-    pattern: ItemKey, refinement: Refinement, *, edition: str | None = None
-) -> dict[str, Any]:
+def refinement_content(pattern: ItemKey, refinement: Refinement) -> dict[str, Any]:
     """What is bought as a refinement: this operation with these parameters, on this pattern or refinement."""
     parameters = dict(refinement.parameters)
-    return _content(edition, pattern=pattern, operation=refinement.operation, parameters=parameters)
+    return {"pattern": pattern, "operation": refinement.operation, "parameters": parameters}
 
 
 def product_content(
-    sku: str, pattern: ItemKey, category_id: str, selections: Mapping[str, str], *, edition: str | None = None
+    sku: str, pattern: ItemKey, category_id: str, selections: Mapping[str, str]
 ) -> dict[str, Any]:
     """What is bought as a product: this sku's, of this pattern item, in this category, with these selections."""
-    return _content(edition, sku=tidy(sku), pattern=pattern, category=category_id, selections=selections)
-
-
-def _content(edition: str | None, **what: Any) -> dict[str, Any]:
-    return what | {"edition": edition} if edition else what
+    return {"sku": tidy(sku), "pattern": pattern, "category": category_id, "selections": selections}
 
 
 _MOST_OF_A_SKU = 200
@@ -249,37 +239,34 @@ class ContentItems:
         self,
         scope: Scope,
         *,
-        edition: str | None = None,
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
-        self.scope, self.edition = scope, edition
+        self.scope = scope
         self._picture_of, self._unstated = picture_of, unstated
         self._patterns: dict[tuple[str | int | None, ...], Item] = {}
 
     def of(self, entry: Entry) -> tuple[Entry, Chain] | None:
         """A row as its items name it, and these; None where it is refused."""
-        return (entry, self.chain(entry.row, self.edition)) if entry.row is not None else None
+        return (entry, self.chain(entry.row)) if entry.row is not None else None
 
-    def chain(self, row: Row, edition: str | None) -> Chain:
-        first = self.pattern(row, edition)
+    def chain(self, row: Row) -> Chain:
+        first = self.pattern(row)
         patterns = [first]
         for refinement in row.refinements:
-            content = refinement_content(patterns[-1].key, refinement, edition=edition)
+            content = refinement_content(patterns[-1].key, refinement)
             patterns.append(self._item(Stage.REFINEMENT, content))
-        content = product_content(row.sku, patterns[-1].key, row.category, row.selections, edition=edition)
+        content = product_content(row.sku, patterns[-1].key, row.category, row.selections)
         reference = reference_of(first.content)
         before = [self._item(Stage.REFERENCE, reference_content(reference))] if reference else []
         return Chain((*before, *patterns[:-1]), patterns[-1], self._item(Stage.PRODUCT, content))
 
-    def pattern(self, row: Row, edition: str | None, take: int | None = None) -> Item:
+    def pattern(self, row: Row, take: int | None = None) -> Item:
         """One item for a prompt with its model, reference and take; `take`: another one than the row's."""
         take = take or row.take or 1
-        what = (row.prompt, row.model, row.reference, edition, take)
+        what = (row.prompt, row.model, row.reference, take)
         if what not in self._patterns:
-            content = pattern_content(
-                row.prompt, model=row.model, reference=row.reference, edition=edition, take=take
-            )
+            content = pattern_content(row.prompt, model=row.model, reference=row.reference, take=take)
             self._patterns[what] = self._item(Stage.PATTERN, content)
         return self._patterns[what]
 

@@ -46,9 +46,7 @@ class Proposal:
         return cost is not None and (self.cost is None or self.cost.worst > cost)
 
 
-def proposal_of(
-    plan: Plan, prices: Prices, attempts: int, edition: str | None = None, currency: str | None = None
-) -> Proposal:
+def proposal_of(plan: Plan, prices: Prices, attempts: int, currency: str | None = None) -> Proposal:
     """A plan with the prices (minor units) and attempts that it would be carried out with."""
     to_buy = {
         key: prices[planned.item.stage] for key, planned in plan.items.items() if planned.reason in TO_BUY
@@ -57,7 +55,7 @@ def proposal_of(
     begun = plan.counts({Reason.CONTINUED}).total()
     return Proposal(
         plan.scope,
-        digest=_digest(plan, prices, edition),
+        digest=_digest(plan, prices),
         to_do=frozenset(key for key, planned in plan.items.items() if planned.reason in TO_DO),
         to_buy=to_buy,
         items=len(to_buy),
@@ -66,13 +64,11 @@ def proposal_of(
     )
 
 
-def _digest(plan: Plan, prices: Prices, edition: str | None) -> str:
+def _digest(plan: Plan, prices: Prices) -> str:
     """Of what would be made, why, for which price each, and after which attempt: what failed again is another plan."""
     keys = sorted(key for key, planned in plan.items.items() if planned.reason in TO_DO)
     # The bytes of one JSON text, of which an item at a time is in memory.
-    text = sha256(
-        canonical_json(["v1", plan.scope.environment, plan.scope.catalog, edition, []])[:-2].encode()
-    )
+    text = sha256(canonical_json(["v1", plan.scope.environment, plan.scope.catalog, []])[:-2].encode())
     for number, key in enumerate(keys):
         one = plan.items[key]
         item = [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]

@@ -39,21 +39,21 @@ class RowTakes(ContentItems):
         self._memory = memory
         self._places = {key: place for place, key in enumerate(memory.verdicts)}
 
-    def known(self, row: Row, edition: str | None) -> list[KnownTake]:
+    def known(self, row: Row) -> list[KnownTake]:
         """The takes of a row's pattern that were requested before, from the first one on."""
         found: list[KnownTake] = []
         while True:
-            first = self.pattern(row, edition, len(found) + 1)
+            first = self.pattern(row, len(found) + 1)
             if (state := self._state(first.key)) is None:
                 return found
-            judged = self.chain(replace(row, take=first.take), edition).pattern if row.refinements else first
+            judged = self.chain(replace(row, take=first.take)).pattern if row.refinements else first
             key = judged.key if judged.key in self._memory.verdicts else first.key
             verdict, place = self._memory.verdicts.get(key), self._places.get(key, 0)
             found.append(KnownTake(first.take, state in EXISTING, verdict, place))
 
-    def is_open(self, row: Row, edition: str | None, take: int) -> bool:
+    def is_open(self, row: Row, take: int) -> bool:
         """Whether its request was sent, and has no end."""
-        return self._state(self.pattern(row, edition, take).key) in _OPEN
+        return self._state(self.pattern(row, take).key) in _OPEN
 
     def _state(self, key: ItemKey | None) -> AttemptState | None:
         last = self._memory.last_attempts.get(key) if key is not None else None
@@ -74,21 +74,17 @@ class AnsweredItems(RowTakes):
         file: CatalogFile,
         earlier_answers: Callable[[str], Iterable[SourceRow]],
         *,
-        edition: str | None = None,
-        is_named: bool = True,
-        is_retry: bool = False,
+        are_results: bool = False,
         takes: int = 1,
         picture_of: PictureOf = no_picture,
         unstated: Unstated = UNSTATED,
     ) -> None:
-        """`is_named`: the edition is for every row, not for those alone that have changed: the rows are a source's.
-        `is_retry`: an unchanged row keeps its own. `takes`: how many to choose from, where none was chosen.
-        """
-        super().__init__(scope, memory, edition=edition, picture_of=picture_of, unstated=unstated)
+        """`are_results`: the rows are a results file's. `takes`: how many to choose from, where none was chosen."""
+        super().__init__(scope, memory, picture_of=picture_of, unstated=unstated)
         self._takes = takes
         #: What an earlier run left open is resumed, also where its row has its product.
         self._has_open = any(last.state in _OPEN for last in memory.last_attempts.values())
-        self._earlier_answers, self._is_named, self._is_retry = earlier_answers, is_named, is_retry
+        self._earlier_answers, self._are_results = earlier_answers, are_results
         lines = (record.line for record in file.records)
         self._said = dict(zip(lines, zip(keys_of(file), texts_of(file), strict=True), strict=True))
 
@@ -96,44 +92,39 @@ class AnsweredItems(RowTakes):
         key, said = self._said[entry.record.line]
         kept = self._memory.source_rows.get(key)
         is_same = kept is not None and are_same(kept.answered, said)
-        edition = self.edition
-        if kept is not None and is_same:
-            edition = (edition if self._is_named and not self._is_retry else None) or kept.edition
-            if self._stays(kept, entry, edition):
-                return self._answered(kept, entry)
+        if kept is not None and is_same and self._stays(kept, entry):
+            return self._answered(kept, entry)
         if entry.row is None:
             return None
         row = entry.row if kept is None else replace(entry.row, sku=kept.sku)
-        known = self.known(row, edition)
-        take = self._take(kept, row, edition, known)
+        known = self.known(row)
+        take = self._take(kept, row, known)
         if kept is not None:
-            chosen = self.chain(replace(row, take=take), edition).product.key if take is not None else None
+            chosen = self.chain(replace(row, take=take)).product.key if take is not None else None
             for earlier in self._earlier_answers(kept.sku) if self._state(chosen) not in EXISTING else ():
                 exists = self._state(earlier.product_key) in EXISTING and are_same(earlier.answered, said)
                 # What says the same as before is on the take that was chosen for it.
                 is_other = is_same and earlier.content is not None and take != (earlier.content.take or 1)
-                if exists and not is_other and self._stays(earlier, entry, edition):
+                if exists and not is_other and self._stays(earlier, entry):
                     return self._answered(earlier, entry)
         if take is None:
-            return replace(entry, row=row), self._to_choose(row, edition, known)
+            return replace(entry, row=row), self._to_choose(row, known)
         row = replace(row, take=take if take > 1 or len(known) > 1 else None)
-        return replace(entry, row=row), self._resuming(row, edition, known)
+        return replace(entry, row=row), self._resuming(row, known)
 
-    def _take(
-        self, kept: SourceRow | None, row: Row, edition: str | None, known: Sequence[KnownTake]
-    ) -> int | None:
+    def _take(self, kept: SourceRow | None, row: Row, known: Sequence[KnownTake]) -> int | None:
         """The take that a row is built on; None: a person chooses first."""
-        own = self._own_take(kept, row, edition)
-        if own is None and len(known) > 1 and not self._is_named:
+        own = self._own_take(kept, row)
+        if own is None and len(known) > 1 and self._are_results:
             # A results file brings decisions, and nothing is bought by them.
             return None
         take = built_on(own, known)
         is_free = own is None and picked(known) is None and (not known or any(one.is_wanted for one in known))
         return None if self._takes > 1 and is_free else take
 
-    def _own_take(self, kept: SourceRow | None, row: Row, edition: str | None) -> int | None:
+    def _own_take(self, kept: SourceRow | None, row: Row) -> int | None:
         """What a row was built on, or what was chosen for it; None where it had another pattern, or none."""
-        if kept is None or kept.content is None or kept.edition != edition:
+        if kept is None or kept.content is None:
             return None
         content = kept.content
         before = pattern_content(content.prompt, model=content.model, reference=content.reference)
@@ -141,23 +132,23 @@ class AnsweredItems(RowTakes):
             return None
         return content.take or (1 if self._state(kept.product_key) is not None else None)
 
-    def _to_choose(self, row: Row, edition: str | None, known: Sequence[KnownTake]) -> Chain:
+    def _to_choose(self, row: Row, known: Sequence[KnownTake]) -> Chain:
         """Its product waits; made are the takes that a person is to choose from, and those that are begun."""
         numbers = {one.number for one in known if one.is_wanted} | set(range(1, self._takes + 1))
         numbers -= {one.number for one in known if one.verdict in UNWANTED}
-        candidates = tuple(self.pattern(row, edition, number) for number in sorted(numbers))
-        return replace(self.chain(row, edition), candidates=candidates, is_undecided=True)
+        candidates = tuple(self.pattern(row, number) for number in sorted(numbers))
+        return replace(self.chain(row), candidates=candidates, is_undecided=True)
 
-    def _resuming(self, row: Row, edition: str | None, known: Sequence[KnownTake]) -> Chain:
+    def _resuming(self, row: Row, known: Sequence[KnownTake]) -> Chain:
         """With its other takes that an earlier run left open: what may be paid for is resumed."""
-        others = (self.pattern(row, edition, one.number) for one in known if one.number != (row.take or 1))
+        others = (self.pattern(row, one.number) for one in known if one.number != (row.take or 1))
         left_open = tuple(pattern for pattern in others if self._state(pattern.key) in _OPEN)
-        return replace(self.chain(row, edition), candidates=left_open)
+        return replace(self.chain(row), candidates=left_open)
 
-    def _stays(self, kept: SourceRow, entry: Entry, edition: str | None) -> bool:
+    def _stays(self, kept: SourceRow, entry: Entry) -> bool:
         """Whether its item still answers a row that says the same: it exists, may exist, or has failed."""
         state = self._state(kept.product_key)
-        if kept.content is None or kept.edition != edition:
+        if kept.content is None:
             return False
         if entry.row is None:
             return state in EXISTING
@@ -167,8 +158,8 @@ class AnsweredItems(RowTakes):
     def _answered(self, kept: SourceRow, entry: Entry) -> tuple[Entry, Chain]:
         """The row as its item answers it."""
         row = row_of(kept, entry.record)
-        known = self.known(row, kept.edition) if self._has_open else ()
-        chain = self._resuming(row, kept.edition, known)
+        known = self.known(row) if self._has_open else ()
+        chain = self._resuming(row, known)
         assert chain.product.key == kept.product_key, "the same content is the same item"
         return replace(entry, row=row, problems=()), chain
 
@@ -189,8 +180,8 @@ class RemadeItems(AnsweredItems):
         row = row_of(kept, entry.record)
         if wanted.take is not None:
             row = replace(row, take=wanted.take)
-        candidates = tuple(self.pattern(row, kept.edition, number) for number in wanted.candidates)
-        chain = self.chain(row, kept.edition)
+        candidates = tuple(self.pattern(row, number) for number in wanted.candidates)
+        chain = self.chain(row)
         is_undecided = bool(candidates) and self._state(chain.product.key) is None
         chain = replace(chain, candidates=candidates, is_undecided=is_undecided)
         return replace(entry, row=row, problems=()), chain

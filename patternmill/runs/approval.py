@@ -28,7 +28,7 @@ APPROVAL_TIME = timedelta(hours=24)
 
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
     options = spec.options
-    return proposal_of(plan, options.prices, options.attempts, spec.edition, options.currency)
+    return proposal_of(plan, options.prices, options.attempts, options.currency)
 
 
 def may_need_approval(spec: RunSpec) -> bool:

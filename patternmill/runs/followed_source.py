@@ -105,12 +105,9 @@ def source_rows_of(
         )
         now = before if before is not None and are_same(before.answered, texts) else None
         if now is None:
-            now = SourceRow(
-                before.sku if before is not None else row.known_sku, said, {}, None, None, None, run_id
-            )
+            now = SourceRow(before.sku if before is not None else row.known_sku, said, {}, None, None, run_id)
         if product is not None and row.entry.row is not None:
-            edition = plan.items[product].item.content.get("edition")
-            now = replace(now, product_key=product, content=Content.of(row.entry.row), edition=edition)
+            now = replace(now, product_key=product, content=Content.of(row.entry.row))
         source = run_id if is_source or before is None else before.run_id
         yield replace(now, said=said, corrected=difference(said, texts), run_id=source)
 

@@ -77,8 +77,7 @@ def _is_moved(plan: Plan, memory: Memory, planned: PlannedRow) -> bool:
     if row is None or product is None or kept is None or kept.content is None or len(row.refinements) < 2:
         return False
     last = memory.last_attempts.get(kept.product_key) if kept.product_key is not None else None
-    item = plan.items[product]
-    if item.reason is not Reason.CHANGED or item.item.content.get("edition") != kept.edition:
+    if plan.items[product].reason is not Reason.CHANGED:
         return False
     if last is None or last.state not in EXISTING:
         return False

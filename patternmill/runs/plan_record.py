@@ -58,7 +58,7 @@ def new_record(
 
 
 def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
-    options: dict[str, Any] = {"edition": spec.edition}
+    options: dict[str, Any] = {}
     limits = spec.settings.approve_above_items, spec.settings.approve_above_cost
     if limits != (None, None):
         options[APPROVE_ABOVE] = limits

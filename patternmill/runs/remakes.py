@@ -169,7 +169,7 @@ class _Catalog:
                 continue
             if not self._memory.verdicts:
                 continue
-            known, own = self._takes.known(row_of(row, _NO_RECORD), row.edition), self.own(key)
+            known, own = self._takes.known(row_of(row, _NO_RECORD)), self.own(key)
             verdicts = {take.number: take.verdict for take in known}
             choice = picked(known)
             if verdicts.get(own or 1) in UNWANTED or (choice is not None and choice != own):
@@ -187,14 +187,13 @@ class _Catalog:
 
     def wanted(self, key: str, request: RemakeRequest) -> WantedTake | str:
         """What is to be made of a row, or why nothing is."""
-        kept = self.rows[key]
-        row, own = row_of(kept, _NO_RECORD), self.own(key)
-        known = self._takes.known(row, kept.edition)
+        row, own = row_of(self.rows[key], _NO_RECORD), self.own(key)
+        known = self._takes.known(row)
         wanted = [take.number for take in known if take.is_wanted]
         if request.take is not None:
             if not any(take.exists and take.number == request.take for take in known):
                 return f"there is no take {request.take} of its pattern"
-            if request.take not in wanted and not self._is_made(row, kept.edition, request.take):
+            if request.take not in wanted and not self._is_made(row, request.take):
                 return f"take {request.take} was decided against: pick it first"
             return WantedTake(request.take)
         choice = picked(known)
@@ -204,18 +203,18 @@ class _Catalog:
         others = [number for number in wanted if number > own]
         if is_one and not request.again and len(others) > 1 and built_on(None, known) is None:
             return f"takes {', '.join(map(str, others))} wait for a decision: pick one, or reject them"
-        is_open = any(self._takes.is_open(row, kept.edition, take.number) for take in known)
+        is_open = any(self._takes.is_open(row, take.number) for take in known)
         numbers = wanted_takes(own, known, request.takes, again=request.again and not is_open)
         if is_one or numbers == [own]:
             return WantedTake(numbers[0])
         return WantedTake(candidates=tuple(numbers))
 
-    def _is_made(self, row: Row, edition: str | None, take: int) -> bool:
-        return self._state(self._takes.chain(replace(row, take=take), edition).product.key) in EXISTING
+    def _is_made(self, row: Row, take: int) -> bool:
+        return self._state(self._takes.chain(replace(row, take=take)).product.key) in EXISTING
 
     def _pattern(self, row: SourceRow) -> ItemKey:
         """Return the first take of a row's pattern, which stands for all of its takes."""
-        return self._takes.pattern(row_of(row, _NO_RECORD), row.edition, 1).key
+        return self._takes.pattern(row_of(row, _NO_RECORD), 1).key
 
     def _state(self, key: ItemKey | None) -> AttemptState | None:
         last = self._memory.last_attempts.get(key) if key is not None else None

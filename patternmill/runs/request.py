@@ -15,7 +15,6 @@ from patternmill.parameters import (
     CatalogName,
     Confirmation,
     Count,
-    EditionName,
     EnvironmentName,
     Folder,
     Lines,
@@ -59,9 +58,6 @@ class RunRequest(BaseModel):
 class SheetRequest(RunRequest):
     """The options of a run whose rows are read from a sheet."""
 
-    edition: EditionName | None = Field(
-        None, description="Buy everything again, on purpose, under this edition's name."
-    )
     mapping: Path | None = Field(
         None,
         description="The file that says what columns and words mean. Default: NAME.mapping.toml beside it, or in the "

@@ -107,6 +107,6 @@ def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalo
 
 def origin_note(name: str, record: RunRecord) -> str:
     """`failures.csv has rows of run 2026…: catalog spring, environment staging.`"""
-    edition = record.options.get("edition")
-    named = f", edition {edition}" if edition else ""
-    return f"{name} has rows of run {record.run_id}: catalog {record.catalog}, environment {record.environment}{named}."
+    return (
+        f"{name} has rows of run {record.run_id}: catalog {record.catalog}, environment {record.environment}."
+    )

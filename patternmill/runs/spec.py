@@ -52,7 +52,6 @@ class RunSpec:
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
-    edition: str | None = None
     #: The run whose results file the source is, by its column `run`.
     origin: RunRecord | None = None
     #: Rows whose failed items a person retries.
@@ -126,9 +125,9 @@ def run_spec(
 ) -> RunSpec:
     """What a run of the request is made from; of a retry and of a remake with the rows that the ledger has for them.
 
-    Raises ConfigurationError and InputRefused. A results file, known by its column `run`, goes on with the catalog, the
-    environment and the edition of its run. `by_deployment`: no path may leave the allowed folders, except that of a
-    source that the settings name.
+    Raises ConfigurationError and InputRefused. A results file, known by its column `run`, goes on with the catalog and
+    the environment of its run. `by_deployment`: no path may leave the allowed folders, except that of a source that
+    the settings name.
     """
     settings = read_settings()
     if by_deployment:
@@ -203,8 +202,7 @@ def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> 
             chosen = select_rows(ledger, request)
             record = chosen.record
             spec = _spec_of(request, record.environment, record.catalog, Path(record.source), settings)
-            edition = record.options.get("edition") or None
-            return replace(spec, file=chosen.file, edition=edition, selection=chosen, retry=chosen.chooses)
+            return replace(spec, file=chosen.file, selection=chosen, retry=chosen.chooses)
         remake = requested_remake(ledger, request, settings.home)
     spec = _spec_of(request, remake.environment, remake.catalog, Path(remake.file.name), settings)
     return replace(spec, file=remake.file, remake=remake, retry=lambda row: True)
@@ -220,9 +218,8 @@ def _spec_of_file(
     environment = origin.environment if origin else request.environment
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
-    edition = origin.options.get("edition") if origin is not None else request.edition
     spec = _spec_of(request, environment, name, source, settings)
-    return replace(spec, edition=edition or None, origin=origin).with_mapping(found)
+    return replace(spec, origin=origin).with_mapping(found)
 
 
 def _spec_of(
@@ -274,11 +271,9 @@ def _refuse_other_scope(name: str, record: RunRecord, request: ImportRequest) ->
 
     A setting does not count: it is for every file.
     """
-    edition = record.options.get("edition") or ""
     for what, its, asked in (
         ("environment", record.environment, request.environment),
         ("catalog", record.catalog, request.catalog),
-        ("edition", edition, request.edition),
     ):
         if asked is not None and asked != its:
             raise InputRefused(

@@ -86,6 +86,7 @@ def test_each_kind_of_change_is_recognised() -> None:
     [
         (replace(HERONS, prompt="green herons"), ("prompt",)),
         (replace(HERONS, selections={"size": "S"}), ("option:fabric",)),
+        (replace(HERONS, prompt="blue\nherons"), ()),
         (
             Content("x", "cat_2", {"finish": "matt"}),
             ("prompt", "category", "option:fabric", "option:finish", "option:size"),
@@ -93,7 +94,7 @@ def test_each_kind_of_change_is_recognised() -> None:
     ],
 )
 def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
-    """A change names what differs, and what it replaces."""
+    """A change names what differs to a person, and what it replaces; other content is a change even so."""
     (change,) = held_against([current("A")], [asked("A", now)])
     assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None

@@ -43,7 +43,6 @@ def test_several_confirmations(requests: list[Any], words: list[str], confirmed:
         (("retry", "--environment", "Pro duction"), "--environment must have lower-case letters"),
         (("refresh", "x.csv", "--catalog", "../spring"), "--catalog must have letters"),
         # It would buy everything once more.
-        (("import", "x.csv", "--edition", "e1 "), "begins or ends with a space: write 'e1'"),
         (("refresh", "x.csv", "--out", "s3://key:canary@bucket/a"), "--out must be a path, not an address"),
         (("catalog", "spring", "--out", "s3://key:canary@bucket/a"), "must be a path, not an address"),
         (("results", "latest", "--out", "s3://key:canary@bucket/a"), "must be a path, not an address"),

@@ -179,7 +179,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     seen: list[RunSpec] = []
 
     def run_request(request: RunRequest, spec: RunSpec, approve: str | None) -> int:
-        assert approve == "58903795eb6b"
+        assert approve == "098799b1ba16"
         assert isinstance(request, RetryRequest)
         assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
         assert (request.budget, request.max_failures) == ("7", "10%")
@@ -188,12 +188,12 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
 
     monkeypatch.setattr(launcher, "run_request", run_request)
     monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "1")
-    asked = ("--sku", "D-1", "--yes", "--budget", "7", "--max-failures", "10%", "--approve", "58903795eb6b")
+    asked = ("--sku", "D-1", "--yes", "--budget", "7", "--max-failures", "10%", "--approve", "098799b1ba16")
     assert main.run(["retry", *asked]) == 3
     (spec,) = seen
     assert read_input(spec).raw == past.ledger.runs.input_of(run.record)
     assert read_input(spec).name == "spring.csv"
-    assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "staging", None)
+    assert (spec.catalog, spec.settings.environment) == ("spring", "staging")
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
     assert spec.selection is not None
     assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")

@@ -74,7 +74,6 @@ def plan(
     *lines: str,
     past: Past | None = None,
     retry: Callable[[Row], bool] = lambda row: False,
-    edition: str | None = None,
     scope: Scope = SCOPE,
     header: str = HEADER,
 ) -> Plan:
@@ -84,7 +83,7 @@ def plan(
         catalog(*lines, header=header).entries,
         memory,
         retry=retry,
-        items=ContentItems(scope, edition=edition),
+        items=ContentItems(scope),
     )
 
 

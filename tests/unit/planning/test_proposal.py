@@ -18,21 +18,19 @@ PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
 def proposal(
     planned: Plan,
     prices: Mapping[Stage, int] = PRICES,
-    edition: str | None = None,
     currency: str | None = None,
 ) -> Proposal:
-    return proposal_of(planned, prices, 2, edition, currency)
+    return proposal_of(planned, prices, 2, currency)
 
 
 def test_digest_covers_items_reasons_and_prices() -> None:
-    """Stable for the same plan in any order; another for any other item, reason, scope, edition or price."""
+    """Stable for the same plan in any order; another for any other item, reason, scope or price."""
     past = Past().left(HERON, AttemptState.SUCCEEDED)
     proposals = [
         proposal(plan(HERON, FERN)),
         proposal(plan(HERON)),
         proposal(plan(HERON, FERN, past=past)),
         proposal(plan(HERON, FERN, scope=Scope("production", "spring"))),
-        proposal(plan(HERON, FERN, edition="2"), edition="2"),
         proposal(plan(HERON, FERN), {Stage.PATTERN: 51, Stage.PRODUCT: 200}),
     ]
     digests = [found.digest for found in proposals]
@@ -62,7 +60,7 @@ def test_digest_ignores_made_and_refused_rows() -> None:
 
 def test_digest_is_pinned() -> None:
     """What is approved today may be bought by a newer program tomorrow."""
-    assert proposal(plan(HERON)).digest.startswith("58903795eb6b")
+    assert proposal(plan(HERON)).digest.startswith("098799b1ba16")
 
 
 def test_worst_cost_has_the_attempts_left_of_what_was_begun() -> None:

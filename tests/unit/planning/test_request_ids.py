@@ -37,11 +37,6 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1)
 GOLDEN = {
     "a pattern": (HERONS, 1, "0d4cfdc0-8310-5536-922c-355b3c5c2416"),
     "its second attempt": (HERONS, 2, "4b9ff83e-8aa6-5cb3-952c-44c847a6bceb"),
-    "a second edition": (
-        pattern_item(STAGING, "blue herons at dawn", edition="2"),
-        1,
-        "8adde477-9cf5-5ba5-a8b4-4bb3f80154b1",
-    ),
     "a second take": (
         pattern_item(STAGING, "blue herons at dawn", take=2),
         1,
@@ -60,13 +55,6 @@ GOLDEN = {
     "beyond ASCII": (pattern_item(STAGING, "café crème 蓝色 🦩"), 1, "85169e11-0c6d-5368-a90c-a8f8c054bdcd"),
     "a product": (CUSHION, 1, "efa11558-0ff5-5359-926f-cbc4850e8a50"),
     "a product's second attempt": (CUSHION, 2, "f0dd4cfc-327f-5f87-90ec-941175b104c1"),
-    "a product's second edition": (
-        product_item(
-            STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"}, edition="2"
-        ),
-        1,
-        "511a1a77-79a0-590d-a1ce-929451f065ea",
-    ),
     "a product without selections": (
         product_item(STAGING, "SKU-é", HERONS.key, "cat_cushion", {}),
         1,
@@ -134,7 +122,6 @@ PRODUCT: dict[str, Any] = {
         {"selections": {"size": "45x45", "fabric": "velvet"}},
         {"selections": {"size": "45x45", "Fabric": "linen"}},
         {"selections": {}},
-        {"edition": "2"},
     ],
     ids=str,
 )

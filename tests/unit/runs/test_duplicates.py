@@ -202,9 +202,3 @@ def test_moved_columns_of_refinements_are_asked_about(shop: Workshop, service: S
 def test_other_refinements_are_bought_without_asking(shop: Workshop, changed: str) -> None:
     shop.run(refined("recolor", "edit"))
     assert previewed(shop, shop.spec(), changed)[0].duplicates is None
-
-
-def test_edition_in_another_order_is_bought_without_asking(shop: Workshop) -> None:
-    """Everything of it is bought again, on purpose."""
-    shop.run(refined("recolor", "edit"))
-    replace(shop, edition="second").run(refined("edit", "recolor"))

@@ -174,23 +174,6 @@ CASES = {
         refresh                        |          | a=herons b:not_started
         budget                         |          | a=herons b:not_started
         refresh                        | owls b   | a=herons b=owls""",
-    "edition": """
-        import a=herons                | herons a | a=herons
-        edition 2                      | herons a | a=herons
-        refresh                        |          | a=herons
-        edition 2                      |          | a=herons
-        refresh a=owls                 | owls a   | a=owls""",
-    "edition of what was corrected": """
-        refresh a=herons!              |          | a:refused
-        failures a=owls                | owls a   | a=owls
-        edition 2                      | owls a   | a=owls
-        refresh                        |          | a=owls""",
-    "edition, and the budget reached": """
-        import a=herons                | herons a | a=herons
-        budget 0                       |          | a=herons
-        edition 2                      |          | a=herons a:not_started
-        budget                         |          | a=herons a:not_started
-        refresh                        | herons a | a=herons""",
     "retired": """
         refresh a=herons b=owls        | herons a owls b | a=herons b=owls
         refresh a=herons               |          | a=herons
@@ -276,7 +259,6 @@ def do(shop: Shop, command: str) -> None:
 
 SCRIPTS: dict[str, Callable[..., object]] = {
     "again": lambda shop: shop.load(shop.folder / "corrected.csv"),
-    "edition": lambda shop, name: shop.load_source({}, edition=name),
     "retry": lambda shop: shop.retry(),
     "write": lambda shop, _: shop.settle(Decision.WRITE_OFF),
     "budget": lambda shop, most=None: setattr(shop, "most_items", None if most is None else int(most)),

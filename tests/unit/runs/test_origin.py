@@ -135,9 +135,9 @@ def twice(rows: list[Cells]) -> list[Cells]:
 
 @pytest.fixture
 def production(desk: Desk) -> Desk:
-    """A run of an edition in production, in which the ferns failed; staging and no edition are newer."""
+    """A run in production, in which the ferns failed; one in staging is newer."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
-    desk.run(desk.file(), environment="production", edition="second")
+    desk.run(desk.file(), environment="production")
     desk.run(desk.file("other.csv", FOUR.replace("ferns", "moss")), catalog="spring")
     return desk
 
@@ -164,16 +164,12 @@ def production(desk: Desk) -> Desk:
     ids=lambda value: Path(value).name if isinstance(value, str) else "",
 )
 def test_failures_go_on_where_their_run_was(production: Desk, at: str, edit: Edit, bought: list[str]) -> None:
-    """Wherever the file lies and whatever it is called: catalog, environment and edition are the ledger's."""
+    """Wherever the file lies and whatever it is called: catalog and environment are the ledger's."""
     file = production.saved("failures.csv", at, edit)
     before = len(production.service.bought)
     work = production.run(file)
     record = work.ended.record
-    assert (record.catalog, record.environment, record.options["edition"]) == (
-        "spring",
-        "production",
-        "second",
-    )
+    assert (record.catalog, record.environment) == ("spring", "production")
     assert work.spec.settings.studio_url == "http://127.0.0.1:10/v1"
     assert production.service.bought[before:] == bought
     new = [row.sku for row in work.checked.problems if row.code is RowCode.NOT_IN_RUN]
@@ -203,7 +199,6 @@ def test_failed_rows_of_results_are_not_tried_again(production: Desk, edit: Edit
             "production.*'staging' is named",
         ),
         ("failures.csv", as_it_is, {"catalog": "summer"}, "other_catalog", "spring.*'summer' is named"),
-        ("failures.csv", as_it_is, {"edition": "third"}, "other_edition", "second.*'third' is named"),
         ("failures.csv", without("run"), {}, "reserved_column", "'status'|`status`"),
     ],
 )
@@ -297,7 +292,7 @@ def test_results_are_known_however_a_spreadsheet_saves_them(
     file = production.saved("failures.csv", "x.csv", without("error"))
     file.write_bytes(saved(file.read_text("utf-8-sig")))
     spec = run_spec(ImportRequest(file=file))
-    assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "production", "second")
+    assert (spec.catalog, spec.settings.environment) == ("spring", "production")
 
 
 def test_row_with_a_comma_too_many_is_read_once_it_is_corrected(desk: Desk) -> None:

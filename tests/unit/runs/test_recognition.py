@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from patternmill.catalog.offer import Category, Offer, Option
@@ -83,16 +81,6 @@ def test_row_in_doubt_is_recognised(shop: Workshop, service: Service) -> None:
     assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}
     products = [create.request_id for create in service.creates if create.name == "S-1"]
     assert len(set(products)) == 1
-
-
-def test_edition_is_bought_again_and_recognised(shop: Workshop, service: Service) -> None:
-    """Nothing of another edition counts for it."""
-    service.offer = KNOWN
-    shop.run(row())
-    for offer in (BLIND, KNOWN, HALF):
-        service.offer = offer
-        replace(shop, edition="second").run(row())
-    assert len(service.bought) == 4
 
 
 @pytest.mark.parametrize("sku", ["s-1", "S -1"])

@@ -75,7 +75,6 @@ class Workshop:
     service: Service
     #: None: SQLite in `home`.
     ledger_url: SecretStr | None = None
-    edition: str | None = None
 
     @property
     def settings(self) -> Settings:
@@ -89,9 +88,7 @@ class Workshop:
     def spec(self, **options: Any) -> RunSpec:
         above = {name: options.pop(name) for name in [*options] if name.startswith("approve_above")}
         settings = self.settings.model_copy(update=above)
-        return RunSpec(
-            self.home / "spring.csv", "spring", settings, RunOptions(**options), edition=self.edition
-        )
+        return RunSpec(self.home / "spring.csv", "spring", settings, RunOptions(**options))
 
     def run(
         self,
