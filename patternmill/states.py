@@ -61,9 +61,11 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
 #: The error code of a refusal by a redirect, which some services answer to what they have executed.
 REDIRECTED = "redirected"
-#: Error codes of refusals that are not about the item (a redirect, a proxy's page, a wrong address): the same
-#: request is sent again by the same command.
-PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page"})
+#: The error code of a refusal that names nothing of the row.
+UNCLEAR_REFUSAL = "unclear_refusal"
+#: Error codes of refusals that may not be about the item (a redirect, a proxy's page, a wrong address, no reason): the
+#: same request is sent again by the same command.
+PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page", UNCLEAR_REFUSAL})
 
 
 class RowStatus(StrEnum):

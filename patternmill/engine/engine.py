@@ -213,6 +213,8 @@ class Engine:
             known_job_id=attempt.job_id,
             age=sent_ago,
             repeatable=item.is_repeatable,
+            given=item.given,
+            look_up=item.unstated.lookup,
             stopping=lambda: self.halt.forbids_sending(item.stage),
             permitted=self._writer.confirm_lease,
         )

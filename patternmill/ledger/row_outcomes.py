@@ -12,6 +12,7 @@ from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.records import Attempt, RunRow
 from patternmill.states import (
     PASSING_REFUSALS,
+    UNCLEAR_REFUSAL,
     UNDECIDED,
     UNFINISHED_ROWS,
     AttemptState,
@@ -45,15 +46,12 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
         found = _UNDECIDED
     remedy = found.remedy
     if product is None and needed is not None and _may_miss_its_reference(row, needed):
-        remedy = _SAVE_ANEW
+        remedy = f"{remedy} {_SAVE_ANEW}"
     items = tuple([ItemOutcome.of(stage, key, last_attempt(attempts, key)) for stage, key in row.chain])
     return RowOutcome(found.status, found.error_code, found.error, remedy, items)
 
 
-_SAVE_ANEW = (
-    "Correct the row as the service says and import the file again. If the service no longer has the reference, "
-    "save the picture anew: with other bytes it is uploaded again."
-)
+_SAVE_ANEW = "If the service no longer has the reference, save the picture anew: with other bytes it is uploaded again."
 
 
 def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
@@ -202,6 +200,11 @@ def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> Ro
 
 
 def _remedy(attempt: Attempt) -> str:
+    if attempt.error_code == UNCLEAR_REFUSAL:
+        return (
+            "Do not change the row before you know whether it exists: look into the service's console. "
+            "Run the same command again: the same request is sent once more."
+        )
     if attempt.error_code in PASSING_REFUSALS:
         return (
             "Run the same command again: the same request is sent once more. If it stays, check the address."

@@ -152,6 +152,11 @@ class Item:
         return self.stage not in UNPROMISED_STAGES or self.unstated.repeatable
 
     @property
+    def given(self) -> frozenset[str]:
+        """The fields of its request whose values are not the row's: our ID of it, and IDs that the service gave."""
+        return frozenset({"requestId", "patternId", self.unstated.pattern, self.unstated.references})
+
+    @property
     def parent_key(self) -> ItemKey | None:
         """The item that it is built on, which is made first."""
         if self.stage is Stage.PATTERN and (reference := reference_of(self.content)):

@@ -34,6 +34,8 @@ class Unstated(BaseModel):
     #: Of `patterns/create`: the model, and the list of references.
     model: Name = "model"
     references: Name = "referenceIds"
+    #: Finds a job by the `requestId` that it was created with; None where the service has no such operation.
+    lookup: OperationPath | None = None
     #: What uploads and refines recognises a request ID that it had before: the same request may be sent again.
     repeatable: bool = False
     #: A person vouches for these operations: they are used without a look at whether the service has them.

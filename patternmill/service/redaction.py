@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 LONGEST = 500
+#: How deeply a reason is looked for.
+_DEPTH = 4
 MASK = "[key removed]"
 REMOVED = "[removed]"
-REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description")
+REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description", "code")
 #: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
 
@@ -59,15 +61,25 @@ def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
     return each_text(value, lambda text: _scrub(text, longest_first), _CREDENTIAL_FIELD)
 
 
-def reason_in(body: Any, depth: int = 4) -> str:
-    """The reason in an error answer of any plausible shape; "" when there is none."""
+def reason_in(body: Any, depth: int = _DEPTH) -> str:
+    """The reason in an error answer of any plausible shape, with the field that it names; "" when there is none."""
     if isinstance(body, str):
         return body
     if isinstance(body, list) and depth:
         return "; ".join(filter(None, (reason_in(part, depth - 1) for part in body[:3])))
-    if isinstance(body, dict) and depth:
-        return next((found for name in REASON_FIELDS if (found := reason_in(body.get(name), depth - 1))), "")
-    return ""
+    if not isinstance(body, dict) or not depth:
+        return ""
+    said = next((found for name in REASON_FIELDS if (found := reason_in(body.get(name), depth - 1))), "")
+    where = body.get("loc")
+    if said and isinstance(where, list) and where:
+        return f"{where[-1]}: {said}"
+    return said or (_reasons_by_field(body, depth) if depth < _DEPTH else "")
+
+
+def _reasons_by_field(body: dict[str, Any], depth: int) -> str:
+    shown = [(name, part) for name, part in body.items() if not _CREDENTIAL_FIELD.search(name)][:3]
+    reasons = ((name, reason_in(part, depth - 1)) for name, part in shown)
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
 
 def each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -20,7 +20,8 @@ from patternmill.service.jobs import (
     read_job,
 )
 from patternmill.service.outcomes import GAVE_UP, Answer, ExchangeResult, No, Succeeded, Trouble
-from patternmill.states import NOT_REPEATABLE, AttemptState, Stage
+from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no
+from patternmill.states import NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
 
 #: Returns a number from 0 to 1.
 Jitter = Callable[[], float]
@@ -36,8 +37,9 @@ STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407:
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
 #: Statuses below 500 that are not about the item: the same request may succeed later.
 PASSING = frozenset({408, 423, 425, 499})
-REPEATED = 409
 UNKNOWN_STATUS = "unknown_status"
+REPEATED_REQUEST = "repeated_request"
+REFUSED_IN_DOUBT = "refused_in_doubt"
 RATE_LIMITED = 429
 #: No request can reach the service: ever, and as long as none has reached it.
 _UNREACHABLE = frozenset({Trouble.TLS, Trouble.ADDRESS})
@@ -86,6 +88,9 @@ class Situation:
 
     #: What the request is to make.
     stage: Stage = Stage.PATTERN
+    #: Its body, and the fields of it that are not the row's.
+    sent: bytes = b""
+    given: Collection[str] = GIVEN
     #: The service is known to make nothing twice when the same request is sent again.
     repeatable: bool = True
     #: Sends so far in this run, this one included.
@@ -151,18 +156,17 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
         return _stopped(answer.trouble.value, answer, now.may_have_made)
     if answer.exchange is not ExchangeResult.ANSWERED:
         return _again(answer, now, policy)
-    if code := unclear_code(answer, works=now.works):
+    if code := unclear_code(answer, now):
         return _unclear(code, answer, now, policy)
     if answer.status in STOPPING:
         return _stopped(STOPPING[answer.status], answer, now.may_have_made)
-    if answer.status in MISADDRESSED:
-        return _refused("not_found", answer, now)
     if answer.status == RATE_LIMITED:
         return _rate_limited(answer, now, policy)
-    if _is_repeated(answer):
+    if _is_repeated(answer, now):
         return _repeated(answer, now)
-    if _is_refusal(answer):
-        return _refused("invalid_request", answer, now)
+    is_of_row = names_row(answer, now.sent, now.given)
+    if _is_refusal(answer) or (is_of_row and _is_refused_success(answer, now)):
+        return _refused("invalid_request" if is_of_row else UNCLEAR_REFUSAL, answer, now)
     return _read(answer, now, policy)
 
 
@@ -267,7 +271,7 @@ def _refused(code: str, answer: Answer, now: Situation) -> No:
         return No(AttemptState.REJECTED, code, sentence(answer))
     return No(
         AttemptState.HELD,
-        "refused_in_doubt",
+        REFUSED_IN_DOUBT,
         f"{sentence(answer)} The same request was sent before, and that answer was lost.",
     )
 
@@ -290,24 +294,14 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
     return _stopped(code, answer, in_doubt, item_refused=True)
 
 
-def unclear_code(answer: Answer, *, works: bool) -> str:
-    """What an answer means that may be of another server than the service; "" for any other.
-
-    `works`: a create of this operation was accepted, so that "not found" is about the item.
-    """
+def unclear_code(answer: Answer, now: Situation) -> str:
+    """What an answer means that may be of another server than the service; "" for any other."""
     if answer.status in REDIRECTS:
         return "redirected"
     if answer.status in MISADDRESSED:
-        return "" if works and answer.trouble is Trouble.NONE else "wrong_address"
-    is_other = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer)
+        return "" if now.works and answer.trouble is Trouble.NONE else "wrong_address"
+    is_other = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer, now)
     return "proxy_page" if answer.trouble is Trouble.HTML and _is_refusal(answer) and not is_other else ""
-
-
-_REPEATED_ID = re.compile(
-    r"request.?id\b.*\b(already|used|exists?|duplicate|repeated)|"
-    r"\b(duplicate|repeated|reused)\b.*\brequest.?id",
-    re.IGNORECASE,
-)
 
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
@@ -317,7 +311,7 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
         return job
     return No(
         AttemptState.HELD,
-        "repeated_request",
+        REPEATED_REQUEST,
         f"{sentence(answer)} It has a request of this ID, and names no job that is ours.",
     )
 
@@ -392,7 +386,11 @@ def _is_refusal(answer: Answer) -> bool:
     return answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
 
 
-def _is_repeated(answer: Answer) -> bool:
-    """The service has a request of this ID, by the status or by the text of a refusal."""
-    by_text = answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
-    return answer.status == REPEATED or by_text
+def _is_repeated(answer: Answer, now: Situation) -> bool:
+    """The service has a request of this ID, by the status or by the words of a refusal."""
+    refuses = _is_refusal(answer) or _is_refused_success(answer, now)
+    return refuses and has_id_already(answer, now.sent, now.given)
+
+
+def _is_refused_success(answer: Answer, now: Situation) -> bool:
+    return answer.usable and says_no(answer.body) and read_created(answer.body, now.stage) is None

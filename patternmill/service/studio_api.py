@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ from patternmill.errors import ServiceStopped
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
-from patternmill.service.jobs import CREATES, Job, read_job
+from patternmill.service.jobs import CREATES, Job, read_created, read_job
 from patternmill.service.offer_reader import read_models, read_offer
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
@@ -32,7 +32,10 @@ from patternmill.service.outcomes import (
 from patternmill.service.pacing import Clock, Interrupt, JobLimit, Pace
 from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions
+from patternmill.service.refusals import GIVEN
 from patternmill.service.resend import (
+    REFUSED_IN_DOUBT,
+    REPEATED_REQUEST,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -41,7 +44,7 @@ from patternmill.service.resend import (
     unclear_code,
 )
 from patternmill.settings import Settings
-from patternmill.states import Stage
+from patternmill.states import UNCLEAR_REFUSAL, Stage
 from patternmill.text import duration
 
 #: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
@@ -49,6 +52,9 @@ _SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 
 #: How often one job is asked for, and the possible answers for one that is unknown: the interface states none.
 _LOOK_UP_TRIES, _UNKNOWN_JOB = 4, frozenset({400, 404, 410, 422})
+
+#: How a create may end though the service has a job for it.
+_LOOKED_UP = frozenset({REPEATED_REQUEST, REFUSED_IN_DOUBT, UNCLEAR_REFUSAL})
 
 ORDER = "orders/get"
 
@@ -152,19 +158,23 @@ class StudioApi:
         known_job_id: str | None = None,
         age: timedelta | None = None,
         repeatable: bool = True,
+        given: Collection[str] = GIVEN,
+        look_up: str | None = None,
         stopping: Callable[[], bool] = lambda: False,
         permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:
         """Resend `body` until its outcome is known, waiting as the service requests.
 
         `operation`: where a stage has several. `repeatable`: if not, what may have been executed is not sent again.
+        `given`: fields of it that are not the row's. `look_up`: an operation that finds a job by its request ID.
         `age`: how long ago this very request was first sent by an earlier run; None when it never was.
         `known_job_id`: the job that an earlier answer named for it. `permitted`: awaited
         each time before it is sent. Raises what that raises, and nothing for the service's faults.
         """
         began = self._uptime() - (age or timedelta(0)).total_seconds()
         operation = operation or CREATES[stage]
-        now = Situation(stage, repeatable, tries=0, in_doubt=age is not None, known_job_id=known_job_id)
+        in_doubt = age is not None
+        now = Situation(stage, body, given, repeatable, tries=0, in_doubt=in_doubt, known_job_id=known_job_id)
         sending = _Sending(operation, body, now, stopping, permitted, began)
         self._creating += 1
         try:
@@ -179,11 +189,24 @@ class StudioApi:
                         await asyncio.sleep(end.delay.total_seconds())
         finally:
             self._creating -= 1
+        if isinstance(end, No) and look_up is not None and end.code in _LOOKED_UP:
+            end = await self._looked_up(look_up, sending.now, end)
         if isinstance(end, No) and end.stops:
             self.drain()
         if isinstance(end, No) and end is not NOT_BEGUN and sending.last is not None:
             return replace(end, exchange=failed_exchange(operation, *sending.last))
         return end
+
+    async def _looked_up(self, look_up: str, now: Situation, end: No) -> CreateEnd:
+        """The job that the service finds by the request ID; where it finds none, a person decides as before."""
+        request_id = orjson.loads(now.sent)["requestId"]
+        answer = await self._questions.ask(look_up, {"requestId": request_id}, _LOOK_UP_TRIES)
+        job = read_created(answer.body, now.stage) if answer.usable else None
+        if job is not None and job.raw.get("requestId", request_id) == request_id:
+            return job
+        return replace(
+            end, message=f"{end.message} Its job was looked for with {look_up}: {sentence(answer)}"
+        )
 
     async def follow(
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
@@ -313,7 +336,8 @@ class StudioApi:
             self._out -= 1
         sending.last = answer, self._clock() - sent_at
         self._learn(answer)
-        if unclear_code(answer, works=sending.operation in self._working):
+        works = sending.operation in self._working
+        if unclear_code(answer, replace(sending.now, works=works)):
             self._unclear[sending.operation].add(hash(sending.body))
         sending.now = self._situation(sending)
         end = decide_create(answer, sending.now, self._policy)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from tests.dialects import DIALECTS
 from tests.hostile.wire import Answer, json_answer, reset
 
 Params = Mapping[str, Any]
@@ -94,6 +95,11 @@ def _body(correct: Answer, scene: Scene) -> Answer:
     return json_answer(scene.params["json"], code)
 
 
+def _dialect(correct: Answer, scene: Scene) -> Answer:
+    status, body = DIALECTS[scene.params["name"]]
+    return Answer(status) if body is None else json_answer(body, status)
+
+
 def _edit(correct: Answer, scene: Scene) -> Answer:
     fields = _fields(correct)
     for name in scene.params.get("remove", ()):
@@ -153,6 +159,7 @@ SPOILERS: Mapping[str, Callable[[Answer, Scene], Answer]] = {
     "empty": _empty,
     "half_json": _half_json,
     "body": _body,
+    "dialect": _dialect,
     "edit": _edit,
     "other_job": _other_job,
     "unknown_status": _unknown_status,

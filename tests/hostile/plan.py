@@ -12,7 +12,8 @@ REFINE = ("refine/recolor", "refine/edit")
 UPLOAD = "references/create"
 CREATES = ("patterns/create", "products/create")
 STARTS_JOB = (*CREATES, *REFINE, UPLOAD)
-OPERATIONS = (*STARTS_JOB, "jobs/get", "categories/list", "categories/get")
+LOOK_UP = "jobs/find"
+OPERATIONS = (*STARTS_JOB, "jobs/get", LOOK_UP, "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
 FATES = frozenset({"job_fails", "job_never_ends"})
@@ -37,6 +38,7 @@ WIRE_FAULTS = frozenset(
         "empty",
         "half_json",
         "body",  # params json or text, content_type, code
+        "dialect",  # params name: that the requestId is known, as tests/dialects.py has it
         "edit",  # params remove=[...], set={...} on the correct answer, result={...} added to its result
         "other_job",  # the jobId of another item
         "unknown_status",  # params word

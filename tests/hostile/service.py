@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.hostile.chooser import Chooser
 from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene
-from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
+from tests.hostile.plan import FATES, LOOK_UP, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
 from tests.hostile.record import Record, lines_of
 from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
 from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
@@ -219,6 +219,7 @@ class HostileService:
         if call.operation not in STARTS_JOB:
             read = {
                 "jobs/get": self._shop.get_job,
+                LOOK_UP: self._shop.get_job,
                 "categories/list": self._shop.list_categories,
                 "categories/get": self._shop.get_category,
             }[call.operation]

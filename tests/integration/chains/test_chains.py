@@ -166,7 +166,7 @@ def test_corrected_operations_reach_what_was_refused(chains: Chains, again: str)
     """A refused request made nothing: it goes out as it is written now, and no pattern is bought once more."""
     chains.know(fields={"palette": "colours"})
     refused = chains.run(HEADER + row(recolor="#1f3a5f"))
-    assert refused.rows["S-1"].error_code == "invalid_request"
+    assert refused.rows["S-1"].error_code == "unclear_refusal"
     chains.know()
     made = chains.retry() if again == "retry" else chains.run_failures()
     assert made.ending.rows == {RowStatus.SUCCEEDED: 1}

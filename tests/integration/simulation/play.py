@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -25,8 +26,9 @@ from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
+from tests.dialects import DIALECTS, UNKNOWN
 from tests.integration.simulation.loop import SimulationLoop
-from tests.integration.simulation.service import EPOCH, SimulatedClient, SimulatedService
+from tests.integration.simulation.service import EPOCH, LOOK_UP, SimulatedClient, SimulatedService
 from tests.integration.simulation.weather import FINAL, Weather, mixed
 from tests.integrity import problems
 from tests.unit.runs.fake_studio import Service
@@ -38,7 +40,7 @@ MOST_LIVES = 60
 STRANDED = (
     "SELECT count(*) FROM items i JOIN attempts p ON p.item_key = i.pattern_key AND p.state = 'succeeded' "
     "WHERE NOT EXISTS (SELECT 1 FROM attempts q WHERE q.item_key = i.key "
-    "AND q.state IN ('succeeded', 'failed', :on_its_way))"
+    "AND q.state IN ('succeeded', 'failed', 'held', :on_its_way))"
 )
 
 
@@ -118,7 +120,7 @@ def mixed_setup(seed: int) -> Setup:
     return Setup(
         str(seed),
         some_lines(chance.choice([20, 50, 80]), chance, shared=chance.choice([0.0, 0.2, 0.6])),
-        mixed(chance),
+        replace(mixed(chance), dialect=[None, *DIALECTS, *UNKNOWN][seed % (len(DIALECTS) + 2)]),
         window=chance.choice([3, 20, 60, 200]),
         attempts=chance.choice([1, 2, 3]),
         ends=tuple(ends),
@@ -144,6 +146,9 @@ class _Player:
         self.service = SimulatedService(setup.seed, setup.weather, loop)
         self.story = Story(setup, self.service)
         self.shop = Workshop(home, Service())
+        names = {"lookup": LOOK_UP} if setup.weather.looks_up else {}
+        self.operations = home.with_suffix(".json")
+        self.operations.write_text(json.dumps({"staging": names}))
         self.chance = random.Random(f"{setup.seed}/lives")
         self.checked: CheckedCatalog = check_rows(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
         self.ledgers: list[Ledger] = []
@@ -175,7 +180,7 @@ class _Player:
         asked = len(self.service.asked)
         ending = await self._life("itself", 0.0)
         assert ending is not None
-        if len(self.service.asked) != asked:
+        if len(self.service.asked) != asked and self.setup.weather.dialect not in UNKNOWN:
             self.story.offences.append("a run with nothing left to do asked the service")
         self.story.rows = self.shop.results(ending)
         self.story.lasted = self.loop.time()
@@ -226,6 +231,8 @@ class _Player:
             attempts=setup.attempts,
             final_reasons=(FINAL,),
         )
+        named = {"operations_file": self.operations}
+        spec = replace(spec, settings=spec.settings.model_copy(update=named))
         run = await Run.begin(spec, self.checked, api)
         self.runs.append(run)
         if how == "stop":

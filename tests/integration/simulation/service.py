@@ -13,10 +13,12 @@ from email.utils import format_datetime
 from typing import Any
 
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.redaction import reason_in
+from tests.dialects import DIALECTS, UNKNOWN
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.weather import FINAL, Weather
 
-POLL = "jobs/get"
+POLL, LOOK_UP = "jobs/get", "jobs/find"
 #: The client's time-out of one exchange.
 TIMEOUT = 30.0
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
@@ -35,6 +37,8 @@ class SimulatedJob:
     reason: str | None
     #: When the service first reported that it had failed.
     failure_told: float | None = None
+    #: Its request was refused because the service has it.
+    was_refused: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -95,7 +99,8 @@ class SimulatedService:
     def __post_init__(self) -> None:
         self.chance = random.Random(f"{self.seed}/service")
         creates = Limit(self.weather.create_rate, self.weather.create_rate or 0.0)
-        self.limits = {POLL: Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)}
+        polls = Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)
+        self.limits = {POLL: polls, LOOK_UP: polls}
         self.limits |= {"patterns/create": creates, "products/create": creates}
 
     # -- the transport
@@ -161,6 +166,10 @@ class SimulatedService:
             self.fired["over_the_limit"] += 1
             return self.limited()
         fields = json.loads(body)
+        if operation == LOOK_UP:
+            self.fired["looked_up"] += 1
+            job = self.by_request.get(fields["requestId"])
+            return make_answer(200, self._job_json(job)) if job else make_answer(404)
         return (
             self._job_answer(fields["jobId"]) if operation == POLL else self._create(operation, fields, body)
         )
@@ -168,10 +177,20 @@ class SimulatedService:
     def _create(self, operation: str, fields: dict[str, Any], body: bytes) -> Answer:
         request_id = fields["requestId"]
         job = self.by_request.get(request_id)
+        is_known = job is not None
         if job is None:
             job = self._charge(operation, request_id, body)
+            is_known = (
+                random.Random(f"{self.seed}/elsewhere/{request_id}").random() < self.weather.sent_elsewhere
+            )
+            self.fired["sent_elsewhere"] += is_known
         elif job.body != body or job.operation != operation:
             self.offences.append(f"request {request_id} was sent again with other bytes")
+        if is_known and self.weather.dialect:
+            job.was_refused = True
+            self.fired["refused_as_known"] += 1
+            status, said = (DIALECTS | UNKNOWN)[self.weather.dialect]
+            return make_answer(status, said, detail=reason_in(said))
         # For a known request it may report the present state of the job.
         return make_answer(200, self._job_json(job, running=self.chance.random() < 0.5))
 

@@ -29,6 +29,9 @@ HAPPENINGS = (
     "job_stuck",
     "job_unknown",
     "status_unknown",
+    "sent_elsewhere",
+    "refused_as_known",
+    "looked_up",
 )
 #: A failed job's reason that is final.
 FINAL = "content refused"
@@ -49,6 +52,12 @@ class Weather:
     status_unknown: float = 0.0
     #: From when to when nothing is answered well.
     outages: tuple[tuple[float, float], ...] = ()
+    #: How it refuses a request ID that it has; None: it answers with the job.
+    dialect: str | None = None
+    #: Requests that another machine has sent before.
+    sent_elsewhere: float = 0.0
+    #: It finds a job by its request ID.
+    looks_up: bool = False
     pattern_time: float = 75.0
     product_time: float = 30.0
     spread: float = 0.35
@@ -74,6 +83,8 @@ def mixed(chance: random.Random) -> Weather:
         jobs_unknown=chance.choice([0.0, 0.3]),
         status_unknown=chance.choice([0.0, 0.02]),
         outages=tuple(outages),
+        sent_elsewhere=chance.choice([0.0, 0.05, 0.2]),
+        looks_up=chance.random() < 0.4,
         pattern_time=chance.choice([2.0, 20.0, 75.0]),
         product_time=chance.choice([1.0, 10.0, 30.0]),
         spread=chance.choice([0.05, 0.35, 0.7]),

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -104,6 +104,8 @@ class FakeStudioApi:
         known_job_id: str | None = None,
         age: timedelta | None = None,
         repeatable: bool = True,
+        given: Collection[str] = (),
+        look_up: str | None = None,
         stopping: Callable[[], bool] = lambda: False,
         permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:

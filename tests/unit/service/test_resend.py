@@ -92,9 +92,9 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("9 no handshake in mid-run", not_sent(Trouble.HANDSHAKE), None, R),
     ("11 a proxy's page", answered(502, None, Trouble.HTML), None, D),
     ("11 a proxy's page for ever", answered(200, None, Trouble.HTML), AWAY, (STOPPED, "service_away")),
-    ("12 400", answered(400), None, (REFUSED, "invalid_request")),
-    ("12 422", answered(422), None, (REFUSED, "invalid_request")),
-    ("12 413", answered(413), None, (REFUSED, "invalid_request")),
+    ("12 400", answered(400), None, (REFUSED, "unclear_refusal")),
+    ("12 422", answered(422), None, (REFUSED, "unclear_refusal")),
+    ("12 413", answered(413), None, (REFUSED, "unclear_refusal")),
     ("13 401", answered(401), None, (STOPPED, "unauthorized")),
     ("13 403", answered(403), None, (STOPPED, "forbidden")),
     ("14 402", answered(402), None, (STOPPED, "payment_required")),
@@ -104,7 +104,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ),
     ("15 404 of three requests", answered(404), STRAY, (STOPPED, "wrong_address")),
     ("15 404 of the only one", answered(404), ALONE, (STOPPED, "wrong_address")),
-    ("46 404 of one item", answered(404), WORKS, (REFUSED, "not_found")),
+    ("46 404 of one item", answered(404), WORKS, (REFUSED, "unclear_refusal")),
     ("46 404 in doubt", answered(404), DOUBTED, (UNRESOLVED, "refused_in_doubt")),
     ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (REFUSED, "wrong_address")),
     ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
@@ -253,7 +253,7 @@ def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
         (not_sent(Trouble.CONNECT), R),
         (answered(429), R),
         (answered(307), REDIRECTED),
-        (answered(400), (REFUSED, "invalid_request")),
+        (answered(400), (REFUSED, "unclear_refusal")),
         (answered(409), (UNRESOLVED, "repeated_request")),
         (answered(401), (STOPPED, "unauthorized")),
     ],
@@ -388,8 +388,8 @@ def test_outcome_of_each_answer_to_a_poll(answer: Answer, age: timedelta, expect
 
 
 def test_page_that_limits_the_rate_says_nothing_of_the_address() -> None:
-    assert not unclear_code(answered(429, None, Trouble.HTML), works=False)
-    assert unclear_code(answered(400, None, Trouble.HTML), works=False) == "proxy_page"
+    assert not unclear_code(answered(429, None, Trouble.HTML), Situation())
+    assert unclear_code(answered(400, None, Trouble.HTML), Situation()) == "proxy_page"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""What a refusal is about: a request ID that the service has already, the row, or nobody can say. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from patternmill.service.outcomes import Answer
+
+#: Fields of every request whose values are not the row's: our ID of it, and IDs that the service gave.
+GIVEN = frozenset({"requestId", "patternId", "referenceIds"})
+#: By this status a service has the request ID, whatever else it says.
+CONFLICT = 409
+#: The statuses by which it may say so in words, and the words: of `plain` texts, one text at a time.
+_IN_WORDS = frozenset({400, 412, 422})
+_DONE = r"(used|processed|submitted|received|registered|created|accepted|handled|executed|completed|sent|seen|made)"
+_KNOWN_ID = re.compile(
+    r"duplicat"
+    rf"|\balready (been |in )?({_DONE}|exist|taken|use|known|progress|claimed|consumed)"
+    rf"|\b{_DONE}( \w+){{0,4}} (before|previously|earlier|twice)\b"
+    rf"|\bpreviously {_DONE}"
+    r"|\breused?\b|\breplay|\brepeated (request|order|id|key)"
+    r"|\b(be|not) unique\b|\bunique (constraint|violation)"
+    r"|\brequest id (exists|taken|known|used|conflict)"
+    r"|^(?!.*\b(missing|required|header|invalid)\b).*\bidempoten"
+)
+#: The field itself, and not the number that many services give each of their responses.
+_NAMES_ID = re.compile(r"\brequest_?id\b(?!\s*[:=])", re.IGNORECASE)
+#: It is refused for its form, so that nothing can exist under it.
+_FORM = re.compile(
+    r"\b(missing|required|invalid|format|length|long|short|characters|digits|uuid|match|string|empty|blank)\b"
+)
+#: Where a service may repeat what it was sent, which names nothing.
+_ECHOES = frozenset({"request", "input", "inputs", "params", "parameters", "arguments", "payload"})
+#: Where it says which field it means.
+_PLACES = frozenset({"loc", "field", "param", "parameter", "path", "pointer", "property", "attribute"})
+#: Words that refusals use without meaning an option or a value of that name.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """request order product pattern job id key code type name error message status number value field body title
+        detail data item entry first last new old same other one two already duplicate invalid unknown missing
+        required not the and for this that has was before""",
+    )
+)
+_OTHER_NAMES = {"selections": ("option", "options", "selection")}
+_DEEPEST = 8
+
+
+def says_no(body: Any) -> bool:
+    """Whether a body refuses, whatever its status is."""
+    refuses = isinstance(body, dict) and (body.get("success") is False or body.get("ok") is False)
+    return refuses or (isinstance(body, dict) and bool(body.get("error") or body.get("errors")))
+
+
+def has_id_already(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bool:
+    """Whether a refusal says that the service has this request ID already.
+
+    What complains of the ID, of no field of the row and not of the ID's form, says so too.
+    """
+    if answer.status == CONFLICT:
+        return True
+    if answer.status not in _IN_WORDS and not answer.usable:
+        return False
+    texts = list(_texts_of(answer, sent))
+    said = list(map(plain, texts))
+    if any(map(_KNOWN_ID.search, said)):
+        return True
+    is_of_id = any(map(_NAMES_ID.search, texts)) and not any(map(_FORM.search, said))
+    return is_of_id and not names_row(answer, sent, given)
+
+
+def names_row(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bool:
+    """Whether a refusal names a field of the row, or a value that was sent for it. `given`: fields that are not its."""
+    own = {name: value for name, value in _fields(sent).items() if name not in given}
+    said = f" {' / '.join(map(plain, _texts_of(answer, sent)))} "
+    places = set(map(plain, _places(answer.body)))
+    names, values = set(_names(own)), set(_values(own))
+    return any(name in places or (name not in _COMMON and f" {name} " in said) for name in names) or any(
+        len(value) > 2 and value not in _COMMON and f" {value} " in said for value in values
+    )
+
+
+def plain(text: str) -> str:
+    """The words of a text or a name, so that `categoryId`, `category_id` and `Category ID` are the same."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ")
+    return " ".join(re.findall(r"\w+", apart)).casefold()
+
+
+def _fields(sent: bytes) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = orjson.loads(sent or b"{}")
+    return fields
+
+
+def _texts_of(answer: Answer, sent: bytes) -> Iterator[str]:
+    return iter([answer.detail]) if answer.body is None else _texts(answer.body, _fields(sent))
+
+
+def _texts(value: Any, sent: Mapping[str, Any], depth: int = _DEEPEST) -> Iterator[str]:
+    """Each name and each text of a body but what only repeats the request, or numbers the response."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth:
+        for part in value[:20]:
+            yield from _texts(part, sent, depth - 1)
+    elif isinstance(value, dict) and depth:
+        for name, part in value.items():
+            is_number = plain(name) == "request id" and isinstance(part, str) and " " not in part
+            if name not in _ECHOES and not is_number and (name not in sent or part != sent[name]):
+                yield name
+                yield from _texts(part, sent, depth - 1)
+
+
+def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
+    """What a body says of which field it means."""
+    if isinstance(value, list) and depth:
+        for part in value[:20]:
+            yield from _places(part, depth - 1)
+    elif isinstance(value, dict) and depth:
+        for name, part in value.items():
+            yield from _texts(part, {}) if name in _PLACES else _places(part, depth - 1)
+
+
+def _names(fields: Mapping[str, Any]) -> Iterator[str]:
+    """What the row's fields and options may be called."""
+    for name, value in fields.items():
+        yield from (plain(name), plain(name).removesuffix(" id"), *_OTHER_NAMES.get(name, ()))
+        if isinstance(value, dict):
+            yield from _names(value)
+
+
+def _values(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield plain(value)
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _values(part)
