@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import signal
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -20,3 +24,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there by now is not looked at again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an asynchronous test for a minute at most."""
+    return run_test(pyfuncitem, lambda test: asyncio.run(asyncio.wait_for(test, 60)))
+
+
+def run_test(item: pytest.Function, run: Callable[[Coroutine[Any, Any, None]], object]) -> bool | None:
+    """Run a test that is asynchronous, and say that it was run; None: it is not."""
+    if not inspect.iscoroutinefunction(item.function):
+        return None
+    run(item.function(**{name: item.funcargs[name] for name in inspect.signature(item.function).parameters}))
+    return True

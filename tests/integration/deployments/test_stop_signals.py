@@ -32,35 +32,27 @@ class StandIn:
         return cast(Run, self)
 
 
-def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
+async def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
     """Prefect puts its own handler back for each nested flow run, unless it finds it there: ours stays."""
     run = StandIn()
-
-    async def main() -> None:
-        with capture_sigterm(), stop_on_signals() as stopping:
-            stopping.attach(run.as_run())
-            with capture_sigterm():
-                for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
-                    os.kill(os.getpid(), number)
-                    await asyncio.sleep(0.05)
-
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    asyncio.run(main())
+    with capture_sigterm(), stop_on_signals() as stopping:
+        stopping.attach(run.as_run())
+        with capture_sigterm():
+            for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+                os.kill(os.getpid(), number)
+                await asyncio.sleep(0.05)
     assert run.stops == ["Stopped by SIGTERM."]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
+async def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
     """During reading and planning: the run is stopped before anything is bought."""
     run = StandIn()
-
-    async def main() -> None:
-        with stop_on_signals() as stopping:
-            os.kill(os.getpid(), signal.SIGINT)
-            await asyncio.sleep(0.05)
-            stopping.attach(run.as_run())
-
-    asyncio.run(main())
+    with stop_on_signals() as stopping:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.05)
+        stopping.attach(run.as_run())
     assert run.stops == ["Stopped by Ctrl-C."]
 
 

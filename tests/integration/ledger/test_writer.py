@@ -77,67 +77,51 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(main, 60))
 
 
-def test_many_writes_are_few_commits(tmp_path: Path) -> None:
+async def test_many_writes_are_few_commits(tmp_path: Path) -> None:
     """A hundred tasks that write at once cost a commit or two, and each gets its own result."""
     ledger = sqlite_at(tmp_path)
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        made = await asyncio.gather(*(writer.write(buying(f"p{number}")) for number in range(100)))
-        assert [attempt.item_key for attempt in made] == [f"p{number}" for number in range(100)]
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger)
+    made = await asyncio.gather(*(writer.write(buying(f"p{number}")) for number in range(100)))
+    assert [attempt.item_key for attempt in made] == [f"p{number}" for number in range(100)]
+    await writer.close()
     assert ledger.transactions <= 2
     assert len(asked_for(sqlite_at(tmp_path))) == 100
 
 
-def test_writes_are_made_in_the_order_requested(ledger: Ledger) -> None:
+async def test_writes_are_made_in_the_order_requested(ledger: Ledger) -> None:
     """What builds on an earlier change finds it, in the same group or in a later one."""
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger, linger=TIMES)
-        await asyncio.gather(writer.write(buying("a")), writer.write(accepting("a")))
-        made = await writer.write(lambda ledger: ledger.purchases.attempt(RequestId("a/1")))
-        assert made is not None and made.job_id == "job-a"
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger, linger=TIMES)
+    await asyncio.gather(writer.write(buying("a")), writer.write(accepting("a")))
+    made = await writer.write(lambda ledger: ledger.purchases.attempt(RequestId("a/1")))
+    assert made is not None and made.job_id == "job-a"
+    await writer.close()
 
 
-def test_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
+async def test_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
     reader = open_ledger()
-
-    async def main() -> None:
-        writer = LedgerWriter(open_ledger(), linger=TIMES)
-        for number in range(10):
-            await writer.write(buying(f"p{number}"))
-            assert reader.purchases.attempt(RequestId(f"p{number}/1")) is not None
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(open_ledger(), linger=TIMES)
+    for number in range(10):
+        await writer.write(buying(f"p{number}"))
+        assert reader.purchases.attempt(RequestId(f"p{number}/1")) is not None
+    await writer.close()
 
 
-def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger: OpenLedger) -> None:
+async def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """Of a group that exceeds the budget, what fits is written, and the others get the reason."""
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        limits = SpendingLimits(items=3)
-        ends = await asyncio.gather(
-            *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
-        )
-        assert [isinstance(end, BudgetReached) for end in ends] == [False] * 3 + [True] * 2
-        assert writer.broken is None
-        assert (await writer.write(buying("p0", limits))).item_key == "p0"
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger)
+    limits = SpendingLimits(items=3)
+    ends = await asyncio.gather(
+        *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
+    )
+    assert [isinstance(end, BudgetReached) for end in ends] == [False] * 3 + [True] * 2
+    assert writer.broken is None
+    assert (await writer.write(buying("p0", limits))).item_key == "p0"
+    await writer.close()
     assert asked_for(open_ledger()) == {"p0", "p1", "p2"}
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("a slip of ours"), ZeroDivisionError()])
-def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
+async def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
     ledger: Ledger, open_ledger: OpenLedger, fault: Exception
 ) -> None:
     """What may be half done is not kept, and nothing is written afterwards."""
@@ -146,19 +130,16 @@ def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
         ledger.purchases.add_items(STAGING, CATALOG, [item("half")])
         raise fault
 
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        await writer.write(buying("before"))
-        ends = await asyncio.gather(
-            writer.write(buying("a")), writer.write(slip), writer.write(buying("b")), return_exceptions=True
-        )
-        assert all(isinstance(end, LedgerError) for end in ends)
-        assert isinstance(writer.broken, LedgerError)
-        with pytest.raises(LedgerError, match=type(fault).__name__):
-            await writer.write(buying("after"))
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger)
+    await writer.write(buying("before"))
+    ends = await asyncio.gather(
+        writer.write(buying("a")), writer.write(slip), writer.write(buying("b")), return_exceptions=True
+    )
+    assert all(isinstance(end, LedgerError) for end in ends)
+    assert isinstance(writer.broken, LedgerError)
+    with pytest.raises(LedgerError, match=type(fault).__name__):
+        await writer.write(buying("after"))
+    await writer.close()
     assert asked_for(open_ledger()) == {"before"}
     assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]
 
@@ -185,106 +166,85 @@ def test_full_disk_refuses_the_group_and_loses_nothing(tmp_path: Path) -> None:
     assert asked_for(sqlite_at(tmp_path)) == acknowledged
 
 
-def test_locked_ledger_is_an_error_in_the_end(tmp_path: Path) -> None:
+async def test_locked_ledger_is_an_error_in_the_end(tmp_path: Path) -> None:
     """A lock that is never released is not waited for without end."""
     ledger = sqlite_at(tmp_path)
     ledger.database.rows("PRAGMA busy_timeout = 20")
     other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-
-    async def main() -> None:
-        writer = Pauses().writer(ledger)
-        with pytest.raises(LedgerUnavailable, match="locked"):
-            await writer.write(buying("a"))
-        await writer.close()
-
-    run(main())
+    writer = Pauses().writer(ledger)
+    with pytest.raises(LedgerUnavailable, match="locked"):
+        await writer.write(buying("a"))
+    await writer.close()
     other.close()
 
 
-def test_write_of_a_cancelled_caller_is_made(ledger: Ledger, open_ledger: OpenLedger) -> None:
+async def test_write_of_a_cancelled_caller_is_made(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """It may be in the commit already, so it always is."""
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        asking = asyncio.create_task(writer.write(buying("a")))
-        await asyncio.sleep(0)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger)
+    asking = asyncio.create_task(writer.write(buying("a")))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await writer.close()
     assert asked_for(open_ledger()) == {"a"}
 
 
-def test_closing_writes_pending_changes(ledger: Ledger, open_ledger: OpenLedger) -> None:
+async def test_closing_writes_pending_changes(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """And nothing can be written after it."""
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger, linger=timedelta(milliseconds=50))
-        asking = [asyncio.create_task(writer.write(buying(f"p{number}"))) for number in range(5)]
-        await asyncio.sleep(0)
-        await writer.close()
-        assert len(await asyncio.gather(*asking)) == 5
-        with pytest.raises(LedgerError):
-            await writer.write(buying("late"))
-
-    run(main())
+    writer = LedgerWriter(ledger, linger=timedelta(milliseconds=50))
+    asking = [asyncio.create_task(writer.write(buying(f"p{number}"))) for number in range(5)]
+    await asyncio.sleep(0)
+    await writer.close()
+    assert len(await asyncio.gather(*asking)) == 5
+    with pytest.raises(LedgerError):
+        await writer.write(buying("late"))
     assert asked_for(open_ledger()) == {f"p{number}" for number in range(5)}
 
 
-def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
+async def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
     """Once another run has the lease, each write of the earlier one raises LeaseLost."""
     ledger, other = open_ledger(), open_ledger()
     with ledger.transaction():
         hold = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     assert hold is not None
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger, hold, linger=TIMES)
-        await writer.write(buying("before"))
-        with other.transaction():
-            other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
-        for _ in range(2):
-            with pytest.raises(LeaseLost):
-                await writer.write(buying("late"))
-        assert isinstance(writer.broken, LeaseLost)
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger, hold, linger=TIMES)
+    await writer.write(buying("before"))
+    with other.transaction():
+        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
+    for _ in range(2):
+        with pytest.raises(LeaseLost):
+            await writer.write(buying("late"))
+    assert isinstance(writer.broken, LeaseLost)
+    await writer.close()
     assert asked_for(other) == {"before"}
 
 
-def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
+async def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
     """By a commit, which shows that another run took it over; as long as commits are recent, none is made for it."""
     ledger, other = CountingLedger(open_ledger().database), open_ledger()
     with ledger.transaction():
         lease = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     assert lease is not None
     now = 0.0
-
-    async def main() -> None:
-        nonlocal now
-        writer = LedgerWriter(ledger, lease, linger=TIMES, uptime=lambda: now)
-        before = ledger.transactions
+    writer = LedgerWriter(ledger, lease, linger=TIMES, uptime=lambda: now)
+    before = ledger.transactions
+    await writer.confirm_lease()
+    assert ledger.transactions == before
+    now = 13 * 3600.0
+    await writer.confirm_lease()
+    await writer.confirm_lease()
+    assert ledger.transactions == before + 1
+    now *= 2
+    with other.transaction():
+        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
+    with pytest.raises(LeaseLost):
         await writer.confirm_lease()
-        assert ledger.transactions == before
-        now = 13 * 3600.0
-        await writer.confirm_lease()
-        await writer.confirm_lease()
-        assert ledger.transactions == before + 1
-        now *= 2
-        with other.transaction():
-            other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
-        with pytest.raises(LeaseLost):
-            await writer.confirm_lease()
-        await writer.close()
-
-    run(main())
+    await writer.close()
 
 
-def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
+async def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """On the writer's thread, so that it never meets a group in the middle."""
 
     def work(ledger: Ledger) -> int:
@@ -293,14 +253,11 @@ def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: O
                 buying(name)(ledger)
         return len(asked_for(ledger))
 
-    async def main() -> None:
-        writer = LedgerWriter(ledger)
-        counts = await asyncio.gather(writer.run(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
-        assert counts[0] in (2, 7)
-        assert writer.now() == ledger.now()
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(ledger)
+    counts = await asyncio.gather(writer.run(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
+    assert counts[0] in (2, 7)
+    assert writer.now() == ledger.now()
+    await writer.close()
     assert len(asked_for(open_ledger())) == 7
 
 
@@ -329,41 +286,33 @@ class LeavingLedger(Ledger):
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_lost_database_is_waited_for(tmp_path: Path, committed: bool) -> None:
+async def test_lost_database_is_waited_for(tmp_path: Path, committed: bool) -> None:
     """Each write is made once, whether or not the commit was done before its answer was lost."""
     time = Pauses()
     leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 0, committed=committed)
-
-    async def main() -> None:
-        writer = time.writer(leaving)
-        await writer.write(buying("a"))
-        leaving.times = 3
-        await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
-        assert asked_for(leaving) == {"a", "b"}
-        assert leaving.purchases.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
-        assert leaving.database.rows("SELECT sum(items) FROM spending") == [(2,)]
-        await writer.close()
-
-    run(main())
+    writer = time.writer(leaving)
+    await writer.write(buying("a"))
+    leaving.times = 3
+    await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
+    assert asked_for(leaving) == {"a", "b"}
+    assert leaving.purchases.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
+    assert leaving.database.rows("SELECT sum(items) FROM spending") == [(2,)]
+    await writer.close()
     assert len(time.pauses) == 3
 
 
-def test_database_that_stays_unavailable_breaks_the_writer(tmp_path: Path) -> None:
+async def test_database_that_stays_unavailable_breaks_the_writer(tmp_path: Path) -> None:
     """After about a minute; later writes are tried once."""
     time = Pauses()
-
-    async def main() -> None:
-        writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerUnavailable):
-            await writer.write(buying("a"))
-        assert 50 < sum(time.pauses) < 70
-        waited = len(time.pauses)
-        with pytest.raises(LedgerUnavailable):
-            await writer.run_patiently(lambda ledger: _in_transaction(ledger))
-        assert len(time.pauses) == waited
-        await writer.close()
-
-    run(main())
+    writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
+    with pytest.raises(LedgerUnavailable):
+        await writer.write(buying("a"))
+    assert 50 < sum(time.pauses) < 70
+    waited = len(time.pauses)
+    with pytest.raises(LedgerUnavailable):
+        await writer.run_patiently(lambda ledger: _in_transaction(ledger))
+    assert len(time.pauses) == waited
+    await writer.close()
 
 
 def _in_transaction(ledger: Ledger) -> None:
@@ -371,39 +320,32 @@ def _in_transaction(ledger: Ledger) -> None:
         pass
 
 
-def test_stop_shortens_the_wait_for_the_database(tmp_path: Path) -> None:
+async def test_stop_shortens_the_wait_for_the_database(tmp_path: Path) -> None:
     """To some ten seconds."""
     time = Pauses()
-
-    async def main() -> None:
-        writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        writer.shorten_wait()
-        with pytest.raises(LedgerUnavailable):
-            await writer.write(buying("a"))
-        await writer.close()
-
-    run(main())
+    writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
+    writer.shorten_wait()
+    with pytest.raises(LedgerUnavailable):
+        await writer.write(buying("a"))
+    await writer.close()
     assert 5 < sum(time.pauses) < 16
 
 
-def test_waiting_for_the_database_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_waiting_for_the_database_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By its name, with the seconds, while it lasts; the log has the beginning and the end."""
     seen: list[str] = []
     time = Pauses()
     leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 5, committed=False)
 
-    async def main() -> None:
-        def sleep(seconds: float) -> None:
-            time.sleep(seconds)
-            seen.append(writer.waiting)
+    def sleep(seconds: float) -> None:
+        time.sleep(seconds)
+        seen.append(writer.waiting)
 
-        writer = LedgerWriter(leaving, linger=TIMES, sleep=sleep, clock=lambda: time.now)
-        assert writer.waiting == ""
-        await writer.write(buying("a"))
-        assert writer.waiting == ""
-        await writer.close()
-
-    run(main())
+    writer = LedgerWriter(leaving, linger=TIMES, sleep=sleep, clock=lambda: time.now)
+    assert writer.waiting == ""
+    await writer.write(buying("a"))
+    assert writer.waiting == ""
+    await writer.close()
     assert seen[0] == ""
     assert seen[-1] == f"waiting for the ledger's SQLite file {tmp_path}/ledger.sqlite3 since 7 s"
     begun, ended = (record.getMessage() for record in caplog.records)

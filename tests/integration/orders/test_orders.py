@@ -94,34 +94,26 @@ def test_payment_that_is_known_is_not_forgotten_with_a_cancelled_order(shop: Sho
 
 
 @pytest.mark.parametrize("is_paid", [False, True])
-def test_order_that_changed_since_it_was_planned_is_not_opened(shop: Shop, is_paid: bool) -> None:
+async def test_order_that_changed_since_it_was_planned_is_not_opened(shop: Shop, is_paid: bool) -> None:
     """Somebody else ordered one of its products while the plan waited for a person's answer."""
-
-    async def main() -> None:
-        async with Ordering(shop.spec("S-1", "S-2")) as work:
-            plan = await work.plan()
-            (other,) = (await asyncio.to_thread(shop.order, "S-1")).checkouts
-            if is_paid:
-                shop.studio.pay(str(other.checkout_id))
-            with pytest.raises(InputRefused, match=f"S-1 is in checkout {other.checkout_id}") as refused:
-                await work.begin(plan)
-            assert refused.value.code == "order_changed"
-
-    asyncio.run(main())
+    async with Ordering(shop.spec("S-1", "S-2")) as work:
+        plan = await work.plan()
+        (other,) = (await asyncio.to_thread(shop.order, "S-1")).checkouts
+        if is_paid:
+            shop.studio.pay(str(other.checkout_id))
+        with pytest.raises(InputRefused, match=f"S-1 is in checkout {other.checkout_id}") as refused:
+            await work.begin(plan)
+        assert refused.value.code == "order_changed"
     assert len(shop.opened()) == 1
 
 
-def test_same_order_twice_at_once_is_one(shop: Shop) -> None:
+async def test_same_order_twice_at_once_is_one(shop: Shop) -> None:
     """Planned by both before either began."""
-
-    async def main() -> None:
-        async with Ordering(shop.spec("S-1", "S-2")) as work:
-            plan = await work.plan()
-            (other,) = (await asyncio.to_thread(shop.order, "S-1", "S-2")).checkouts
-            await work.begin(plan)
-            assert (await work.open(plan.checkouts[0][0])).checkout_id == other.checkout_id
-
-    asyncio.run(main())
+    async with Ordering(shop.spec("S-1", "S-2")) as work:
+        plan = await work.plan()
+        (other,) = (await asyncio.to_thread(shop.order, "S-1", "S-2")).checkouts
+        await work.begin(plan)
+        assert (await work.open(plan.checkouts[0][0])).checkout_id == other.checkout_id
     assert len(shop.opened()) == 1
 
 

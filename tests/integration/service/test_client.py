@@ -32,36 +32,28 @@ OK = "200 OK"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 68\r\n\r\n"
 
 
-def test_request_is_a_post_with_headers_and_exact_body() -> None:
+async def test_request_is_a_post_with_headers_and_exact_body() -> None:
     """POST, JSON, the key as a bearer, the integration's name; no compression asked for."""
-
-    async def main() -> None:
-        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
-            answer = await made.post("patterns/create", BODY)
-        (line, headers, body) = server.requests[0]
-        assert line == "POST /v1/patterns/create HTTP/1.1"
-        assert headers["authorization"] == f"Bearer {KEY}"
-        assert headers["content-type"] == "application/json"
-        assert headers["user-agent"] == "patternmill/0.1.0"
-        assert headers["accept-encoding"] == "identity"
-        assert "cookie" not in headers
-        assert body == BODY
-        assert answer.usable
-        assert answer.body["jobId"] == "job-1"
-
-    asyncio.run(main())
+    async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
+        answer = await made.post("patterns/create", BODY)
+    (line, headers, body) = server.requests[0]
+    assert line == "POST /v1/patterns/create HTTP/1.1"
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["content-type"] == "application/json"
+    assert headers["user-agent"] == "patternmill/0.1.0"
+    assert headers["accept-encoding"] == "identity"
+    assert "cookie" not in headers
+    assert body == BODY
+    assert answer.usable
+    assert answer.body["jobId"] == "job-1"
 
 
-def test_connections_are_reused_within_the_limit() -> None:
+async def test_connections_are_reused_within_the_limit() -> None:
     """A hundred requests at once over at most four connections."""
-
-    async def main() -> None:
-        async with serving(answers_with(reply(OK))) as server, client(server.url, max_connections=4) as made:
-            await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(100)))
-            assert len(server.requests) == 100
-            assert server.connections <= 4
-
-    asyncio.run(main())
+    async with serving(answers_with(reply(OK))) as server, client(server.url, max_connections=4) as made:
+        await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(100)))
+        assert len(server.requests) == 100
+        assert server.connections <= 4
 
 
 @pytest.mark.parametrize(
@@ -98,63 +90,49 @@ def test_deadline_covers_the_whole_answer(answering) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_refused_connection_is_not_sent() -> None:
+async def test_refused_connection_is_not_sent() -> None:
     """2."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-
-    async def main() -> None:
-        async with client(f"http://127.0.0.1:{port}/v1") as made:
-            answer = await made.post("patterns/create", BODY)
-        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.CONNECT)
-
-    asyncio.run(main())
+    async with client(f"http://127.0.0.1:{port}/v1") as made:
+        answer = await made.post("patterns/create", BODY)
+    assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.CONNECT)
 
 
-def test_stale_connection_is_in_doubt_and_the_next_request_succeeds() -> None:
+async def test_stale_connection_is_in_doubt_and_the_next_request_succeeds() -> None:
     """10: no request is sent twice by the client itself."""
+    first = True
 
-    async def main() -> None:
-        first = True
+    async def answering(writer: asyncio.StreamWriter) -> None:
+        nonlocal first
+        if first:
+            first = False
+            writer.write(reply(OK))
+        elif len(server.requests) == 2:
+            writer.transport.abort()
+        else:
+            writer.write(reply(OK))
 
-        async def answering(writer: asyncio.StreamWriter) -> None:
-            nonlocal first
-            if first:
-                first = False
-                writer.write(reply(OK))
-            elif len(server.requests) == 2:
-                writer.transport.abort()
-            else:
-                writer.write(reply(OK))
-
-        async with serving(answering) as server, client(server.url) as made:
-            answers = [await made.post("patterns/create", BODY) for _ in range(3)]
-            assert [answer.exchange for answer in answers] == [
-                ExchangeResult.ANSWERED,
-                ExchangeResult.LOST,
-                ExchangeResult.ANSWERED,
-            ]
-            assert len(server.requests) == 3
-
-    asyncio.run(main())
+    async with serving(answering) as server, client(server.url) as made:
+        answers = [await made.post("patterns/create", BODY) for _ in range(3)]
+        assert [answer.exchange for answer in answers] == [
+            ExchangeResult.ANSWERED,
+            ExchangeResult.LOST,
+            ExchangeResult.ANSWERED,
+        ]
+        assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(status: int) -> None:
+async def test_redirects_are_not_followed(status: int) -> None:
     """20: the other host gets no request and no key."""
-
-    async def main() -> None:
-        async with serving(answers_with(reply(OK))) as other:
-            moved = reply(
-                f"{status} Moved", b"", f"Location: http://localhost:{other.port}/v1/patterns/create"
-            )
-            async with serving(answers_with(moved)) as server, client(server.url) as made:
-                answer = await made.post("patterns/create", BODY)
-            assert answer.status == status
-            assert other.requests == []
-
-    asyncio.run(main())
+    async with serving(answers_with(reply(OK))) as other:
+        moved = reply(f"{status} Moved", b"", f"Location: http://localhost:{other.port}/v1/patterns/create")
+        async with serving(answers_with(moved)) as server, client(server.url) as made:
+            answer = await made.post("patterns/create", BODY)
+        assert answer.status == status
+        assert other.requests == []
 
 
 @pytest.mark.parametrize(
@@ -248,61 +226,49 @@ def test_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> No
     assert asyncio.run(ask(answers_with(reply("422 Unprocessable", body)))).detail == detail
 
 
-def test_cancelled_request_releases_its_connection() -> None:
+async def test_cancelled_request_releases_its_connection() -> None:
     """Requests cancelled while they wait for an answer do not use up the pool."""
+    slow = True
 
-    async def main() -> None:
-        slow = True
+    async def answering(writer: asyncio.StreamWriter) -> None:
+        if slow:
+            await asyncio.sleep(60)
+        writer.write(reply(OK))
 
-        async def answering(writer: asyncio.StreamWriter) -> None:
-            if slow:
-                await asyncio.sleep(60)
-            writer.write(reply(OK))
-
-        async with serving(answering) as server, client(server.url, 30, max_connections=3) as made:
-            for _ in range(4):
-                tasks = [asyncio.create_task(made.post("jobs/get", BODY)) for _ in range(5)]
-                await asyncio.sleep(0.05)
-                for task in tasks:
-                    task.cancel()
-                ended = await asyncio.gather(*tasks, return_exceptions=True)
-                assert all(isinstance(end, asyncio.CancelledError) for end in ended)
-            slow = False
-            answers = await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(9)))
-            assert all(answer.usable for answer in answers)
-
-    asyncio.run(main())
+    async with serving(answering) as server, client(server.url, 30, max_connections=3) as made:
+        for _ in range(4):
+            tasks = [asyncio.create_task(made.post("jobs/get", BODY)) for _ in range(5)]
+            await asyncio.sleep(0.05)
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(end, asyncio.CancelledError) for end in ended)
+        slow = False
+        answers = await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(9)))
+        assert all(answer.usable for answer in answers)
 
 
-def test_proxy_of_the_environment_is_used_except_for_loopback(
+async def test_proxy_of_the_environment_is_used_except_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-
-    async def main() -> None:
-        async with (
-            serving(answers_with(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
-            serving(answers_with(reply(OK))) as server,
-        ):
-            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-            monkeypatch.delenv("no_proxy", raising=False)
-            async with client(server.url) as made:
-                assert (await made.post("jobs/get", BODY)).usable
-            async with client("http://studio.invalid/v1") as made:
-                assert (await made.post("jobs/get", BODY)).status == 503
-            assert proxy.requests[0][0].startswith("POST http://studio.invalid/v1/jobs/get")
-            assert proxy.requests[0][1]["authorization"] == f"Bearer {KEY}"
-
-    asyncio.run(main())
+    async with (
+        serving(answers_with(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
+        serving(answers_with(reply(OK))) as server,
+    ):
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        async with client(server.url) as made:
+            assert (await made.post("jobs/get", BODY)).usable
+        async with client("http://studio.invalid/v1") as made:
+            assert (await made.post("jobs/get", BODY)).status == 503
+        assert proxy.requests[0][0].startswith("POST http://studio.invalid/v1/jobs/get")
+        assert proxy.requests[0][1]["authorization"] == f"Bearer {KEY}"
 
 
-def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password else\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-
-    async def main() -> None:
-        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
-            await made.post("jobs/get", BODY)
-        assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"
-
-    asyncio.run(main())
+    async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
+        await made.post("jobs/get", BODY)
+    assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"

@@ -26,23 +26,19 @@ def ahead(shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pi
 
 
 @pytest.mark.parametrize("has_ended", [False, True])
-def test_late_flow_shows_what_was_begun(ahead: PipelineAhead, has_ended: bool) -> None:
+async def test_late_flow_shows_what_was_begun(ahead: PipelineAhead, has_ended: bool) -> None:
     """Every item once; and the flow run is on record, if the run goes on."""
     shown: list[str] = []
-
-    async def main() -> None:
-        async with ahead as work:
-            await work.read()
-            await work.check()
-            await work.go_ahead()
-            while has_ended and not work.is_finished:
-                await asyncio.sleep(0.01)
-            run = await work.plan("flow-run")
-            await work.drive(lambda what, driving: shown.append(what.describe()))
-            await work.come_to_its_end()
-            assert run.record.prefect_flow_run_id == "flow-run"
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    async with ahead as work:
+        await work.read()
+        await work.check()
+        await work.go_ahead()
+        while has_ended and not work.is_finished:
+            await asyncio.sleep(0.01)
+        run = await work.plan("flow-run")
+        await work.drive(lambda what, driving: shown.append(what.describe()))
+        await work.come_to_its_end()
+        assert run.record.prefect_flow_run_id == "flow-run"
     assert len(shown) == len(set(shown)) == 3 + 4 + len(ahead.begun.engine.groups)
     assert ahead.ended.outcome is Outcome.COMPLETED
     with open_ledger(ahead.spec.settings) as ledger:

@@ -417,21 +417,18 @@ def test_items_are_made_with_a_broken_screen(shop: Workshop, service: Service) -
     assert sorted(service.bought) == ALL_THREE
 
 
-def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
+async def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
     """With room for one job, each next one is begun while the screen still shows the last."""
 
     def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
         showing.append(asyncio.create_task(asyncio.Event().wait()))
 
-    async def main() -> None:
-        _, run = await shop.begin(many(3), max_in_flight=1)
-        await run.engine.drive(show)
-        assert run.progress.in_flight == 0
-        assert (await run.end()).outcome is Outcome.COMPLETED
-        assert [task.cancel() for task in showing] == [True] * 7
-
     showing: list[asyncio.Task[Any]] = []
-    asyncio.run(asyncio.wait_for(main(), 30))
+    _, run = await shop.begin(many(3), max_in_flight=1)
+    await run.engine.drive(show)
+    assert run.progress.in_flight == 0
+    assert (await run.end()).outcome is Outcome.COMPLETED
+    assert [task.cancel() for task in showing] == [True] * 7
     assert len(service.creates) == 6
 
 

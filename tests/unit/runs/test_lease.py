@@ -183,39 +183,31 @@ def beats(ledger: Ledger) -> int:
     return lease.beats
 
 
-def test_heartbeat_begins_at_once_and_stops(ledger: Ledger) -> None:
-
-    async def main() -> None:
-        writer = LedgerWriter(ledger, held_by(ledger, SOMEWHERE_ELSE))
-        lost: list[PatternmillError] = []
-        heart = LeaseHeartbeat(writer, lost.append)
-        heart.start()
-        async with asyncio.timeout(5):
-            while not beats(ledger):
-                await asyncio.sleep(0.005)
-        await heart.stop()
-        await writer.close()
-        assert not lost
-
-    asyncio.run(main())
+async def test_heartbeat_begins_at_once_and_stops(ledger: Ledger) -> None:
+    writer = LedgerWriter(ledger, held_by(ledger, SOMEWHERE_ELSE))
+    lost: list[PatternmillError] = []
+    heart = LeaseHeartbeat(writer, lost.append)
+    heart.start()
+    async with asyncio.timeout(5):
+        while not beats(ledger):
+            await asyncio.sleep(0.005)
+    await heart.stop()
+    await writer.close()
+    assert not lost
 
 
-def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
+async def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
     """Once another run has taken the catalog over."""
-
-    async def main() -> None:
-        hold = held_by(ledger, SOMEWHERE_ELSE)
-        with ledger.transaction():
-            ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
-        lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
-        writer = LedgerWriter(ledger, hold)
-        heart = LeaseHeartbeat(writer, lost.set_result)
-        heart.start()
-        assert isinstance(await asyncio.wait_for(lost, 5), LeaseLost)
-        await heart.stop()
-        await writer.close()
-
-    asyncio.run(main())
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+    with ledger.transaction():
+        ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
+    lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
+    writer = LedgerWriter(ledger, hold)
+    heart = LeaseHeartbeat(writer, lost.set_result)
+    heart.start()
+    assert isinstance(await asyncio.wait_for(lost, 5), LeaseLost)
+    await heart.stop()
+    await writer.close()
 
 
 def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger, tmp_path: Path) -> None:

@@ -130,26 +130,22 @@ def test_category_missing_in_a_whole_list_is_gone(imports: Imports, service: Ser
     assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
 
 
-def test_catalog_with_a_run_is_skipped(
+async def test_catalog_with_a_run_is_skipped(
     imports: Imports, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second run is on record as an overlap, and buys nothing."""
-
-    async def main() -> None:
-        spec = replace(imports.shop.spec(), source=imports.file(FOUR))
-        first, second = Pipeline(spec), Pipeline(spec)
-        for work in (first, second):
-            await work.read()
-            await work.check()
-        run = await first.plan()
-        with pytest.raises(Overlap, match=run.record.run_id):
-            await second.plan()
-        assert service.creates == []
-        await run.end()
-        for work in (first, second):
-            await work.__aexit__(None, None, None)
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    spec = replace(imports.shop.spec(), source=imports.file(FOUR))
+    first, second = Pipeline(spec), Pipeline(spec)
+    for work in (first, second):
+        await work.read()
+        await work.check()
+    run = await first.plan()
+    with pytest.raises(Overlap, match=run.record.run_id):
+        await second.plan()
+    assert service.creates == []
+    await run.end()
+    for work in (first, second):
+        await work.__aexit__(None, None, None)
     with imports.shop.ledger() as ledger:
         assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs.find()}
 

@@ -90,90 +90,72 @@ def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     assert script.bodies("patterns/create") == [BODY] * 4
 
 
-def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> None:
+async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> None:
     """17: separate limits."""
-
-    async def main() -> None:
-        done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
-        script = Script(
-            {
-                "patterns/create": [
-                    says(429, retry_after="30"),
-                    says(200, JOB),
-                    says(200, {**JOB, "jobId": "job-3"}),
-                ],
-                "products/create": [says(200, {**JOB, "jobId": "job-2"})],
-                "jobs/get": [says(200, {**done, "jobId": "job-9"})],
-            }
-        )
-        async with _api(script) as api:
-            first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-            await asyncio.sleep(1)
-            second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
-            assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
-            assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
-            assert (virtual.clock() < 2, api.queued) == (True, 2)
-            await asyncio.gather(first, second)
-            assert api.queued == 0
-            assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [
-                False,
-                True,
-                True,
-            ]
-
-    virtual.run(main())
+    done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
+    script = Script(
+        {
+            "patterns/create": [
+                says(429, retry_after="30"),
+                says(200, JOB),
+                says(200, {**JOB, "jobId": "job-3"}),
+            ],
+            "products/create": [says(200, {**JOB, "jobId": "job-2"})],
+            "jobs/get": [says(200, {**done, "jobId": "job-9"})],
+        }
+    )
+    async with _api(script) as api:
+        first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        await asyncio.sleep(1)
+        second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
+        assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
+        assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
+        assert (virtual.clock() < 2, api.queued) == (True, 2)
+        await asyncio.gather(first, second)
+        assert api.queued == 0
+        assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [
+            False,
+            True,
+            True,
+        ]
 
 
-def test_lasting_500_of_one_item_is_in_doubt_after_ten_minutes() -> None:
+async def test_lasting_500_of_one_item_is_in_doubt_after_ten_minutes() -> None:
     """18: one item does not stop the run."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(500)], "jobs/get": [says(200, JOB)]})
-        async with _api(script) as api:
-            poll = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
-            end = await api.create(Stage.PATTERN, BODY)
-            assert isinstance(end, No)
-            assert end.state is None
-            assert 600 <= virtual.clock() < 660
-            assert len(script.bodies("patterns/create")) < 60
-            poll.cancel()
-
-    virtual.run(main())
+    script = Script({"patterns/create": [says(500)], "jobs/get": [says(200, JOB)]})
+    async with _api(script) as api:
+        poll = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
+        end = await api.create(Stage.PATTERN, BODY)
+        assert isinstance(end, No)
+        assert end.state is None
+        assert 600 <= virtual.clock() < 660
+        assert len(script.bodies("patterns/create")) < 60
+        poll.cancel()
 
 
-def test_unavailable_service_stops_the_run_in_time() -> None:
+async def test_unavailable_service_stops_the_run_in_time() -> None:
     """2, 18: a hundred creates wait, few are sent, and all end once the service is unavailable for too long."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [REFUSED]})
-        async with _api(script) as api:
-            ends = await asyncio.gather(*(api.create(Stage.PATTERN, b"%d" % n) for n in range(100)))
-            assert [end.code for end in ends if isinstance(end, No) and end.stops] == ["service_away"]
-            assert {end.state for end in ends if isinstance(end, No)} == {AttemptState.WITHDRAWN}
-            assert virtual.clock() < 700
-            assert len(script.sent) < 250
-
-    virtual.run(main())
+    script = Script({"patterns/create": [REFUSED]})
+    async with _api(script) as api:
+        ends = await asyncio.gather(*(api.create(Stage.PATTERN, b"%d" % n) for n in range(100)))
+        assert [end.code for end in ends if isinstance(end, No) and end.stops] == ["service_away"]
+        assert {end.state for end in ends if isinstance(end, No)} == {AttemptState.WITHDRAWN}
+        assert virtual.clock() < 700
+        assert len(script.sent) < 250
 
 
-def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
+async def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
     """Not at once, with its last answer, and no longer than it lasts."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [REFUSED]})
-        async with _api(script) as api:
-            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-            await asyncio.sleep(5)
-            assert api.waiting == ""
-            await asyncio.sleep(35)
-            assert re.fullmatch(
-                r"waiting for the service since \d+ s: No answer from the service.*", api.waiting
-            )
-            script.answers["patterns/create"] = [says(200, JOB)]
-            assert isinstance(await create, Job)
-            assert api.waiting == ""
-
-    virtual.run(main())
+    script = Script({"patterns/create": [REFUSED]})
+    async with _api(script) as api:
+        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        await asyncio.sleep(5)
+        assert api.waiting == ""
+        await asyncio.sleep(35)
+        assert re.fullmatch(r"waiting for the service since \d+ s: No answer from the service.*", api.waiting)
+        script.answers["patterns/create"] = [says(200, JOB)]
+        assert isinstance(await create, Job)
+        assert api.waiting == ""
 
 
 def test_nothing_is_resent_above_the_age_limit() -> None:
@@ -184,52 +166,41 @@ def test_nothing_is_resent_above_the_age_limit() -> None:
     assert script.sent == []
 
 
-def test_request_that_grew_too_old_while_it_waited_for_a_slot_is_not_resent() -> None:
+async def test_request_that_grew_too_old_while_it_waited_for_a_slot_is_not_resent() -> None:
     """The service may have forgotten it by then, and would make it anew."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)]})
-        async with _api(script, in_doubt_limit=timedelta(hours=12)) as api:
-            pace = api._paces["patterns/create"]
-            pace.began()
-            for _ in range(3):
-                await asyncio.sleep(1)
-                pace.refused(virtual.clock())
-            resend = api.create(Stage.PATTERN, BODY, age=timedelta(hours=12, seconds=-30))
-            waiting = asyncio.create_task(resend)
-            await asyncio.sleep(60)
-            pace.ended()
-            end = await waiting
-        assert isinstance(end, No)
-        assert end.code == "in_doubt_too_long"
-        assert script.bodies("patterns/create") == []
-
-    virtual.run(main())
+    script = Script({"patterns/create": [says(200, JOB)]})
+    async with _api(script, in_doubt_limit=timedelta(hours=12)) as api:
+        pace = api._paces["patterns/create"]
+        pace.began()
+        for _ in range(3):
+            await asyncio.sleep(1)
+            pace.refused(virtual.clock())
+        resend = api.create(Stage.PATTERN, BODY, age=timedelta(hours=12, seconds=-30))
+        waiting = asyncio.create_task(resend)
+        await asyncio.sleep(60)
+        pace.ended()
+        end = await waiting
+    assert isinstance(end, No)
+    assert end.code == "in_doubt_too_long"
+    assert script.bodies("patterns/create") == []
 
 
-def test_machine_that_was_suspended_resends_nothing_too_old() -> None:
+async def test_machine_that_was_suspended_resends_nothing_too_old() -> None:
     """The clock of the pauses stands still meanwhile, the memory of the service does not."""
     suspended = 0.0
-
-    async def main() -> None:
-        script = Script({"patterns/create": [LOST]})
-        async with _api(
-            script, lambda: virtual.clock() + suspended, in_doubt_limit=timedelta(hours=12)
-        ) as api:
-            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-            await asyncio.sleep(60)
-            nonlocal suspended
-            suspended = 13 * 3600.0
-            sent = len(script.sent)
-            end = await create
-        assert isinstance(end, No)
-        assert end.code == "in_doubt_too_long"
-        assert len(script.sent) == sent > 1
-
-    virtual.run(main())
+    script = Script({"patterns/create": [LOST]})
+    async with _api(script, lambda: virtual.clock() + suspended, in_doubt_limit=timedelta(hours=12)) as api:
+        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        await asyncio.sleep(60)
+        suspended = 13 * 3600.0
+        sent = len(script.sent)
+        end = await create
+    assert isinstance(end, No)
+    assert end.code == "in_doubt_too_long"
+    assert len(script.sent) == sent > 1
 
 
-def test_each_sending_needs_a_permission_of_the_moment() -> None:
+async def test_each_sending_needs_a_permission_of_the_moment() -> None:
     """A run whose lease was lost while it was stopped sends nothing more, whatever it waited for."""
     permissions = 0
 
@@ -239,28 +210,21 @@ def test_each_sending_needs_a_permission_of_the_moment() -> None:
         if permissions == 3:
             raise LeaseLost("Another run took over.")
 
-    async def main() -> None:
-        script = Script({"patterns/create": [LOST]})
-        async with _api(script) as api:
-            with pytest.raises(LeaseLost):
-                await api.create(Stage.PATTERN, BODY, permitted=permitted)
-        assert script.bodies("patterns/create") == [BODY] * 2
-
-    virtual.run(main())
+    script = Script({"patterns/create": [LOST]})
+    async with _api(script) as api:
+        with pytest.raises(LeaseLost):
+            await api.create(Stage.PATTERN, BODY, permitted=permitted)
+    assert script.bodies("patterns/create") == [BODY] * 2
 
 
-def test_a_stop_during_the_wait_for_permission_is_heeded() -> None:
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)]})
-        async with _api(script) as api:
-            create = asyncio.create_task(api.create(Stage.PATTERN, BODY, permitted=lambda: asyncio.sleep(5)))
-            await asyncio.sleep(1)
-            api.drain()
-            assert await create is NOT_BEGUN
-        assert script.sent == []
-
-    virtual.run(main())
+async def test_a_stop_during_the_wait_for_permission_is_heeded() -> None:
+    script = Script({"patterns/create": [says(200, JOB)]})
+    async with _api(script) as api:
+        create = asyncio.create_task(api.create(Stage.PATTERN, BODY, permitted=lambda: asyncio.sleep(5)))
+        await asyncio.sleep(1)
+        api.drain()
+        assert await create is NOT_BEGUN
+    assert script.sent == []
 
 
 def _drained(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
@@ -288,37 +252,29 @@ def test_drain_ends_waiting_creates_at_once() -> None:
     assert isinstance(_drained([says(200, JOB)], 0.01), Job)
 
 
-def test_nothing_is_sent_after_a_drain_or_stop() -> None:
+async def test_nothing_is_sent_after_a_drain_or_stop() -> None:
     """Not even the first time."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)]})
-        async with _api(script) as api:
-            assert await api.create(Stage.PATTERN, BODY, stopping=lambda: True) is NOT_BEGUN
-            api.drain()
-            assert await api.create(Stage.PATTERN, BODY) is NOT_BEGUN
-            assert _code(await api.create(Stage.PATTERN, BODY, age=timedelta(0))) == "in_doubt"
-            assert script.sent == []
-
-    virtual.run(main())
+    script = Script({"patterns/create": [says(200, JOB)]})
+    async with _api(script) as api:
+        assert await api.create(Stage.PATTERN, BODY, stopping=lambda: True) is NOT_BEGUN
+        api.drain()
+        assert await api.create(Stage.PATTERN, BODY) is NOT_BEGUN
+        assert _code(await api.create(Stage.PATTERN, BODY, age=timedelta(0))) == "in_doubt"
+        assert script.sent == []
 
 
-def test_abandoning_ends_everything_at_once() -> None:
+async def test_abandoning_ends_everything_at_once() -> None:
     """After the drain's deadline: creates under way are in doubt, jobs are for the next run."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [says(200, JOB)], "jobs/get": [says(200, JOB)]}, latency=20)
-        async with _api(script) as api:
-            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-            follow = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
-            await asyncio.sleep(1)
-            api.abandon()
-            assert _code(await create) == "in_doubt"
-            assert await follow is GAVE_UP
-            assert virtual.clock() < 1.1
-        assert script.closed
-
-    virtual.run(main())
+    script = Script({"patterns/create": [says(200, JOB)], "jobs/get": [says(200, JOB)]}, latency=20)
+    async with _api(script) as api:
+        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        follow = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
+        await asyncio.sleep(1)
+        api.abandon()
+        assert _code(await create) == "in_doubt"
+        assert await follow is GAVE_UP
+        assert virtual.clock() < 1.1
+    assert script.closed
 
 
 def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
@@ -370,21 +326,17 @@ def test_list_that_is_not_answered_stops_before_planning(answer: Answer) -> None
 
 
 @pytest.mark.parametrize("answer", [says(404), says(302)])
-def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: Answer) -> None:
+async def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: Answer) -> None:
     """46: the run continues."""
-
-    async def main() -> None:
-        script = Script(
-            {"patterns/create": [says(200, JOB), *[answer] * 4, says(200, {**JOB, "jobId": "job-2"})]}
-        )
-        async with _api(script) as api:
-            assert isinstance(await api.create(Stage.PATTERN, BODY), Job)
-            guilty = await api.create(Stage.PATTERN, b'{"requestId": "guilty"}')
-            assert isinstance(guilty, No) and guilty.state is AttemptState.REJECTED
-            del script.answers["patterns/create"][:-1]
-            assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Job)
-
-    virtual.run(main())
+    script = Script(
+        {"patterns/create": [says(200, JOB), *[answer] * 4, says(200, {**JOB, "jobId": "job-2"})]}
+    )
+    async with _api(script) as api:
+        assert isinstance(await api.create(Stage.PATTERN, BODY), Job)
+        guilty = await api.create(Stage.PATTERN, b'{"requestId": "guilty"}')
+        assert isinstance(guilty, No) and guilty.state is AttemptState.REJECTED
+        del script.answers["patterns/create"][:-1]
+        assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Job)
 
 
 def _look_up(*answers: Answer) -> tuple[Any, int, float]:
@@ -455,29 +407,21 @@ def test_answer_to_a_checkout_is_not_kept() -> None:
     assert found == {"operation": "checkouts/create", "status": 409, "durationMs": 500.0}
 
 
-def test_failed_job_has_the_poll_that_showed_it() -> None:
+async def test_failed_job_has_the_poll_that_showed_it() -> None:
     failed = {**JOB, "status": "failed", "error": {"message": "the loom broke"}}
-
-    async def main() -> None:
-        script = Script({"jobs/get": [says(200, JOB), says(200, failed)]})
-        async with _api(script) as api:
-            end = await api.follow("job-1", Stage.PATTERN)
-        assert isinstance(end, No) and end.exchange is not None
-        found = end.exchange
-        assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
-
-    virtual.run(main())
+    script = Script({"jobs/get": [says(200, JOB), says(200, failed)]})
+    async with _api(script) as api:
+        end = await api.follow("job-1", Stage.PATTERN)
+    assert isinstance(end, No) and end.exchange is not None
+    found = end.exchange
+    assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
 
 
 @pytest.mark.parametrize("answer", [LOST, says(503)])
-def test_feedback_is_sent_once(answer: Answer) -> None:
+async def test_feedback_is_sent_once(answer: Answer) -> None:
     """Whatever the answer is: the service may keep each delivery."""
-
-    async def main() -> None:
-        script = Script({"feedback/create": [answer]})
-        async with _api(script) as api:
-            state, _ = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
-        assert state is not DeliveryState.SENT
-        assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']
-
-    virtual.run(main())
+    script = Script({"feedback/create": [answer]})
+    async with _api(script) as api:
+        state, _ = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
+    assert state is not DeliveryState.SENT
+    assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']
