@@ -61,8 +61,9 @@ check: setup ## ruff, mypy strict, import-linter, and what each room weighs next
 bench: setup ## measure against peers, side by side in one run
 	$(BIN)/python -m benchmarks.run
 
-house: setup ## the house in figures: data classes, verbs, settings, late imports, cycles, docstrings
-	$(BIN)/python -m benchmarks.house
+house: setup ## the house in figures: functions, their lengths, late imports, cycles; what one row executes
+	$(BIN)/python -m benchmarks.house.figures
+	$(BIN)/python -m benchmarks.one_row
 
 system: ## install what some tests need from the system (Debian, as root): Chromium
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }

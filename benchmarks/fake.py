@@ -1,36 +1,30 @@
-"""A small fast service to measure clients against: answers at once or after drawn job times, and keeps the score.
+"""Serve jobs to the clients that are measured, and keep the score: each job ends at once or after a drawn time.
 
-A process of its own (`python -m benchmarks.fake`), on a raw protocol, so that it is not what is being measured. Job
-times are drawn from the seed and the prompt, so that every contender meets the same ones.
+It is a process of its own, on a raw protocol, so that it is not what is being measured:
+`python -m benchmarks.fake [PATTERN_SECONDS PRODUCT_SECONDS SIGMA]`. Job times are drawn from the prompt, so that every
+contender meets the same ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
 import random
-import resource
 import statistics
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from zlib import crc32
 
-CATEGORIES = [
-    {
-        "categoryId": "cat_cushion",
-        "name": "Cushion",
-        "options": [{"name": "size", "values": ["40x40", "50x50"]}],
-    },
-    {"categoryId": "cat_mug", "name": "Mug", "options": [{"name": "size", "values": ["11oz", "15oz"]}]},
-]
+SIZES = {"Cushion": ["40x40", "50x50"], "Mug": ["11oz", "15oz"]}
+OFFER = {
+    f"cat_{name.lower()}": {"name": name, "options": [{"name": "size", "values": values}]}
+    for name, values in SIZES.items()
+}
 
 
 @dataclass
@@ -54,18 +48,12 @@ class Pace:
     pattern_seconds: float = 0.0
     product_seconds: float = 0.0
     sigma: float = 0.3
-    seed: int = 1
-    #: Of so many prompts one has products that always fail; 0: none.
-    failing: int = 0
-
-    def fails(self, kind: str, prompt: str) -> bool:
-        return kind == "product" and self.failing > 0 and crc32(prompt.encode()) % self.failing == 0
 
     def draw(self, kind: str, prompt: str) -> float:
         median = self.pattern_seconds if kind == "pattern" else self.product_seconds
         if not median:
             return 0.0
-        return median * math.exp(random.Random(f"{self.seed}/{kind}/{prompt}").gauss(0, self.sigma))
+        return median * math.exp(random.Random(f"{kind}/{prompt}").gauss(0, self.sigma))
 
 
 class Studio:
@@ -78,10 +66,7 @@ class Studio:
         self.by_request: dict[str, Job] = {}
         self.by_result: dict[str, Job] = {}
         self.requests: Counter[str] = Counter()
-        self.first_create: float | None = None
         self.last_seen = 0.0
-        self.in_flight = 0
-        self.peak_in_flight = 0
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         operation = path.removeprefix("/v1/")
@@ -93,15 +78,14 @@ class Studio:
                 return self.create("pattern", body, str(body["prompt"]))
             case "products/create":
                 pattern = self.by_result.get(str(body["patternId"]))
-                return (
-                    self.create("product", body, pattern.prompt) if pattern else (422, {"error": "patternId"})
-                )
+                if pattern:
+                    return self.create("product", body, pattern.prompt)
+                return 422, {"error": "patternId"}
             case "categories/list":
-                return 200, {
-                    "categories": [{"categoryId": c["categoryId"], "name": c["name"]} for c in CATEGORIES]
-                }
+                names = [{"categoryId": key, "name": category["name"]} for key, category in OFFER.items()]
+                return 200, {"categories": names}
             case "categories/get":
-                return 200, next(c for c in CATEGORIES if c["categoryId"] == body["categoryId"])
+                return 200, {"categoryId": body["categoryId"], **OFFER[body["categoryId"]]}
         return 404, {"error": {"message": f"no such operation: {operation}"}}
 
     def create(self, kind: str, body: dict[str, Any], prompt: str) -> tuple[int, Any]:
@@ -110,12 +94,9 @@ class Studio:
 
     def begin(self, kind: str, request_id: str, prompt: str) -> Job:
         now, number = self.clock(), len(self.jobs)
-        self.first_create = now if self.first_create is None else self.first_create
         seconds = self.pace.draw(kind, prompt)
         job = Job(kind, f"job_{number}", f"{kind}_{number}", prompt, seconds, now, now + seconds)
         self.jobs[job.job_id] = self.by_request[request_id] = self.by_result[job.result_id] = job
-        self.in_flight += 1
-        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
         return job
 
     def poll(self, body: dict[str, Any]) -> tuple[int, Any]:
@@ -128,56 +109,26 @@ class Studio:
             return 200, {"jobId": job.job_id, "kind": job.kind, "status": "running", "result": None}
         if job.seen_at is None:
             job.seen_at = self.last_seen = now
-            self.in_flight -= 1
-        if self.pace.fails(job.kind, job.prompt):
-            return 200, {
-                "jobId": job.job_id,
-                "kind": job.kind,
-                "status": "failed",
-                "error": "It did not work.",
-            }
         result = {f"{job.kind}Id": job.result_id}
         return 200, {"jobId": job.job_id, "kind": job.kind, "status": "succeeded", "result": result}
 
     def stats(self, window: int) -> dict[str, Any]:
-        span = self.last_seen - (self.first_create or self.last_seen)
-        usage = resource.getrusage(resource.RUSAGE_SELF)
+        span = self.last_seen - min((job.begun_at for job in self.jobs.values()), default=self.last_seen)
         return {
             "requests": dict(self.requests),
             "jobs": len(self.jobs),
             "unseen": sum(job.seen_at is None for job in self.jobs.values()),
-            "peak_in_flight": self.peak_in_flight,
             "span": span,
             "shortest": self.shortest(window),
-            "longest_stall": self.longest_stall(window),
             "kinds": {kind: self.score(kind) for kind in ("pattern", "product")},
-            "cpu": usage.ru_utime + usage.ru_stime,
         }
 
     def shortest(self, window: int) -> float:
-        """No schedule can be shorter: neither than the longest row, nor than all work spread evenly over the window."""
+        """Return the seconds that every schedule needs: of the longest row, or of all work spread over the window."""
         rows: defaultdict[str, float] = defaultdict(float)
         for job in self.jobs.values():
             rows[job.prompt] += job.seconds
         return max(max(rows.values(), default=0.0), sum(rows.values()) / window)
-
-    def longest_stall(self, window: int) -> float:
-        """The longest time in which the client had room in its window and created nothing, in seconds.
-
-        From the first create to the last pattern's: until then there is always something to create.
-        """
-        jobs = sorted(self.jobs.values(), key=lambda job: job.begun_at)
-        last = max((job.begun_at for job in jobs if job.kind == "pattern"), default=0.0)
-        ends = sorted(job.seen_at for job in jobs if job.seen_at is not None)
-        longest = 0.0
-        for number, (job, following) in enumerate(pairwise(jobs), start=1):
-            if following.begun_at > last:
-                break
-            # The window has room from the end that brings the jobs in flight below it.
-            needed = number - window
-            free_from = job.begun_at if needed < 0 else max(job.begun_at, ends[needed])
-            longest = max(longest, following.begun_at - free_from)
-        return longest
 
     def score(self, kind: str) -> dict[str, float]:
         jobs = [job for job in self.jobs.values() if job.kind == kind and job.seen_at is not None]
@@ -186,11 +137,9 @@ class Studio:
             return {}
         return {
             "jobs": len(jobs),
-            "seconds_median": statistics.median(job.seconds for job in jobs),
             "polls_mean": statistics.fmean(job.polls for job in jobs),
             "lag_median": statistics.median(lags),
             "lag_p95": lags[int(0.95 * (len(lags) - 1))],
-            "lag_max": lags[-1],
         }
 
 
@@ -233,35 +182,16 @@ def _content_length(head: bytes) -> int:
     return int(lowered[start + 15 :].split(b"\r\n", 1)[0]) if start >= 0 else 0
 
 
-async def serve(pace: Pace, port: int) -> None:
-    """Until standard input closes, which it does when the parent process ends."""
+async def serve(pace: Pace) -> None:
+    """Serve until standard input closes, which it does when the parent process ends."""
     studio = Studio(pace)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Wire(studio), "127.0.0.1", port, backlog=4096)
-    print(json.dumps({"url": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}), flush=True)
+    server = await loop.create_server(lambda: Wire(studio), "127.0.0.1", 0, backlog=4096)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     left = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), left.set)
     await left.wait()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fake", description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--pattern-seconds", type=float, default=0.0)
-    parser.add_argument("--product-seconds", type=float, default=0.0)
-    parser.add_argument("--sigma", type=float, default=0.3)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--failing", type=int, default=0)
-    arguments = parser.parse_args()
-    pace = Pace(
-        arguments.pattern_seconds,
-        arguments.product_seconds,
-        arguments.sigma,
-        arguments.seed,
-        arguments.failing,
-    )
-    asyncio.run(serve(pace, arguments.port))
-
-
 if __name__ == "__main__":
-    main()
+    asyncio.run(serve(Pace(*map(float, sys.argv[1:]))))

@@ -1,7 +1,7 @@
-"""The peers: the same job as people write it by hand, with asyncio and httpx, and with Prefect's `.map`.
+"""Do the same job as people write it by hand: asyncio with plain httpx, or with plain aiohttp.
 
-`python -m benchmarks.peers plain|prefect-map --url URL --file CSV --window N`: each is a process of its own, and
-prints one JSON line at its end. No ledger, no resume, no retries: what they leave out, they do not pay for.
+`python -m benchmarks.peers httpx|aiohttp --url URL --file CSV --window N` is a process of its own. It has a semaphore,
+a coroutine for each row and a poll every 2 s, but no ledger, no retries and no resume: it does not pay for them.
 """
 
 from __future__ import annotations
@@ -9,30 +9,79 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
-import json
-import resource
-import time
 import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 2.0
-#: Costs httpx's pool the least CPU of what was tried: one connection a row in flight costs more, and its own default,
-#: which keeps only 20 of 100 open, much more.
+#: Costs httpx's pool the least CPU of what was tried: one connection for each row in flight costs more, and its own
+#: default, which keeps only 20 of 100 open, much more. 100 is aiohttp's own default.
 CONNECTIONS = 100
 CATEGORY_IDS = {"Cushion": "cat_cushion", "Mug": "cat_mug"}
+HEADERS = {"Authorization": "Bearer bench"}
+Body = dict[str, Any]
+Call = Callable[[str, Body], Awaitable[Body]]
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+@asynccontextmanager
+async def by_httpx(url: str) -> AsyncIterator[Call]:
+    """Yield a function that posts with httpx."""
+    import httpx
+
+    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60, headers=HEADERS) as client:
+
+        async def call(operation: str, body: Body) -> Body:
+            response = await client.post(operation, json=body)
+            response.raise_for_status()
+            return dict(response.json())
+
+        yield call
+
+
+@asynccontextmanager
+async def by_aiohttp(url: str) -> AsyncIterator[Call]:
+    """Yield a function that posts with aiohttp."""
+    import aiohttp
+
+    connector, timeout = aiohttp.TCPConnector(limit=CONNECTIONS), aiohttp.ClientTimeout(total=60)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=HEADERS) as session:
+
+        async def call(operation: str, body: Body) -> Body:
+            async with session.post(f"{url}/{operation}", json=body, raise_for_status=True) as response:
+                return dict(await response.json())
+
+        yield call
+
+
+PEERS = {"httpx": by_httpx, "aiohttp": by_aiohttp}
+
+
+async def make_rows(call: Call, rows: list[dict[str, str]], window: int) -> None:
+    """Make the pattern and the product of every row, with so many rows at work at once."""
+    gate = asyncio.Semaphore(window)
+
+    async def make(operation: str, body: Body) -> str:
+        job = await call(operation, body)
+        while (job := await call("jobs/get", {"jobId": job["jobId"]}))["status"] == "running":
+            await asyncio.sleep(POLL_SECONDS)
+        return str(next(iter(job["result"].values())))
+
+    async def make_row(row: dict[str, str]) -> None:
+        async with gate:
+            pattern = {"requestId": request_id("pattern", row["prompt"]), "prompt": row["prompt"]}
+            await make("products/create", product_of(row, await make("patterns/create", pattern)))
+
+    await asyncio.gather(*map(make_row, rows))
 
 
 def request_id(*parts: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(parts)))
 
 
-def product_of(row: dict[str, str], pattern_id: str) -> dict[str, Any]:
+def product_of(row: dict[str, str], pattern_id: str) -> Body:
     return {
         "requestId": request_id("product", row["sku"]),
         "patternId": pattern_id,
@@ -41,92 +90,20 @@ def product_of(row: dict[str, str], pattern_id: str) -> dict[str, Any]:
     }
 
 
-async def plain(url: str, rows: list[dict[str, str]], window: int) -> int:
-    """One coroutine a row, a semaphore, a poll every 2 s."""
-    import httpx
-
-    gate = asyncio.Semaphore(window)
-    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as client:
-
-        async def call(operation: str, body: dict[str, Any]) -> dict[str, Any]:
-            response = await client.post(operation, json=body, headers={"Authorization": "Bearer bench"})
-            response.raise_for_status()
-            return dict(response.json())
-
-        async def made(operation: str, body: dict[str, Any]) -> str:
-            job = await call(operation, body)
-            while (job := await call("jobs/get", {"jobId": job["jobId"]}))["status"] == "running":
-                await asyncio.sleep(POLL_SECONDS)
-            return str(next(iter(job["result"].values())))
-
-        async def one(row: dict[str, str]) -> str:
-            async with gate:
-                wanted = {"requestId": request_id("pattern", row["prompt"]), "prompt": row["prompt"]}
-                pattern_id = await made("patterns/create", wanted)
-                return await made("products/create", product_of(row, pattern_id))
-
-        return len(await asyncio.gather(*(one(row) for row in rows)))
-
-
-def prefect_map(url: str, rows: list[dict[str, str]], window: int) -> int:
-    """As Prefect documents it: a flow, synchronous tasks, `.map`, one thread a task in flight."""
-    import httpx
-    from prefect import flow, task, unmapped
-    from prefect.task_runners import ThreadPoolTaskRunner
-
-    def call(client: httpx.Client, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-        response = client.post(operation, json=body, headers={"Authorization": "Bearer bench"})
-        response.raise_for_status()
-        return dict(response.json())
-
-    def made(client: httpx.Client, operation: str, body: dict[str, Any]) -> str:
-        job = call(client, operation, body)
-        while (job := call(client, "jobs/get", {"jobId": job["jobId"]}))["status"] == "running":
-            time.sleep(POLL_SECONDS)
-        return str(next(iter(job["result"].values())))
-
-    @task
-    def pattern(row: dict[str, str], client: httpx.Client) -> str:
-        return made(
-            client,
-            "patterns/create",
-            {"requestId": request_id("pattern", row["prompt"]), "prompt": row["prompt"]},
-        )
-
-    @task
-    def product(row: dict[str, str], pattern_id: str, client: httpx.Client) -> str:
-        return made(client, "products/create", product_of(row, pattern_id))
-
-    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-
-    runner: Any = ThreadPoolTaskRunner(max_workers=window)
-
-    @flow(task_runner=runner)
-    def import_rows() -> int:
-        with httpx.Client(base_url=url, limits=limits, timeout=60) as client:
-            patterns = pattern.map(rows, unmapped(client))
-            return len(product.map(rows, patterns, unmapped(client)).result())
-
-    return import_rows()
+async def run(peer: str, url: str, file: Path, window: int) -> None:
+    with file.open(newline="", encoding="utf-8") as opened:
+        rows = list(csv.DictReader(opened))
+    async with PEERS[peer](url) as call:
+        await make_rows(call, rows, window)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("peer", choices=("plain", "prefect-map"))
+    parser.add_argument("peer", choices=PEERS)
     parser.add_argument("--url", required=True, help="the service's base address")
     parser.add_argument("--file", type=Path, required=True)
     parser.add_argument("--window", type=int, required=True)
-    arguments = parser.parse_args()
-    rows = rows_of(arguments.file)
-    began = time.monotonic()
-    if arguments.peer == "plain":
-        made = asyncio.run(plain(arguments.url, rows, arguments.window))
-    else:
-        made = prefect_map(arguments.url, rows, arguments.window)
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    score = {"made": made, "seconds": time.monotonic() - began, "cpu": usage.ru_utime + usage.ru_stime}
-    print(json.dumps({**score, "peak_rss": usage.ru_maxrss}), flush=True)
+    asyncio.run(run(**vars(parser.parse_args())))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
-"""The tables: what each contender used, side by side, and in relation to the plain script."""
+"""The tables: what each contender used, side by side, and in relation to the peers."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.scenarios import OURS, PLAIN, Scenario
+from benchmarks.scenarios import AIOHTTP, CONTENDERS, HTTPX, OURS, Scenario
 
 
 @dataclass(frozen=True)
 class Measurement:
+    """One run of one contender. Times are in seconds."""
+
     scenario: str
     contender: str
     rows: int
@@ -21,11 +23,10 @@ class Measurement:
     peak_mb: float
     #: CPU of the Prefect server during the run, until it had settled; None: it was not in use.
     server_cpu: float | None
-    #: The service's own score: see benchmarks.fake.
+    #: The service's own score: see `benchmarks.fake`.
     service: dict[str, Any]
     #: Why the figures do not count; empty if they do.
     fault: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def over_shortest(self) -> float | None:
@@ -37,7 +38,8 @@ COLUMNS = (
     "rows/s",
     "CPU a row, ms",
     "beyond start-up, ms",
-    "CPU to plain",
+    "CPU to httpx",
+    "CPU to aiohttp",
     "Prefect server CPU a row, ms",
     "peak MB",
     "makespan, s",
@@ -45,12 +47,12 @@ COLUMNS = (
     "whole run, s",
     "requests a row",
     "polls a job",
-    "lag median / p95 / max, s",
+    "lag median / p95, s",
 )
 
 
 def typical(measurements: Iterable[Measurement], scenario: str, contender: str) -> Measurement | None:
-    """The run with the median CPU."""
+    """Return the run with the median CPU."""
     fitting = [m for m in measurements if (m.scenario, m.contender) == (scenario, contender) and not m.fault]
     if not fitting:
         return None
@@ -59,106 +61,76 @@ def typical(measurements: Iterable[Measurement], scenario: str, contender: str) 
 
 
 def table(scenario: Scenario, measurements: Sequence[Measurement]) -> str:
-    """One scenario as a Markdown table."""
-    runs = [typical(measurements, scenario.name, contender) for contender in scenario.contenders]
-    lines = [f"### {scenario.title}", "", _facts(scenario, runs), ""]
-    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(_cells(run, measurements)) + " |" for run in runs if run]
-    lines += [
-        f"- **{m.contender}: {m.fault}**" for m in measurements if m.scenario == scenario.name and m.fault
-    ]
-    return "\n".join(lines)
-
-
-def _facts(scenario: Scenario, runs: Sequence[Measurement | None]) -> str:
+    """Return one scenario as a Markdown table."""
+    runs = [run for name in CONTENDERS if (run := typical(measurements, scenario.name, name))]
     facts = f"{scenario.rows} rows, window {scenario.window}, {scenario.rounds} round(s)."
-    shortest = next((run.service["shortest"] for run in runs if run), 0.0)
-    return f"{facts} Shortest possible: {shortest:.1f} s." if shortest else facts
+    if runs and runs[0].service["shortest"]:
+        facts += f" Shortest possible: {runs[0].service['shortest']:.1f} s."
+    lines = [f"### {scenario.title}", "", facts, ""]
+    lines += [_line(COLUMNS), "|" + "---|" * len(COLUMNS)]
+    lines += [_line(_cells(run, measurements)) for run in runs]
+    faults = (m for m in measurements if m.scenario == scenario.name and m.fault)
+    return "\n".join(lines + [f"- **{m.contender}: {m.fault}**" for m in faults])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _cells(run: Measurement, measurements: Sequence[Measurement]) -> list[str]:
-    plain = typical(measurements, run.scenario, PLAIN)
     startup = typical(measurements, "startup", run.contender)
     span = run.service["span"]
     beyond = (run.cpu - startup.cpu) / (run.rows - 1) if startup and run.rows > 1 else None
-    server = None if run.server_cpu is None else run.server_cpu / run.rows
-    kinds = run.service["kinds"]
+    kinds = [kind for kind in run.service["kinds"].values() if kind]
     return [
         run.contender,
         f"{run.rows / span:.0f}" if span else "-",
-        _milli(run.cpu / run.rows),
-        _milli(beyond),
-        f"{run.cpu / plain.cpu:.2f}" if plain else "-",
-        _milli(server),
+        _milliseconds(run.cpu / run.rows),
+        _milliseconds(beyond),
+        *(_decimals(cpu_ratio(run, measurements, peer)) for peer in (HTTPX, AIOHTTP)),
+        _milliseconds(None if run.server_cpu is None else run.server_cpu / run.rows),
         f"{run.peak_mb:.0f}",
         f"{span:.1f}",
-        f"{run.over_shortest:.3f}" if run.over_shortest else "-",
+        _decimals(run.over_shortest),
         f"{run.wall:.1f}",
         f"{sum(run.service['requests'].values()) / run.rows:.1f}",
-        " / ".join(f"{kind['polls_mean']:.1f}" for kind in kinds.values() if kind),
-        "; ".join(_lag(kind) for kind in kinds.values() if kind),
+        " / ".join(f"{kind['polls_mean']:.1f}" for kind in kinds),
+        "; ".join(f"{kind['lag_median']:.2f} / {kind['lag_p95']:.2f}" for kind in kinds),
     ]
 
 
-def _milli(seconds: float | None) -> str:
+def cpu_ratio(run: Measurement, measurements: Sequence[Measurement], peer: str) -> float | None:
+    """Return the CPU of a run over that of a peer in the same scenario; None: the peer was not measured."""
+    other = typical(measurements, run.scenario, peer)
+    return run.cpu / other.cpu if other else None
+
+
+def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1000:.1f}"
 
 
-def _lag(kind: dict[str, float]) -> str:
-    return f"{kind['lag_median']:.2f} / {kind['lag_p95']:.2f} / {kind['lag_max']:.2f}"
+def _decimals(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def targets(measurements: Sequence[Measurement]) -> list[str]:
-    """What was to be reached, and whether it was: one line each, for what was measured."""
-    lines = [_cpu_target(measurements, scenario) for scenario in ("instant-500", "memory")]
-    lines.append(_makespan_target(measurements))
-    lines += [_polling_target(measurements), _memory_target(measurements)]
-    return [line for line in lines if line]
+    """Return a line for each target that was measured: what it is, and whether it was reached."""
+    ours = {name: typical(measurements, name, OURS) for name in ("instant", "short", "long", "memory")}
+    lines = []
+    for name in ("instant", "memory"):
+        if (run := ours[name]) and (ratio := cpu_ratio(run, measurements, HTTPX)) is not None:
+            what = f"CPU a row at most half of plain httpx, {run.rows:,} rows, start-up included"
+            lines.append(_target(what, f"{ratio:.2f}", ratio <= 0.5))
+    if (run := ours["short"]) and (over := run.over_shortest) is not None:
+        lines.append(_target("makespan at most 1.05 of the shortest possible", f"{over:.3f}", over <= 1.05))
+    if run := ours["long"]:
+        lag = run.service["kinds"]["pattern"]["lag_median"]
+        lines.append(_target("median lag under 2 s, jobs of 75 s", f"{lag:.2f} s", lag < 2))
+    if run := ours["memory"]:
+        what = f"peak memory under 350 MB at {run.rows:,} rows"
+        lines.append(_target(what, f"{run.peak_mb:.0f} MB", run.peak_mb < 350))
+    return lines
 
 
-def _target_line(what: str, value: str, reached: bool) -> str:
+def _target(what: str, value: str, reached: bool) -> str:
     return f"- {'reached' if reached else 'MISSED'}: {what}: {value}"
-
-
-def _cpu_target(measurements: Sequence[Measurement], scenario: str) -> str:
-    ours, plain = (typical(measurements, scenario, name) for name in (OURS, PLAIN))
-    if not ours or not plain:
-        return ""
-    ratio = ours.cpu / plain.cpu
-    return _target_line(
-        f"CPU a row at most half of the plain script's, 500 in flight, start-up included, {ours.rows} rows",
-        f"{ratio:.2f}",
-        ratio <= 0.5,
-    )
-
-
-def _makespan_target(measurements: Sequence[Measurement]) -> str:
-    ours = typical(measurements, "short", OURS)
-    if not ours or not ours.over_shortest:
-        return ""
-    return _target_line(
-        "makespan at most 1.05 of the shortest possible",
-        f"{ours.over_shortest:.3f}",
-        ours.over_shortest <= 1.05,
-    )
-
-
-def _polling_target(measurements: Sequence[Measurement]) -> str:
-    ours = typical(measurements, "long", OURS)
-    if not ours:
-        return ""
-    pattern = ours.service["kinds"]["pattern"]
-    value = f"{pattern['polls_mean']:.1f} polls, {pattern['lag_median']:.2f} s"
-    reached = pattern["polls_mean"] <= 5 and pattern["lag_median"] < 2
-    return _target_line(
-        "at most 5 polls a job and a median lag under 2 s, jobs of 75 s that are alike", value, reached
-    )
-
-
-def _memory_target(measurements: Sequence[Measurement]) -> str:
-    ours = typical(measurements, "memory", OURS)
-    if not ours:
-        return ""
-    return _target_line(
-        f"peak memory under 350 MB at {ours.rows} rows", f"{ours.peak_mb:.0f} MB", ours.peak_mb < 350
-    )

@@ -81,9 +81,9 @@ def installed() -> str:
 class Browser:
     """One browser with a profile and one page, spoken to over its own debugging protocol."""
 
-    def __init__(self, profile: Path, *options: str) -> None:
+    def __init__(self, profile: Path) -> None:
         self._process = subprocess.Popen(
-            [installed(), *QUIET, f"--user-data-dir={profile}", "--remote-debugging-port=0", *options],
+            [installed(), *QUIET, f"--user-data-dir={profile}", "--remote-debugging-port=0"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -275,6 +275,23 @@ def test_returning_server(played: Mapping[str, tuple[Room, Future[Ended]]], play
     assert "In the Prefect UI" in ended.out, ended.output
 
 
+def test_groups_do_not_wait_for_a_frozen_server(template: Path, make_room: MakeRoom) -> None:
+    """It is woken when 400 more patterns and products were bought: a run that waited for it would not get there."""
+    room = make_room(600, Plan(patterns=SECOND, products=SECOND))
+    server = NamedServer(lay_database(template, room.folder / "named"))
+    server.start()
+    try:
+        server.await_ready()
+        running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="100", PREFECT_API_URL=server.api.url)
+        wait_for(room.service.record, '"created"', count=200, timeout=120)
+        server.send(signal.SIGSTOP)
+        wait_for(room.service.record, '"created"', count=600, timeout=60)
+        server.send(signal.SIGCONT)
+        assert_right(room, running.wait(300))
+    finally:
+        server.kill()
+
+
 def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
     """400 rows, some of which fail: each task run and the flow run is final and agrees with the ledger."""
     quick = Times("uniform", low=0.1, high=0.4)

@@ -1,4 +1,4 @@
-"""`patternmill up` against unauthorized access: a page in the person's browser, a rebound name, another user.
+"""`patternmill up` against unauthorized access: a page in the person's browser, another user.
 
 One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from prefect.workers.process import ProcessWorker
 
-from prefect_host.own_server import LOGIN_PATH, USER, own_password
+from prefect_host.own_server import USER, own_password
 from prefect_host.work_pool import POOL, TEMPLATE
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import some_rows, write_csv
@@ -154,9 +154,8 @@ def thief() -> Iterator[Thief]:
 
 @pytest.fixture(scope="module")
 def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The person's, logged in; a name of the thief's leads to this machine, as after a rebinding."""
-    rebound = "--host-resolver-rules=MAP rebound.example 127.0.0.1"
-    with Browser(tmp_path_factory.mktemp("profile"), rebound) as one:
+    """The person's, logged in."""
+    with Browser(tmp_path_factory.mktemp("profile")) as one:
         one.open(up.login)
         one.until("location.pathname.includes('dashboard')")
         yield one
@@ -193,14 +192,6 @@ def test_ui_cannot_be_framed(up: Attacked, thief: Thief, browser: Browser) -> No
     thief.script = f"document.body.innerHTML = '<iframe src=\"{up.ui}/runs\"></iframe>'"
     browser.open(thief.origin)
     eventually(lambda: browser.frames() == ["chrome-error://chromewebdata/"], 20, browser.frames)
-
-
-def test_rebound_host_name_is_refused(up: Attacked, browser: Browser) -> None:
-    """DNS rebinding: the page has the attacker's name, so that the browser takes the server for the attacker's."""
-    port = up.ui.rpartition(":")[2]
-    for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
-        browser.open(f"http://rebound.example:{port}{path}")
-        browser.shows("Invalid host header")
 
 
 def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) -> None:

@@ -61,6 +61,8 @@ FAIL_LATER = [
     ("job_timeout", "-PT1H"),
     ("ledger_url", "postgresql:canary-7f3a"),
     ("ledger_url", "sqlite://canary-7f3a"),
+    ("ledger_url", "canary-7f3a:x"),
+    ("ledger_url", "mysql://u:canary-7f3a@h/d"),
     ("ledger_url", "postgresql://u:canary-7f3a@[bad/ledger"),
     ("retire_at_most", "110%"),
     ("sources", '{"shop": "", "other": "canary-7f3a"}'),
@@ -273,11 +275,3 @@ def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
         masked = mask_passwords(text, address)
         assert CANARY not in masked and MASK in masked
     assert "host" in mask_passwords(address) or "PASSWORD" in address
-
-
-@pytest.mark.parametrize("address", [f"{CANARY}:x", f"mysql://u:{CANARY}@h/d"])
-def test_ledger_address_of_another_form_is_refused(address: str) -> None:
-    """With how it should begin, and without any part of it."""
-    with pytest.raises(ConfigurationError, match="postgresql://") as refused:
-        load_settings(ledger_url=address)
-    assert CANARY not in str(refused.value)

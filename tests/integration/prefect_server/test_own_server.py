@@ -16,7 +16,7 @@ import pytest
 
 from patternmill.errors import PatternmillError
 from prefect_host.client_settings import server_answers
-from prefect_host.own_server import OwnServer, own_password
+from prefect_host.own_server import LOGIN_PATH, OwnServer, own_password
 from prefect_host.shared_process import bound_socket
 
 NAMED = """
@@ -111,11 +111,12 @@ def test_named_port_that_is_taken_is_refused(server: OwnServer, own_home: Path) 
 
 def test_pages_are_served_under_its_own_address_alone(server: OwnServer) -> None:
     """DNS rebinding: a page of another name gets nothing."""
-    rebound = urllib.request.Request(f"{server.api_url}/health", headers={"Host": "rebound.example"})
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(rebound, timeout=10)
-    with refused.value as answer:
-        assert answer.code == 400
+    for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
+        rebound = urllib.request.Request(f"{server.ui_url}{path}", headers={"Host": "rebound.example"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(rebound, timeout=10)
+        with refused.value as answer:
+            assert (answer.code, answer.read()) == (400, b"Invalid host header"), path
 
 
 @pytest.mark.usefixtures("unforked")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from patternmill.errors import LeaseLost, ServiceStopped
-from patternmill.service.feedback_report import DeliveryState, feedback_report
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
     GAVE_UP,
@@ -415,13 +414,3 @@ async def test_failed_job_has_the_poll_that_showed_it() -> None:
     assert isinstance(end, No) and end.exchange is not None
     found = end.exchange
     assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
-
-
-@pytest.mark.parametrize("answer", [LOST, says(503)])
-async def test_feedback_is_sent_once(answer: Answer) -> None:
-    """Whatever the answer is: the service may keep each delivery."""
-    script = Script({"feedback/create": [answer]})
-    async with _api(script) as api:
-        state, _ = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
-    assert state is not DeliveryState.SENT
-    assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']

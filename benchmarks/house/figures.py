@@ -1,0 +1,79 @@
+"""`python -m benchmarks.house.figures`: the shape of the five packages, each figure next to its target."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from benchmarks.house.rooms import PACKAGES, ROOT
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Trees = Mapping[str, ast.Module]
+
+
+def read_trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of the packages by the dotted names of their modules."""
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    return {
+        name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8"))
+        for name, path in zip(names, paths, strict=True)
+    }
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def function_lines(trees: Trees) -> list[int]:
+    """Return how long each function is, the shortest first."""
+    nodes = (node for tree in trees.values() for node in functions(tree))
+    return sorted((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def imported_names(tree: ast.AST) -> set[str]:
+    """Return what is imported anywhere in a tree: in functions and for type checkers too."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def imports(trees: Trees) -> dict[str, set[str]]:
+    """Return by module which of the others it imports; `from package import name` may name a module or its content."""
+    graph = {}
+    for module, tree in trees.items():
+        names = imported_names(tree)
+        graph[module] = (names | {name.rpartition(".")[0] for name in names - trees.keys()}) & trees.keys()
+    return graph
+
+
+def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return the modules of a cycle of imports in their order; empty: there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def main() -> None:
+    trees = read_trees()
+    lines = function_lines(trees)
+    late = sum(bool(imported_names(node)) for tree in trees.values() for node in functions(tree))
+    print(f"files                       {len(trees):>6,}")
+    print(f"functions                   {len(lines):>6,}")
+    print(f"lines of one, median        {lines[len(lines) // 2]:>6,}   target: 5 to 10")
+    print(f"lines of one, the longest   {lines[-1]:>6,}   target: rarely above 30")
+    print(f"functions that import       {late:>6,}")
+    print(
+        f"a cycle of imports          {' -> '.join(find_cycle(imports(trees))) or 'none':>6}   target: none"
+    )
+
+
+if __name__ == "__main__":
+    main()
