@@ -46,7 +46,7 @@ def command(run: str, environment: str | None) -> int:
     with open_ledger(settings, must_exist=True) as ledger:
         record = _meant(ledger, run, environment)
     viewed = ViewedRun(settings, record)
-    viewed.take_looks(lambda text: echo(text, err=True))
+    viewed.fetch_pictures(lambda text: echo(text, err=True))
 
     def approve(approval: Approval) -> None:
         from patternmill.states import Verdict

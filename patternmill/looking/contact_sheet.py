@@ -10,7 +10,7 @@ from pathlib import Path
 from PIL import Image
 
 from patternmill.looking.kept_pictures import draw_few, picture_name
-from patternmill.looking.looks import Looks
+from patternmill.looking.pictures import Pictures
 from patternmill.settings import Settings
 
 #: Pictures, those of a line, and the width of each in points.
@@ -20,11 +20,11 @@ _GAP = 6
 
 def contact_sheet(urls: Sequence[str], settings: Settings) -> str | None:
     """A data address of a JPEG of some 100 kB; None where no picture is at hand. Fetches or draws what it lacks."""
-    looks = Looks(settings.home, settings.studio_url)
+    pictures = Pictures(settings.home, settings.studio_url)
     if settings.embedded and settings.studio_url is not None:
         draw_few(urls[:MOST], settings.home, settings.studio_url)
-    looks.take(urls[:MOST])
-    paths = [path for url in urls[:MOST] if (path := looks.path(picture_name(url))) is not None]
+    pictures.fetch(urls[:MOST])
+    paths = [path for url in urls[:MOST] if (path := pictures.path(picture_name(url))) is not None]
     return _joined(paths) if paths else None
 
 

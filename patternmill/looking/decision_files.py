@@ -24,7 +24,7 @@ from patternmill.ledger.decisions import (
 )
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.looks import Looks, digests
+from patternmill.looking.pictures import Pictures
 from patternmill.looking.takes import Take, takes_made
 from patternmill.results.picks import rows_refused
 from patternmill.results.row_results import RowResult, input_file, row_results
@@ -72,7 +72,7 @@ def decided_run(path: Path) -> RunId | None:
     return next(map(RunId, runs), None)
 
 
-def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) -> DecisionsFile:
+def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pictures) -> DecisionsFile:
     """The decisions of a file on the patterns of a run. Writes nothing.
 
     Raises InputRefused, which names everything that is wrong: unknown patterns, pictures that have changed, rows that
@@ -82,15 +82,15 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, looks: Looks) 
     is_page, takes = columns >= _NEEDED, takes_made(ledger, record.environment, record.catalog)
     rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
     by_sku = {sku_key(row.sku): row for row in rows}
-    pictures = dict.fromkeys(takes, "") | digests(takes.values(), looks)
+    digests = dict.fromkeys(takes, "") | pictures.digests(takes.values())
     found: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
     for line, cells in written:
         try:
             if is_page:
-                found.append((line, cells["sku"], _of_page(cells, record.run_id, pictures)))
+                found.append((line, cells["sku"], _of_page(cells, record.run_id, digests)))
             elif tidy(cells[_DECISION]):
-                found.append((line, *_of_sheet(cells, record.run_id, pictures, by_sku)))
+                found.append((line, *_of_sheet(cells, record.run_id, digests, by_sku)))
         except ValueError as error:
             problems.append(f"row {line}{error}")
     problems += _contradictions(found)
@@ -137,7 +137,8 @@ def record_file(settings: Settings, path: Path) -> str | None:
     for ledger in every_ledger(settings):
         record = ledger.runs.get(run_id)
         if record is not None:
-            return keep_decisions(ledger, record, read_decisions(ledger, record, path, Looks(settings.home)))
+            decided = read_decisions(ledger, record, path, Pictures(settings.home))
+            return keep_decisions(ledger, record, decided)
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 
@@ -168,17 +169,20 @@ def _read(path: Path) -> tuple[frozenset[str], list[tuple[int, Mapping[str, str]
     ]
 
 
-def _of_page(cells: Mapping[str, str], run_id: RunId, pictures: Mapping[ItemKey, str]) -> Decision:
-    """`pictures`: the digests, as far as they are known, of all that was made. A ValueError says what is wrong."""
+def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str]) -> Decision:
+    """Return the decision of a line. `digests`: of all that was made; "" where the picture is not at hand.
+
+    Raises ValueError, which says what is wrong.
+    """
     item, picture = ItemKey(cells["item"]), cells["picture"]
     if _checksum(cells) != cells["checksum"]:
         raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
     if cells[RUN_COLUMN] != run_id:
         raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
     verdict = _verdict("verdict", cells["verdict"])
-    if item not in pictures:
+    if item not in digests:
         raise ValueError(f", column item: run {run_id} made no such pattern")
-    now = pictures[item]
+    now = digests[item]
     if picture and now and picture != now:
         raise ValueError(", column picture: the picture has changed since; look at it and decide again")
     at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
@@ -186,16 +190,16 @@ def _of_page(cells: Mapping[str, str], run_id: RunId, pictures: Mapping[ItemKey,
 
 
 def _of_sheet(
-    cells: Mapping[str, str], run_id: RunId, pictures: Mapping[ItemKey, str], rows: Mapping[str, RowResult]
+    cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str], rows: Mapping[str, RowResult]
 ) -> tuple[str, Decision]:
     """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
     text, note, sku = (tidy(cells[name]) for name in (*DECISION_COLUMNS, "sku"))
     verdict, row = _verdict(_DECISION, text), rows.get(sku_key(sku))
-    if row is None or row.pattern is None or row.pattern.key not in pictures:
+    if row is None or row.pattern is None or row.pattern.key not in digests:
         raise ValueError(f": run {run_id} has no pattern for {shown(sku)}; empty the cell")
     item = row.pattern.key
-    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_id, item, pictures[item], verdict, note)))
-    return row.sku, Decision(str(id), item, pictures[item], verdict, note, user(), datetime.now(UTC))
+    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_id, item, digests[item], verdict, note)))
+    return row.sku, Decision(str(id), item, digests[item], verdict, note, user(), datetime.now(UTC))
 
 
 def _verdict(column: str, text: str) -> Decided:

@@ -12,7 +12,6 @@ const VERDICTS = {
   again: ["↻", "Again", "warn"],
   later: ["⋯", "Later", "rest"],
 };
-const MARKS = { doubtful: ["◆", "Doubtful", "warn"] };
 const REASONS = ["Too dark", "Too bright", "Wrong colours", "Too busy", "Too plain", "Wrong motif", "Seam shows", "Blurred", "Off the product"];
 /* Key, glyph, word, what it does, and what it is called in the list of keys. */
 const ACTIONS = [
@@ -24,7 +23,7 @@ const ACTIONS = [
   ["z", "↶", "Undo", () => undo(), "Undo, also after the page was closed"],
   ["g", "▦", "Sheet", () => show("sheet"), "All patterns"],
   ["e", "▢", "One", () => show("one"), "One pattern, filling the screen; ↑ ↓ turn to its takes and products"],
-  ["c", "◫", "Compare", () => show("compare"), "Takes and look-alikes side by side; ← → choose, ↑ ↓ go on"],
+  ["c", "◫", "Compare", () => show("compare"), "Takes side by side, or the next pattern beside it; ← → choose, ↑ ↓ go on"],
   ["f", "⌕", "Zoom", () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the crop"],
   ["?", "?", "Keys", () => byId("keys").showModal(), "These keys"],
   ["/", null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
@@ -280,10 +279,8 @@ function badge([glyph, word, colour], text = word) {
   return make("span", { class: `badge ${colour}` }, make("i", { "aria-hidden": "true" }, glyph), text);
 }
 
-function marks(group, { verdict, word } = decisionOf(group)) {
-  return make("div", { class: "marks" },
-    group.doubt.length ? badge(MARKS.doubtful, group.doubt.map(({ text }) => text).join("; ")) : null,
-    verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
+function marks({ verdict, word }) {
+  return make("div", { class: "marks" }, verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
 }
 
 function promptOf(text) {
@@ -322,11 +319,11 @@ function card(group) {
 function dress(group) {
   const cell = cells.get(group);
   if (!cell) return;
-  const { verdict, word } = decisionOf(group);
+  const decision = decisionOf(group);
   cell.querySelector(".marks")?.remove();
-  cell.querySelector(".open").append(marks(group));
-  cell.dataset.verdict = verdict;
-  cell.setAttribute("aria-label", [groupName(group), STATUSES[group.status][1], group.made && word, ...group.doubt.map(({ text }) => text)].filter(Boolean).join(", "));
+  cell.querySelector(".open").append(marks(decision));
+  cell.dataset.verdict = decision.verdict;
+  cell.setAttribute("aria-label", [groupName(group), STATUSES[group.status][1], group.made && decision.word].filter(Boolean).join(", "));
 }
 
 const lineOf = (line) => shown.slice(line * columns, (line + 1) * columns);
@@ -379,14 +376,13 @@ function facesOf(group) {
   return [...takes, ...group.rows.slice(0, MOST_FACES).map((index) => ({ group, row: rows[index], picture: rows[index].productPicture, label: nameOf(rows[index]) }))];
 }
 
-/* Its takes and what it resembles; where there is nothing of these, the next in order. */
+/* Its takes; of one alone, the next pattern beside it. */
 function rivalsOf(group) {
-  const label = (panel) => (group.takes.length > 1 ? panel.label : groupName(group));
-  const own = facesOf(group).slice(0, group.takes.length || 1).map((panel) => ({ ...panel, label: label(panel) }));
-  const alike = group.doubt.flatMap(({ items }) => items ?? []).map((item) => owners.get(item));
+  const faces = facesOf(group);
+  if (group.takes.length > 1) return faces.slice(0, Math.min(group.takes.length, 4));
   const next = shown.slice(shown.indexOf(group) + 1).find((other) => other.made);
-  const others = (own.length > 1 || alike.length ? alike : [next]).filter((other) => other && other !== group);
-  return [...own, ...others.map((other) => ({ ...takeOf(other), group: other, label: groupName(other) }))].slice(0, 4);
+  const beside = next ? [{ ...takeOf(next), group: next, label: groupName(next) }] : [];
+  return [{ ...faces[0], label: groupName(group) }, ...beside];
 }
 
 function showLarge() {
@@ -402,7 +398,7 @@ function figureOf(panel, index) {
   const decision = view === "one" ? decisionOf(group) : { ...own, word: VERDICTS[own.verdict][1] };
   const name = view === "one" ? groupName(group) : label;
   const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
-    make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(group, decision)));
+    make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(decision)));
   if (view === "one") return figure;
   figure.addEventListener("click", () => turn(index - at));
   figure.append(make("h2", { dir: "auto" }, label), promptOf(group.prompt));
@@ -472,7 +468,6 @@ function moveCrop(axis, share) {
 const KINDS = {
   status: [STATUSES, (group) => group.statuses],
   verdict: [VERDICTS, (group) => (group.made ? [decisionOf(group).verdict] : [])],
-  mark: [MARKS, (group) => (group.doubt.length ? ["doubtful"] : [])],
   cause: [{}, (group) => group.rows.map((index) => rows[index].cause).filter((cause) => cause != null)],
 };
 

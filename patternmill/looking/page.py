@@ -61,8 +61,7 @@ def page(
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
 
-    `known` is what is known of the pattern of a row, by its item: `doubt` the reasons to look first, as
-    `{"text": ..., "items": [patterns that it resembles]}`; `takes` all that there are, as
+    `known` is what is known of the pattern of a row, by its item: `takes` all that there are, as
     `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `price`
     what another take costs with its products, in minor units. `approval` is the plan that waits:
     `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows the page; None: it is
@@ -101,13 +100,13 @@ def _patterns(
 ) -> list[dict[str, Any]]:
     """What is judged: each pattern with the rows that share it; a row that was refused stands alone, without one.
 
-    What is doubtful comes first, then what failed, then all others in the order of the file.
+    What failed comes first, then all others in the order of the file.
     """
     together: dict[ItemKey | int, list[int]] = {}
     for index, row in enumerate(rows):
         together.setdefault(index if row.pattern is None else row.pattern.key, []).append(index)
     groups = [_group(rows, indexes, pictures, known) for indexes in together.values()]
-    return sorted(groups, key=lambda group: (not group["doubt"], _RANK[group["status"]], group["rows"][0]))
+    return sorted(groups, key=lambda group: (_RANK[group["status"]], group["rows"][0]))
 
 
 def _group(
@@ -131,7 +130,6 @@ def _group(
         "made": any(rows[index].pattern_id for index in indexes),
         "status": min(statuses, key=_RANK.__getitem__),
         "statuses": sorted(statuses),
-        "doubt": facts.get("doubt", ()),
         "price": facts.get("price"),
     }
 

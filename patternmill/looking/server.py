@@ -99,7 +99,7 @@ class LookServer:
         return StreamingResponse(self.run.page(self.by), media_type="text/html; charset=utf-8")
 
     async def _picture(self, request: Request) -> Response:
-        path = self.run.looks.path(request.path_params["name"])
+        path = self.run.pictures.path(request.path_params["name"])
         if path is None:
             return Response(status_code=404)
         return FileResponse(path, headers={"Cache-Control": "max-age=3600"})

@@ -1,4 +1,4 @@
-"""A run as a person looks at it: its rows as they are now, their pictures, takes, doubts and decisions."""
+"""A run as a person looks at it: its rows as they are now, their pictures, takes and decisions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from patternmill.ledger.decisions import Decision, last_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.kept_pictures import picture_name
-from patternmill.looking.looks import Looks, digests, doubts
 from patternmill.looking.page import page
+from patternmill.looking.pictures import Pictures
 from patternmill.looking.takes import Take, takes_made
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.settings import Settings
@@ -28,7 +28,7 @@ class ViewedRun:
         self.record = record
         self._settings = settings
         profile = settings.service
-        self.looks = Looks(
+        self.pictures = Pictures(
             settings.home, profile.url if profile is not None and not settings.embedded else None
         )
         with self.ledger() as ledger:
@@ -45,13 +45,13 @@ class ViewedRun:
     def ledger(self) -> AbstractContextManager[Ledger]:
         return open_ledger(self._settings, must_exist=True)
 
-    def take_looks(self, step: Callable[[str], None]) -> None:
-        """Look at every picture that was not looked at before, and fetch what is not at hand."""
-        self.looks.take(filter(None, self._urls), step)
+    def fetch_pictures(self, step: Callable[[str], None]) -> None:
+        """Fetch every picture that is not at hand."""
+        self.pictures.fetch(filter(None, self._urls), step)
 
     def digests(self) -> dict[ItemKey, str]:
-        """By item, the SHA-256 of its picture, where that is known."""
-        return digests(self._takes.values(), self.looks)
+        """Return the SHA-256 of each take's picture, by item, where it is at hand."""
+        return self.pictures.digests(self._takes.values())
 
     def decisions(self) -> dict[ItemKey, Decision]:
         """The last one of each pattern of the run's catalog."""
@@ -88,7 +88,7 @@ class ViewedRun:
         for take in sorted(self._takes.values(), key=lambda take: take.number):
             by_content[take.content].append(take)
         digests, decisions = self.digests(), self.decisions()
-        doubted, prices = doubts(self._rows, self.looks), self._prices()
+        prices = self._prices()
 
         def shown(take: Take, key: ItemKey) -> dict[str, Any]:
             digest, decision = digests.get(take.item, ""), decisions.get(take.item)
@@ -110,7 +110,6 @@ class ViewedRun:
             own = self._takes.get(key)
             known[key] = {
                 "takes": [shown(take, key) for take in by_content[own.content]] if own else [],
-                "doubt": doubted.get(key, []),
                 "price": prices.get(key),
             }
         return known

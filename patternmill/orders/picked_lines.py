@@ -13,7 +13,7 @@ from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.looking.decision_files import decided_run, read_decisions
-from patternmill.looking.looks import Looks
+from patternmill.looking.pictures import Pictures
 from patternmill.looking.takes import takes_made
 from patternmill.results.picks import Pick, Picks, picks_refused, read_picks, repeated
 from patternmill.results.row_filter import RowFilter, catalog_rows_meant
@@ -52,7 +52,7 @@ def decided_picks(ledger: Ledger, record: RunRecord, request: OrderRequest, home
     """
     if request.picks is not None:
         where = plain(request.picks.name)
-        found = read_decisions(ledger, record, request.picks, Looks(home)).decided(Decided.PICK)
+        found = read_decisions(ledger, record, request.picks, Pictures(home)).decided(Decided.PICK)
     else:
         where = f"the decisions on {record.catalog}"
         last = last_decisions(ledger, record.environment, record.catalog)

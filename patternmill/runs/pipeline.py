@@ -22,7 +22,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
-from patternmill.looking.looks import Looks
+from patternmill.looking.pictures import Pictures
 from patternmill.planning.plan import TO_DO, Plan
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.followed_source import follow
@@ -106,8 +106,8 @@ class Pipeline:
             checked = held_to_run(ledger, origin, checked)
             if has_failures_alone(ledger, origin, checked):
                 self.spec = replace(self.spec, retry=lambda row: True)
-            looks = Looks(self.spec.settings.home)
-            self._decisions = read_decisions(ledger, origin, self.spec.source, looks)
+            pictures = Pictures(self.spec.settings.home)
+            self._decisions = read_decisions(ledger, origin, self.spec.source, pictures)
             if self._decisions.decisions:
                 count = plural(len(self._decisions.decisions), "decision")
                 note = f"It has {count} on patterns: recorded by the run."

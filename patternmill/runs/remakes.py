@@ -80,13 +80,13 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Rema
         return select_remake(ledger, request)
     # What reads pictures takes a while to load.
     from patternmill.looking.decision_files import decided_run, keep_decisions, read_decisions
-    from patternmill.looking.looks import Looks
+    from patternmill.looking.pictures import Pictures
 
     run_id = decided_run(request.picks)
     if run_id is None:
         return select_remake(ledger, request, skus_picked(request.picks))
     record = find_run(ledger, run_id)
-    file = read_decisions(ledger, record, request.picks, Looks(home))
+    file = read_decisions(ledger, record, request.picks, Pictures(home))
     keep_decisions(ledger, record, file)
     where = {"catalog": record.catalog, "environment": record.environment}
     skus = file.decided(*UNWANTED, Decided.PICK)

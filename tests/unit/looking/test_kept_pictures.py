@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.looking.kept_pictures import WIDTH, keep_pictures, picture_name, share_pictures
+from patternmill.identifiers import ItemKey
+from patternmill.looking.kept_pictures import (
+    WIDTH,
+    keep_pictures,
+    picture_cache,
+    picture_name,
+    share_pictures,
+)
+from patternmill.looking.pictures import Pictures
+from patternmill.looking.takes import Take
+
+PICTURE = b"\x89PNG\r\n\x1a\n, and so on"
 
 
 class Painter(ThreadingHTTPServer):
@@ -33,7 +45,7 @@ class _Answer(BaseHTTPRequestHandler):
         if "cut" in self.path:
             self.send_header("Content-Length", "1000")
         self.end_headers()
-        self.wfile.write(b"a picture")
+        self.wfile.write(PICTURE)
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Nothing."""
@@ -114,3 +126,25 @@ def test_a_stop_leaves_the_rest_out(
     said += keep_pictures(out, tmp_path, painter.url)
     may_draw.set()
     assert [line.partition(":")[0] for line in said] == ["51 pictures left out"] * 2
+
+
+def test_pictures_of_a_service_are_fetched_once_and_known_by_their_bytes(
+    tmp_path: Path, painter: Painter
+) -> None:
+    """They are private, and one that cannot be had is left out."""
+    takes = [
+        Take(ItemKey(name), 1, "", f"pat-{name}", f"{painter.url}/pictures/{name}.png")
+        for name in ("a", "broken")
+    ]
+    Pictures(tmp_path, painter.url).fetch(take.picture_url or "" for take in takes)
+    asked = painter.asked.count("/v1/pictures/a.png")
+    again = Pictures(tmp_path, painter.url)
+    again.fetch(take.picture_url or "" for take in takes)
+    assert painter.asked.count("/v1/pictures/a.png") == asked > 0
+    assert again.digests(takes) == {"a": hashlib.sha256(PICTURE).hexdigest()}
+    assert [f"{path.stat().st_mode & 0o777:o}" for path in picture_cache(tmp_path).iterdir()] == ["600"]
+
+
+def test_no_picture_is_fetched_from_another_host_of_this_network(tmp_path: Path, painter: Painter) -> None:
+    Pictures(tmp_path, "https://studio.example/v1").fetch([f"{painter.url}/pictures/a.png"])
+    assert painter.asked == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import io
 import json
 import re
 import zlib
@@ -14,10 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from PIL import Image, ImageDraw
 
 from patternmill.errors import InputRefused
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import last_decisions
 from patternmill.looking.decision_files import (
     FILE_COLUMNS,
@@ -27,7 +24,7 @@ from patternmill.looking.decision_files import (
     read_decisions,
 )
 from patternmill.looking.kept_pictures import picture_cache, picture_name
-from patternmill.looking.looks import Looks, doubts, look_at
+from patternmill.looking.pictures import Pictures
 from patternmill.looking.server import Approve, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from patternmill.service.outcomes import Succeeded
@@ -47,28 +44,13 @@ def ended(shop: Workshop) -> Ended:
     shop.service.on_follow["ferns"] = [Succeeded("pat-ferns", FERNS)]
     for url, colour in ((HERONS, "blue"), (FERNS, "green")):
         put_picture(shop, url, colour)
-    ended = shop.run(rows(("A", "herons"), ("B", "herons"), ("C", "ferns")))
-    Looks(shop.home).take([HERONS, FERNS])
-    return ended
-
-
-def test_what_was_seen_in_pictures_is_private(shop: Workshop, ended: Ended) -> None:
-    looks = [path for path in picture_cache(shop.home).iterdir() if path.suffix == ".json"]
-    assert [f"{path.stat().st_mode & 0o777:o}" for path in looks] == ["600"]
+    return shop.run(rows(("A", "herons"), ("B", "herons"), ("C", "ferns")))
 
 
 def put_picture(shop: Workshop, url: str, colour: str) -> None:
     folder = picture_cache(shop.home)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / picture_name(url)).write_bytes(drawn(colour))
-
-
-def drawn(colour: str, *, at: int = 8) -> bytes:
-    image = Image.new("RGB", (64, 64), "white")
-    ImageDraw.Draw(image).rectangle((at, at, at + 30, at + 20), fill=colour)
-    stream = io.BytesIO()
-    image.save(stream, "PNG")
-    return stream.getvalue()
+    (folder / picture_name(url)).write_bytes(colour.encode())
 
 
 def sheet(folder: Path, ended: Ended, *decisions: tuple[str, str, str]) -> Path:
@@ -104,7 +86,7 @@ def item(ended: Ended, sku: str) -> str:
 
 def read(shop: Workshop, ended: Ended, path: Path) -> DecisionsFile:
     with shop.ledger() as ledger:
-        return read_decisions(ledger, ended.run.record, path, Looks(shop.home))
+        return read_decisions(ledger, ended.run.record, path, Pictures(shop.home))
 
 
 def kept(shop: Workshop, ended: Ended, path: Path) -> str:
@@ -247,52 +229,3 @@ async def _visit(server: LookServer, key: str, digest: str) -> dict[str, Any]:
             "page": {group["item"] for group in json.loads(patterns[1])},
             "answer": answers[1],
         }
-
-
-def test_looks_tell_blank_and_alike_pictures() -> None:
-    """They are of what is seen, not of the bytes."""
-    one, same, other = (look_at(drawn("navy", at=at)) for at in (8, 9, 30))
-    assert (one[1] ^ same[1]).bit_count() <= 4 < (one[1] ^ other[1]).bit_count()
-    assert one[0] != same[0] and not one[2]
-    blank = io.BytesIO()
-    Image.new("RGB", (64, 64), "beige").save(blank, "PNG")
-    assert look_at(blank.getvalue())[2]
-
-
-def test_doubtful_are_blank_alike_and_other_colours_than_the_prompt_names(shop: Workshop) -> None:
-    """What names no colour, or has one of those that it names, is not doubted for it."""
-    prompts = {
-        "teal and gold herons": "teal",
-        "red foxes": "blue",
-        "green ferns": "white",
-        "blueberry pie": "red",
-    }
-    for prompt, colour in prompts.items():
-        url = f"http://127.0.0.1:9/{prompt[:3]}"
-        shop.service.on_follow[prompt] = [Succeeded(f"pat-{prompt}", url)]
-        put_picture(shop, url, colour)
-    ended = shop.run(rows(*((prompt[:3], prompt) for prompt in prompts)))
-    looks = Looks(shop.home)
-    looks.take(f"http://127.0.0.1:9/{prompt[:3]}" for prompt in prompts)
-    found = doubts(ended.rows.values(), looks)
-    texts = {sku: [one["text"] for one in found.get(ItemKey(item(ended, sku)), [])] for sku in ended.rows}
-    assert texts == {
-        "tea": ["Looks like 2 other"],
-        "red": ["No red in it", "Looks like 2 other"],
-        "gre": ["Blank: one colour"],
-        "blu": ["Looks like 2 other"],
-    }
-
-
-def test_picture_that_breaks_its_parser_is_left_out(tmp_path: Path) -> None:
-    """A header of 60,000 by 60,000 points is a refusal of Pillow's own, and no OSError."""
-    folder = picture_cache(tmp_path)
-    folder.mkdir(parents=True)
-    whole = drawn("navy")
-    header = b"IHDR" + (60_000).to_bytes(4, "big") * 2 + whole[24:29]
-    check = zlib.crc32(header).to_bytes(4, "big")
-    (folder / picture_name(HERONS)).write_bytes(whole[:12] + header + check + whole[33:])
-    (folder / picture_name(FERNS)).write_bytes(whole)
-    looks = Looks(tmp_path)
-    looks.take([HERONS, FERNS])
-    assert looks.of(HERONS) is None and looks.of(FERNS) is not None
