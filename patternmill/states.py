@@ -61,11 +61,15 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
 #: The error code of a refusal by a redirect, which some services answer to what they have executed.
 REDIRECTED = "redirected"
+#: The error code of a refusal that names a field or a value of the row.
+INVALID_REQUEST = "invalid_request"
 #: The error code of a refusal that names nothing of the row.
 UNCLEAR_REFUSAL = "unclear_refusal"
+#: The error code of one that names something of the row, where several rows were refused in the same way.
+REFUSED_ALIKE = "refused_alike"
 #: Error codes of refusals that may not be about the item (a redirect, a proxy's page, a wrong address, no reason): the
 #: same request is sent again by the same command.
-PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page", UNCLEAR_REFUSAL})
+PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page", UNCLEAR_REFUSAL, REFUSED_ALIKE})
 
 
 class RowStatus(StrEnum):

@@ -15,8 +15,9 @@ from patternmill.engine.groups import Group, groups_of
 from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
+from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.engine.slots import Slots
-from patternmill.errors import LedgerError, PatternmillError, RowFailed
+from patternmill.errors import LedgerError, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
 from patternmill.ledger.records import Attempt, RunRecord
@@ -40,6 +41,10 @@ def show_nothing(what: Item | Group, driving: asyncio.Task[Any]) -> None:
     """Nobody watches."""
 
 
+#: The turn of rows that come after all others.
+_LAST = 2
+
+
 class Engine:
     """Drives the rows of one run, or of one part of a run."""
 
@@ -59,7 +64,8 @@ class Engine:
         self.progress = Progress.of(plan)
         self.groups = groups_of(plan)
         self._api, self._writer = api, writer
-        self._attempts = Attempts(record, writer, options, self.halt, slots)
+        self._alike = RefusedAlike(plan, self.halt)
+        self._attempts = Attempts(record, writer, options, self.halt, self._alike, slots)
         self._slots = slots
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
@@ -71,6 +77,8 @@ class Engine:
         #: finds at most one window of patterns without their products.
         self._window = asyncio.Semaphore(options.max_in_flight)
         self._show: Show = show_nothing
+        #: All rows but those that come last have their slots.
+        self._others_begun = asyncio.Event()
         #: Not set while nothing new is begun.
         self._going = asyncio.Event()
         self._going.set()
@@ -90,12 +98,16 @@ class Engine:
         """
         self._show = show
         async with asyncio.TaskGroup() as driven:
-            for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
-                if self.halt.is_total:
-                    return
-                begun = asyncio.Event()
-                self._watch(group, driven.create_task(self._drive_group(group, begun)))
-                await begun.wait()
+            try:
+                for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
+                    await self._alike.settled()
+                    if self.halt.is_total:
+                        return
+                    begun = asyncio.Event()
+                    self._watch(group, driven.create_task(self._drive_group(group, begun)))
+                    await begun.wait()
+            finally:
+                self._others_begun.set()
 
     def _turn(self, row: PlannedRow) -> int:
         """Rows whose pattern exists go first, so that a stop finds few patterns without their products.
@@ -103,7 +115,7 @@ class Engine:
         What failed before comes last: by then others have shown whether it is the item's own fault.
         """
         if any(self.plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
-            return 2
+            return _LAST
         return 0 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 1
 
     def _watch(self, what: Item | Group, driving: asyncio.Task[Any]) -> None:
@@ -122,6 +134,9 @@ class Engine:
             for row in sorted(
                 group.rows, key=lambda row: (self._turn(row), order[self.plan.first_pattern(row)])
             ):
+                if self._turn(row) == _LAST:
+                    begun.set()
+                    await self._others_begun.wait()
                 await self._window.acquire()
                 rows.append(asyncio.create_task(self._drive_row(row)))
         finally:
@@ -154,8 +169,10 @@ class Engine:
     async def _make_unless_halted(self, item: Item) -> None:
         """A failure is in the ledger already; only one of the ledger is raised."""
         await self._going.wait()
+        await self._alike.settled()
         if self.halt.halts(item.stage):
             return
+        halts = self._alike.halts
         self.progress.in_flight += 1
         try:
             making = asyncio.create_task(self.make(item))
@@ -163,14 +180,18 @@ class Engine:
             await making
         except LedgerError:
             raise
-        except PatternmillError:
-            pass
+        except PatternmillError as error:
+            is_kept_back = isinstance(error, NotStarted) and halts != self._alike.halts
+        else:
+            is_kept_back = False
         finally:
             self.progress.in_flight -= 1
-            if self.halt.forbids_all_sending:
+            if self._alike.is_settled and self.halt.forbids_all_sending:
                 self._api.drain()
             if self._slots is not None:
                 self._slots.wake()
+        if is_kept_back:
+            await self._make_unless_halted(item)
 
     async def make(self, item: Item) -> str:
         """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
@@ -190,6 +211,7 @@ class Engine:
         attempt = await self._follow(item, attempt, job)
         while attempt.state is AttemptState.FAILED:
             await self._going.wait()
+            await self._alike.settled()
             async with self._attempts.turn(item):
                 another = await self._attempts.begin_another(item, self._results, attempt, last_number)
                 if another is None:
@@ -206,19 +228,20 @@ class Engine:
         """The attempt as its answer leaves it, with the job that this answer showed."""
         if attempt.state is not AttemptState.INTENDED:
             return attempt, None
-        created = await self._api.create(
-            item.stage,
-            attempt.body,
-            operation=item.operation,
-            known_job_id=attempt.job_id,
-            age=sent_ago,
-            repeatable=item.is_repeatable,
-            given=item.given,
-            look_up=item.unstated.lookup,
-            stopping=lambda: self.halt.forbids_sending(item.stage),
-            permitted=self._writer.confirm_lease,
-        )
-        attempt = await self._attempts.record_create(item, attempt, created)
+        with self._alike.sending(item):
+            created = await self._api.create(
+                item.stage,
+                attempt.body,
+                operation=item.operation,
+                known_job_id=attempt.job_id,
+                age=sent_ago,
+                repeatable=item.is_repeatable,
+                given=item.given,
+                look_up=item.unstated.lookup,
+                stopping=lambda: self.halt.forbids_sending(item.stage),
+                permitted=self._writer.confirm_lease,
+            )
+            attempt = await self._attempts.record_create(item, attempt, created)
         return attempt, created if isinstance(created, Job) else None
 
     async def _follow(self, item: Item, attempt: Attempt, job: Job | None) -> Attempt:

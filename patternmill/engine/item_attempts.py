@@ -13,6 +13,7 @@ from functools import partial
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
+from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.engine.slots import Slots
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import RequestId
@@ -52,9 +53,11 @@ class Attempts:
         writer: LedgerWriter,
         options: RunOptions,
         halt: Halt,
+        alike: RefusedAlike,
         slots: Slots | None = None,
     ) -> None:
         """`slots`: of a window that is shared with other machines."""
+        self._alike = alike
         self._run_id, self._environment = record.run_id, record.environment
         self._slots = slots
         self._writer = writer
@@ -174,8 +177,11 @@ class Attempts:
             recorded = await self._accept(attempt, end)
             self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
+            self._alike.accepted(item)
             return recorded
         recorded = await self._record(attempt, end)
+        if recorded.state is AttemptState.REJECTED and end.alike:
+            await self._doubt(self._alike.refused(item, recorded.request_id, end))
         if recorded.state is AttemptState.INTENDED and not item.is_repeatable:
             error = f"{end.message} {_UNPROMISED}".strip()
             message = f"{item.describe()} may have been made, and is held: {error}"
@@ -273,6 +279,11 @@ class Attempts:
         if no.state is AttemptState.WITHDRAWN:
             return await self._change(attempt, no.state)
         return await self._change(attempt, no.state, error_code=no.code, error=no.message)
+
+    async def _doubt(self, refused: list[RequestId]) -> None:
+        """What may be about the account is sent again by the next run, though it names something of the row."""
+        if refused:
+            await self._writer.write(lambda ledger: ledger.purchases.doubt_refusals(refused))
 
     async def _keep_exchange(self, attempt: Attempt, end: outcomes.CreateEnd | outcomes.JobEnd) -> None:
         """For a report about it; the attempt itself has the reason alone."""

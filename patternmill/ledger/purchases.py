@@ -27,7 +27,16 @@ from patternmill.ledger.records import (
 )
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of, limits_of, refusal, spent_of
 from patternmill.processes import boot_id, uptime
-from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, TO_RESEND, AttemptState, Stage
+from patternmill.states import (
+    ATTEMPT_CHANGES,
+    INVALID_REQUEST,
+    REDIRECTED,
+    REFUSED_ALIKE,
+    REOPENED,
+    TO_RESEND,
+    AttemptState,
+    Stage,
+)
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
@@ -338,6 +347,16 @@ class Purchases(Tables):
             {"run_id": run_id},
         )
         return int(occupied)
+
+    def doubt_refusals(self, refused: Iterable[RequestId]) -> None:
+        """Refusals that name something of the row, and may be about the account all the same."""
+        for request_id in refused:
+            key = {"request_id": request_id, "state": "rejected", "error_code": INVALID_REQUEST}
+            self.database.execute(
+                "UPDATE attempts SET error_code = :alike WHERE request_id = :request_id AND state = :state "
+                "AND error_code = :error_code",
+                {**key, "alike": REFUSED_ALIKE},
+            )
 
     def free_slot(self, request_id: RequestId) -> None:
         """Of an attempt without an end, which this run follows no longer."""

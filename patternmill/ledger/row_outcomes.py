@@ -12,6 +12,7 @@ from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.records import Attempt, RunRow
 from patternmill.states import (
     PASSING_REFUSALS,
+    REFUSED_ALIKE,
     UNCLEAR_REFUSAL,
     UNDECIDED,
     UNFINISHED_ROWS,
@@ -205,6 +206,8 @@ def _remedy(attempt: Attempt) -> str:
             "Do not change the row before you know whether it exists: look into the service's console. "
             "Run the same command again: the same request is sent once more."
         )
+    if attempt.error_code == REFUSED_ALIKE:
+        return "If that is about these rows, correct them; if it is about the account, run the same command again."
     if attempt.error_code in PASSING_REFUSALS:
         return (
             "Run the same command again: the same request is sent once more. If it stays, check the address."

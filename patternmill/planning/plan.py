@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
@@ -298,7 +298,8 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | N
 
     `The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`
 
-    Rows whose pattern exists or is begun come first, then all in the order of the file. A row that does not fit
+    Rows whose pattern exists or is begun come first, then all in the order of the file, and last those that are tried
+    again, which would keep the others out in every run. A row that does not fit
     is skipped, and a cheaper one behind it may still fit. What is begun takes nothing more.
     """
     rows = list(plan.to_do()) if limits else []
@@ -306,7 +307,7 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | N
     hit: dict[Limit, None] = {}
     bought: Counts = Counter()
     kept = 0
-    for row in sorted(rows, key=lambda row: any(key != row.product for key in plan.buys(row))):
+    for row in sorted(rows, key=partial(_place, plan)):
         new = [key for key in plan.buys(row) if key not in covered]
         after = bought + Counter(plan.items[key].item.stage for key in new)
         exceeded = [limit for limit in limits if not limit.covers(after)]
@@ -323,6 +324,13 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | N
     reached = f"{reach} to {kept:,} of {plural(len(rows), 'row')}: {goods(limited.purchases())}."
     remedy = " ".join(dict.fromkeys(limit.remedy for limit in hit))
     return limited, f"{named[:1].upper()}{named[1:]} {reached}", remedy
+
+
+def _place(plan: Plan, row: PlannedRow) -> int:
+    """Where a row comes that a limit may leave out."""
+    if any(plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
+        return 2
+    return int(any(key != row.product for key in plan.buys(row)))
 
 
 def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:

@@ -40,6 +40,8 @@ class No:
     message: str = ""
     #: No new item may be begun in this run.
     stops: bool = False
+    #: Of a refusal: equal where different items are refused in the same way.
+    alike: str = field(default="", compare=False)
     #: The last exchange, where one decided it.
     exchange: FailedExchange | None = field(default=None, compare=False)
 

@@ -33,6 +33,9 @@ _NAMES_ID = re.compile(r"\brequest_?id\b(?!\s*[:=])", re.IGNORECASE)
 _FORM = re.compile(
     r"\b(missing|required|invalid|format|length|long|short|characters|digits|uuid|match|string|empty|blank)\b"
 )
+_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
+#: Numbers, and IDs with one in them.
+_NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 #: Where a service may repeat what it was sent, which names nothing.
 _ECHOES = frozenset({"request", "input", "inputs", "params", "parameters", "arguments", "payload"})
 #: Where it says which field it means.
@@ -78,10 +81,28 @@ def names_row(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bo
     own = {name: value for name, value in _fields(sent).items() if name not in given}
     said = f" {' / '.join(map(plain, _texts_of(answer, sent)))} "
     places = set(map(plain, _places(answer.body)))
-    names, values = set(_names(own)), set(_values(own))
+    names, values = set(_names(own)), set(map(plain, _values(own)))
     return any(name in places or (name not in _COMMON and f" {name} " in said) for name in names) or any(
         len(value) > 2 and value not in _COMMON and f" {value} " in said for value in values
     )
+
+
+def shape_of(answer: Answer, sent: bytes) -> str:
+    """Equal for refusals that differ at most in IDs, numbers, quoted words and the values of their own rows."""
+    if (code := _code_of(answer.body)) is not None:
+        return f"{answer.status} {code}"
+    said = _QUOTED.sub(" ", answer.detail)
+    for value in sorted(set(_values(_fields(sent))), key=len, reverse=True):
+        said = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", " ", said)
+    return f"{answer.status} {plain(_NUMBERED.sub(' ', said))}"
+
+
+def _code_of(body: Any) -> str | None:
+    """The code that a service gives a refusal, where it gives one."""
+    if not isinstance(body, dict):
+        return None
+    codes = (body.get(name) for name in ("code", "type"))
+    return next((code for code in codes if isinstance(code, str)), None) or _code_of(body.get("error"))
 
 
 def plain(text: str) -> str:
@@ -134,7 +155,7 @@ def _names(fields: Mapping[str, Any]) -> Iterator[str]:
 
 def _values(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield plain(value)
+        yield value
     elif isinstance(value, (dict, list)):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _values(part)

@@ -20,8 +20,8 @@ from patternmill.service.jobs import (
     read_job,
 )
 from patternmill.service.outcomes import GAVE_UP, Answer, ExchangeResult, No, Succeeded, Trouble
-from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no
-from patternmill.states import NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
+from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
+from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
 
 #: Returns a number from 0 to 1.
 Jitter = Callable[[], float]
@@ -166,7 +166,7 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
         return _repeated(answer, now)
     is_of_row = names_row(answer, now.sent, now.given)
     if _is_refusal(answer) or (is_of_row and _is_refused_success(answer, now)):
-        return _refused("invalid_request" if is_of_row else UNCLEAR_REFUSAL, answer, now)
+        return _refused(INVALID_REQUEST if is_of_row else UNCLEAR_REFUSAL, answer, now)
     return _read(answer, now, policy)
 
 
@@ -268,7 +268,8 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 def _refused(code: str, answer: Answer, now: Situation) -> No:
     """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
-        return No(AttemptState.REJECTED, code, sentence(answer))
+        alike = shape_of(answer, now.sent) if code in {INVALID_REQUEST, UNCLEAR_REFUSAL} else ""
+        return No(AttemptState.REJECTED, code, sentence(answer), alike=alike)
     return No(
         AttemptState.HELD,
         REFUSED_IN_DOUBT,

@@ -135,6 +135,10 @@ CASES = [
     stops("20 301", PATTERN, "redirect", "STUDIO_URL", code=301),
     stops("13 401 on a poll", POLL, "status", "API_KEY", code=401),
     stops("20 307 on a poll", POLL, "redirect", "STUDIO_URL", code=307),
+    case(
+        "41 a limit of the account, in words", Rule(PRODUCT, "status", {"code": 422, "body": {"error": "none left"}}),
+        statuses=["failed"] * ROWS, code=1, message="run the same command again", creates=2 * ROWS, bought=ROWS, then=0,
+    ),
     # The service contradicts itself.
     case(
         "24 jobId of another item", Rule(PATTERN, "other_job", first=2, times=1),

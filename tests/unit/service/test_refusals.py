@@ -9,6 +9,7 @@ import pytest
 
 from patternmill.service.outcomes import No
 from patternmill.service.redaction import reason_in
+from patternmill.service.refusals import shape_of
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create
 from patternmill.states import AttemptState, Stage
 from tests.dialects import DIALECTS
@@ -115,3 +116,23 @@ def test_success_that_is_none_without_a_clear_word_stays_in_doubt() -> None:
 )
 def test_reason_says_where(body: Any, reason: str) -> None:
     assert reason_in(body) == reason
+
+
+def alike(body: Any, **sent: Any) -> str:
+    return shape_of(answered(422, body, detail=reason_in(body)), orjson.dumps(SENT | sent))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"error": "no category cat_mug (ref 12-ab)"}, {"error": "no category cat_bag (ref 99-cd)"}),
+        (
+            {"error": {"code": "limit", "message": "1 of 9"}},
+            {"error": {"code": "limit", "message": "see us"}},
+        ),
+        ({"error": "'herons' is not good"}, {"error": "'owls' is not good"}),
+    ],
+)
+def test_refusals_are_alike_but_for_numbers_and_the_values_of_their_rows(one: Any, other: Any) -> None:
+    assert alike(one) == alike(other, categoryId="cat_bag")
+    assert alike(one) != alike({"error": "the prompt is too long"})
