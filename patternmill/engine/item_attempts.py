@@ -36,6 +36,7 @@ from patternmill.states import (
     Outcome,
     Stage,
 )
+from patternmill.text import joined
 
 _UNPROMISED = "Nothing promises that the same request may be sent again."
 #: The error code of a failed job whose reason a setting marks as final.
@@ -275,7 +276,11 @@ class Attempts:
         if no.stops:
             self._halt.begin(HaltReason(Outcome.FAILED, no.code, no.message))
         if no.state is None:
-            return attempt
+            if no.message:
+                await self._writer.write(
+                    lambda ledger: ledger.purchases.note_last_response(attempt.request_id, no.message)
+                )
+            return replace(attempt, error=no.message or attempt.error)
         if no.state is AttemptState.WITHDRAWN:
             return await self._change(attempt, no.state)
         return await self._change(attempt, no.state, error_code=no.code, error=no.message)
@@ -313,7 +318,7 @@ def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
     if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
-        return fail(message, code=code)
+        return fail(joined(message, attempt.error), code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
 
 

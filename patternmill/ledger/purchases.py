@@ -348,6 +348,10 @@ class Purchases(Tables):
         )
         return int(occupied)
 
+    def note_last_response(self, request_id: RequestId, said: str) -> None:
+        """Why nothing has come of it so far, for people: its state stays."""
+        self._update("attempts", {"request_id": request_id}, error=said)
+
     def doubt_refusals(self, refused: Iterable[RequestId]) -> None:
         """Refusals that name something of the row, and may be about the account all the same."""
         for request_id in refused:

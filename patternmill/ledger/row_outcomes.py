@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from pydantic import TypeAdapter
@@ -21,6 +21,7 @@ from patternmill.states import (
     RowStatus,
     Stage,
 )
+from patternmill.text import joined
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
 
@@ -195,9 +196,15 @@ def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> Ro
             )
         case AttemptState.ACCEPTED:
             stopped = outcome in (None, Outcome.CANCELLED)
-            return _UNFINISHED[RowStatus.CANCELLED if stopped else RowStatus.WAITING]
+            return _unfinished(RowStatus.CANCELLED if stopped else RowStatus.WAITING, attempt)
         case AttemptState.INTENDED | AttemptState.WITHDRAWN:
-            return _UNFINISHED[RowStatus.IN_DOUBT]
+            return _unfinished(RowStatus.IN_DOUBT, attempt)
+
+
+def _unfinished(status: RowStatus, attempt: Attempt) -> RowOutcome:
+    """With the last that the service said of it, where that ended nothing."""
+    found = _UNFINISHED[status]
+    return replace(found, error=joined(found.error, attempt.error))
 
 
 def _remedy(attempt: Attempt) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import ssl
-from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -22,7 +23,8 @@ from patternmill import __version__
 from patternmill.addresses import is_loopback
 from patternmill.errors import ConfigurationError
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
-from patternmill.service.redaction import clean, mask_deeply, reason_in
+from patternmill.service.redaction import clean, each_text, mask_deeply, reason_in, scrubbed
+from patternmill.service.refusals import says_no
 from patternmill.settings import Settings
 
 #: The largest answer that is read, in bytes, unpacked.
@@ -31,6 +33,12 @@ CONNECT_TIMEOUT = timedelta(seconds=10)
 #: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
 KEEP_ALIVE = 4.0
 JSON = "application/json"
+#: Of the headers of an answer: a line, and how many. Some servers have policies of tens of kilobytes there.
+LONGEST_HEADER, MOST_HEADERS = 256 * 1024, 4096
+#: Of an unreadable answer: how many characters are looked at and quoted.
+_LARGEST_QUOTED, _QUOTED = 20_000, 200
+_MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>")
+_UNREADABLE = "\ufffd"
 
 
 class StudioClient:
@@ -104,14 +112,18 @@ class StudioClient:
                     content = await _content(response)
         except Exception as error:  # whatever it is, the request may have been executed
             return _fault(error)
-        return self._read(response.status_code, response.headers, content)
+        return self._read(operation, response, content)
 
-    def _read(self, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
-        body, trouble = _parsed(content)
+    def _read(self, operation: str, response: httpx.Response, content: bytes) -> Answer:
+        status, headers = response.status_code, response.headers
+        text, body, trouble = _parsed(content, headers.get("content-type", ""))
         if self._key.encode() in content or b"\\" in content:
             body = mask_deeply(body, self._key)
         detail = ""
-        if status >= 300 or trouble is not Trouble.NONE:
+        if trouble is not Trouble.NONE:
+            # The address at which anyone can pay a checkout is a secret.
+            detail = "" if operation.startswith("checkouts/") else self._quoted(text)
+        elif status >= 300 or says_no(body):
             detail = clean(reason_in(body), secret=self._key)
         return Answer(
             ExchangeResult.ANSWERED,
@@ -122,6 +134,11 @@ class StudioClient:
             headers.get("retry-after"),
             headers.get("date"),
         )
+
+    def _quoted(self, text: str) -> str:
+        """The begin of what cannot be read, of a page without its markup."""
+        words = clean(_MARKUP.sub(" ", text[:_LARGEST_QUOTED]), secret=self._key, limit=_QUOTED)
+        return f"no JSON, but {scrubbed(words)!r}" if words else ""
 
 
 class AnswerTooLargeError(Exception):
@@ -144,7 +161,14 @@ def _transport(base_url: str) -> httpx.AsyncBaseTransport:
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=KEEP_ALIVE)
         cookies = aiohttp.DummyCookieJar()
-        return aiohttp.ClientSession(connector=connector, cookie_jar=cookies, headers=headers)
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=cookies,
+            headers=headers,
+            max_line_size=LONGEST_HEADER,
+            max_field_size=LONGEST_HEADER,
+            max_headers=MOST_HEADERS,
+        )
 
     return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
 
@@ -166,12 +190,34 @@ async def _content(response: httpx.Response) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(content: bytes) -> tuple[Any, Trouble]:
+def _parsed(content: bytes, content_type: str) -> tuple[str, Any, Trouble]:
+    """The JSON of an answer; where there is none, its text.
+
+    Read is more than the standard allows, where nothing is lost by it: another encoding, NaN, a line break in a text.
+    """
     try:
-        return orjson.loads(content), Trouble.NONE
+        return "", orjson.loads(content), Trouble.NONE
     except (ValueError, RecursionError):
-        is_page = content.lstrip()[:1] == b"<"
-        return None, Trouble.HTML if is_page else Trouble.NOT_JSON
+        text = _text(content, content_type)
+    try:
+        if _UNREADABLE not in text:
+            # Half a surrogate pair can be neither sent nor stored.
+            whole = each_text(
+                json.loads(text, strict=False), lambda part: part.encode("utf-8", "replace").decode()
+            )
+            return "", whole, Trouble.NONE
+    except (ValueError, RecursionError):
+        pass
+    return text, None, Trouble.HTML if text.lstrip()[:1] == "<" else Trouble.NOT_JSON
+
+
+def _text(content: bytes, content_type: str) -> str:
+    """Decoded as its first bytes say, or else its header; what cannot be decoded is replaced."""
+    named = re.search(r"charset=[\"']?([\w.-]+)", content_type, re.IGNORECASE)
+    for encoding in (json.detect_encoding(content), named[1] if named else "utf-8"):
+        with suppress(UnicodeError, LookupError):
+            return content.decode(encoding)
+    return content.decode("utf-8", "replace")
 
 
 def _fault(error: Exception) -> Answer:

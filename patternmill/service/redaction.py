@@ -71,7 +71,7 @@ def reason_in(body: Any, depth: int = _DEPTH) -> str:
         return ""
     said = next((found for name in REASON_FIELDS if (found := reason_in(body.get(name), depth - 1))), "")
     where = body.get("loc")
-    if said and isinstance(where, list) and where:
+    if said and isinstance(where, list) and len(where) > 1:
         return f"{where[-1]}: {said}"
     return said or (_reasons_by_field(body, depth) if depth < _DEPTH else "")
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
 
 from patternmill.service.jobs import (
     FAILED,
@@ -20,6 +23,7 @@ from patternmill.service.jobs import (
     read_job,
 )
 from patternmill.service.outcomes import GAVE_UP, Answer, ExchangeResult, No, Succeeded, Trouble
+from patternmill.service.redaction import clean, scrubbed
 from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
 from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
 
@@ -320,7 +324,8 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
 def _progress(answer: Answer, pause: timedelta, job_id: str, stage: Stage) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
-        return AskAgain(pause)
+        message = f"{sentence(answer)} It names no job, but has {_excerpt(answer.body)}."
+        return AskAgain(pause, gave_up=replace(GAVE_UP, message=message))
     if job.job_id != job_id:
         message = f"Asked for job {job_id}, the service answered with job {job.job_id}."
         return No(AttemptState.HELD, "wrong_job", message, stops=True)
@@ -333,6 +338,11 @@ def _progress(answer: Answer, pause: timedelta, job_id: str, stage: Stage) -> Po
         return AskAgain()
     message = f"The job has the status {job.status[:40]!r}."
     return AskAgain(gave_up=No(AttemptState.HELD, UNKNOWN_STATUS, message))
+
+
+def _excerpt(body: Any) -> str:
+    """The begin of a body that is not what it should be."""
+    return clean(orjson.dumps(scrubbed(body), default=str).decode(), limit=200)
 
 
 def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:
@@ -356,7 +366,8 @@ def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecisio
     if answer.status == RATE_LIMITED and requested and requested > policy.longest_wait:
         return _stopped("rate_limited", answer, in_doubt=True)
     delay = max(min(requested or timedelta(0), policy.longest_wait), policy.pause(tries))
-    return AskAgain(delay, server_requested=bool(requested) and answer.status == RATE_LIMITED)
+    gave_up = replace(GAVE_UP, message=f"The last response: {sentence(answer)}")
+    return AskAgain(delay, bool(requested) and answer.status == RATE_LIMITED, gave_up)
 
 
 def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> No:

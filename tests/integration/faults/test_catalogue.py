@@ -166,6 +166,11 @@ CASES = [
         creates=5, bought=5, settings=SOON,
     ),
     one(
+        "22 poll that is unreadable for ever", "waiting",
+        Rule(POLL, "body", {"text": "upstream is busy", "content_type": "text/plain"}, matching=FIRST),
+        message="upstream is busy", creates=5, bought=5, settings=SOON,
+    ),
+    one(
         "25 unknown status for ever", "held", Rule(POLL, "unknown_status", matching=FIRST),
         message="finalizing", creates=5, bought=5, settings=SOON,
     ),

@@ -48,6 +48,47 @@ async def test_request_is_a_post_with_headers_and_exact_body() -> None:
     assert answer.body["jobId"] == "job-1"
 
 
+TEXT = '{"jobId": "job-1", "kind": "pattern", "status": "running", "note": "schön"}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(reply(OK, JOB, f"X-Policy: {'p' * 40_000}"), id="a long header"),
+        pytest.param(reply(OK, JOB, *(f"X-{n}: {n}" for n in range(400))), id="many headers"),
+        pytest.param(reply(OK, TEXT.encode("utf-8-sig")), id="a byte-order mark"),
+        pytest.param(reply(OK, TEXT.encode("utf-16")), id="UTF-16"),
+        pytest.param(reply(OK, TEXT.encode("utf-16-le")), id="UTF-16 without a mark"),
+        pytest.param(reply(OK, TEXT.encode("latin-1"), "Content-Type: a/b; charset=iso-8859-1"), id="latin"),
+        pytest.param(reply(OK, TEXT.replace('"sch', '"a\nb').encode()), id="a line break in a text"),
+        pytest.param(reply(OK, TEXT.replace('"schön"', "NaN").encode()), id="not a number"),
+    ],
+)
+async def test_oddities_that_lose_nothing_are_read(answer: bytes) -> None:
+    read = await ask(answers_with(answer))
+    assert read.usable, read
+    assert read.body["jobId"] == "job-1"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"upstream is busy", "upstream is busy"),
+        (
+            b"<html><head><style>p {}</style><title>Sign in</title></head><p>to the net</p>",
+            "Sign in to the net",
+        ),
+        (TEXT.encode("latin-1"), '"jobId": "job-1"'),
+        (KEY.encode(), "[key removed]"),
+    ],
+)
+async def test_what_cannot_be_read_is_quoted(body: bytes, words: str) -> None:
+    """Without the key; of a checkout nothing, for its address is a secret."""
+    answer = await ask(answers_with(reply(OK, body)))
+    assert not answer.usable and words in answer.detail
+    assert KEY not in answer.detail
+
+
 async def test_connections_are_reused_within_the_limit() -> None:
     """A hundred requests at once over at most four connections."""
     async with serving(answers_with(reply(OK))) as server, client(server.url, max_connections=4) as made:
@@ -218,7 +259,7 @@ def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:
         (b'{"errors":[{"title":"a"},{"title":"b"}]}', "a; b"),
         (b'"plain"', "plain"),
         (b'{"code":7}', ""),
-        (b"<p>no</p>", ""),
+        (b"<p>no</p>", "no JSON, but 'no'"),
     ],
 )
 def test_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:

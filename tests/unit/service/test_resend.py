@@ -313,6 +313,16 @@ def test_retry_after_is_read_as_seconds_and_as_a_date(text: str, seconds: float 
     assert (None if pause is None else pause.total_seconds()) == seconds
 
 
+def later(said: str, seconds: float = 0.25, *, requested: bool = False) -> AskAgain:
+    """A poll to be repeated, which says why if nobody waits for it any longer."""
+    gave_up = No(None, "gave_up_waiting", said)
+    return AskAgain(timedelta(seconds=seconds), server_requested=requested, gave_up=gave_up)
+
+
+def answers(status: int) -> AskAgain:
+    return later(f"The last response: The service answered {status}.")
+
+
 YOUNG, OLD = timedelta(seconds=10), timedelta(minutes=5)
 DONE = {
     **JOB,
@@ -321,6 +331,7 @@ DONE = {
 }
 NAMELESS = "Job job-1 succeeded, and the service never said what it made."
 QUEUED = No(AttemptState.HELD, "unknown_status", "The job has the status 'queued'.")
+NO_JOB = later('The service answered 200. It names no job, but has {"status":"failed"}.')
 ANOTHER_KIND = (UNRESOLVED, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
@@ -343,13 +354,13 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         OLD,
         No(AttemptState.FAILED, message="the service gave no reason"),
     ),
-    ("16 404 on a young job", answered(404), YOUNG, AskAgain(timedelta(milliseconds=250))),
+    ("16 404 on a young job", answered(404), YOUNG, answers(404)),
     ("16 404 on an old job", answered(404), OLD, (UNRESOLVED, "job_unknown")),
     ("13 401", answered(401), OLD, (STOPPED, "unauthorized")),
     ("14 402", answered(402), OLD, (STOPPED, "payment_required")),
     ("9 bad certificate", not_sent(Trouble.TLS), OLD, (STOPPED, "tls")),
-    ("20 redirect once", answered(302), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("20 redirect once", answered(302), OLD, answers(302)),
+    ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, answers(404)),
     (
         "44 another ID next to ours",
         answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
@@ -367,13 +378,13 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "17 429 with seconds",
         answered(429, retry_after="4"),
         OLD,
-        AskAgain(timedelta(seconds=4), server_requested=True),
+        later("The last response: The service answered 429.", 4, requested=True),
     ),
     ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (STOPPED, "rate_limited")),
-    ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("a poll that is refused fails no job", answered(400), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("6 time-out", lost(Trouble.TIMEOUT), OLD, AskAgain(timedelta(milliseconds=250))),
-    ("23 no jobId", answered(200, {"status": "failed"}), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("18 500", answered(500), OLD, answers(500)),
+    ("a poll that is refused fails no job", answered(400), OLD, answers(400)),
+    ("6 time-out", lost(Trouble.TIMEOUT), OLD, later("The last response: No answer from the service.")),
+    ("23 no jobId", answered(200, {"status": "failed"}), OLD, NO_JOB),
     ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (CONFLICT, "wrong_job")),
     ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(gave_up=QUEUED)),
 ]
