@@ -64,7 +64,8 @@ class Engine:
         self.progress = Progress.of(plan)
         self.groups = groups_of(plan)
         self._api, self._writer = api, writer
-        self._alike = RefusedAlike(plan, self.halt)
+        to_make = (planned.item for planned in plan.items.values() if planned.reason in TO_DO)
+        self._alike = RefusedAlike(self.halt, to_make)
         self._attempts = Attempts(record, writer, options, self.halt, self._alike, slots)
         self._slots = slots
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)

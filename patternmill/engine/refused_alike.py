@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import Item
-from patternmill.planning.plan import TO_DO, Plan
 from patternmill.service.jobs import CREATES
 from patternmill.service.outcomes import No
 from patternmill.states import REFUSED_ALIKE, UNCLEAR_REFUSAL, Outcome
@@ -26,9 +25,10 @@ class RefusedAlike:
     From then on nothing is begun. What is on its way is still answered: an acceptance of the same kind lifts the halt.
     """
 
-    def __init__(self, plan: Plan, halt: Halt) -> None:
+    def __init__(self, halt: Halt, to_make: Iterable[Item] = ()) -> None:
+        """`to_make`: all items of the run, where there may be few."""
         self._halt = halt
-        self._to_make = Counter(kind_of(it.item) for it in plan.items.values() if it.reason in TO_DO)
+        self._to_make = Counter(map(kind_of, to_make))
         #: By kind and by how they were refused: requests since one of the kind was last accepted.
         self._refused = defaultdict[str, defaultdict[str, dict[ItemKey, RequestId]]](
             lambda: defaultdict(dict)
@@ -72,7 +72,7 @@ class RefusedAlike:
         kind = kind_of(item)
         alike = self._refused[kind][no.alike]
         alike[item.key] = request_id
-        if len(alike) < min(ENOUGH, self._to_make[kind]):
+        if len(alike) < min(ENOUGH, self._to_make[kind] or ENOUGH):
             return []
         if len(alike) >= ENOUGH and kind not in self._suspects:
             self.halts += 1

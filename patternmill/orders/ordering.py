@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 from patternmill.engine.item_attempts import Attempts
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
+from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.errors import (
     BudgetReached,
     ConfigurationError,
@@ -121,7 +122,7 @@ class Ordering:
         options = replace(self._options, limits=replace(self._options.limits, approval=approval))
         # Products were made at this address, so that "not found" is about a product, and others go on.
         self._api.known_to_work([Stage.CHECKOUT])
-        self._attempts = Attempts(record, self._writer, options, self._halt)
+        self._attempts = Attempts(record, self._writer, options, self._halt, RefusedAlike(self._halt))
         self._heartbeat = LeaseHeartbeat(self._writer, self._lost)
         self._heartbeat.start()
 
