@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -185,9 +184,6 @@ class Browser:
     def prefer(self, scheme: str) -> None:
         """`light` or `dark`."""
         self._send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot", format="png")["data"]))
 
     def kill(self) -> None:
         """As a crash ends it: every process of it at once, without a word."""

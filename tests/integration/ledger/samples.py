@@ -11,6 +11,7 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.states import AttemptState, Stage
+from tests.unit.cli.ledgers import WAYS as WAYS
 
 RUN = RunId("run-1")
 STAGING = "staging"
@@ -30,17 +31,6 @@ RECORD = RunRecord(
     versions={"patternmill": "0.1.0"},
     options={"max_in_flight": 200, "notes": ["options were not checked"]},
 )
-
-#: Ways through the states of an attempt, from its intent.
-WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
-    AttemptState.INTENDED: (),
-    AttemptState.WITHDRAWN: (AttemptState.WITHDRAWN,),
-    AttemptState.ACCEPTED: (AttemptState.ACCEPTED,),
-    AttemptState.SUCCEEDED: (AttemptState.ACCEPTED, AttemptState.SUCCEEDED),
-    AttemptState.FAILED: (AttemptState.ACCEPTED, AttemptState.FAILED),
-    AttemptState.REJECTED: (AttemptState.REJECTED,),
-    AttemptState.HELD: (AttemptState.HELD,),
-}
 
 
 def item(name: str, stage: Stage = Stage.PATTERN, **changes: Any) -> NewItem:

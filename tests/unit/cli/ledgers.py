@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -156,10 +155,6 @@ class BegunRun:
             self.ledger.runs.close_rows(self.record)
             self.ledger.runs.update(self.record)
         return self.record
-
-
-def holder_json(pid: int, born: str, machine: str) -> str:
-    return json.dumps({"machine": machine, "pid": pid, "born": born})
 
 
 def _learned(to: AttemptState, name: str, code: str, error: str) -> dict[str, Any]:

@@ -194,19 +194,3 @@ def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str
     assert main.run(["settle"]) == 0
     assert "Nothing waits" in capsys.readouterr().out
     assert main.run(arguments) == 2
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--resend"],
-        ["--reason", "x"],
-        ["--resend", "--write-off", "--reason", "x"],
-        ["--resend", "--reason", " "],
-    ],
-)
-def test_command_needs_one_decision_and_a_reason(past: Past, arguments: list[str]) -> None:
-    """No decision, two, or none with a reason: refused, nothing changed."""
-    _, held = one_in(past, AttemptState.HELD)
-    assert main.run(["settle", held.request_id, *arguments]) == 2
-    assert on_record(past, held.request_id) == ["intended", "held"]

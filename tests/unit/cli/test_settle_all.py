@@ -103,17 +103,22 @@ def test_filters(
         ["--all", "--resend", "--write-off", *WHY],
         ["--all", "--resend"],
         ["--resend", *WHY],
-        ["some-request", "--all", "--resend", *WHY],
-        ["some-request", "--resend", "--catalog", "spring", *WHY],
+        ["REQUEST", "--all", "--resend", *WHY],
+        ["REQUEST", "--resend", "--catalog", "spring", *WHY],
+        ["REQUEST", "--resend"],
+        ["REQUEST", *WHY],
+        ["REQUEST", "--resend", "--write-off", *WHY],
+        ["REQUEST", "--resend", "--reason", " "],
         ["--all", "--resend", "--changed-since", "soon", *WHY],
         ["--all", "--resend", "--sku", "none", *WHY],
     ],
 )
 def test_ambiguous_options_are_refused(past: Past, arguments: list[str]) -> None:
-    """Exit code 2, nothing changed."""
+    """No decision, two, or none with a reason; of one request or of all: exit code 2, nothing changed."""
     attempts = held(past, rows=MANY[:2])
-    assert main.run(["settle", *arguments, "--yes"]) == 2
-    assert states(past, attempts) == {AttemptState.HELD}
+    words = [attempts[0].request_id if word == "REQUEST" else word for word in arguments]
+    assert main.run(["settle", *words, "--yes"]) == 2
+    assert [on_record(past, attempt.request_id) for attempt in attempts] == [["intended", "held"]] * 2
 
 
 def test_nothing_is_settled_without_confirmation(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
