@@ -36,7 +36,7 @@ class Cluster:
         return running
 
     def await_purchases(self, count: int) -> None:
-        wait_for(self.room.service.record, '"created"', count=count, timeout=120)
+        wait_for(self.room.service.record, '"created"', count=count, timeout=600)
 
     def assert_whole(self, ended: Ended) -> None:
         assert ended.code == 0, ended.output

@@ -224,7 +224,7 @@ def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
         ledger.catalogs.remember_offer(STAGING, OFFER)
     found = ledger.catalogs.last_offer(STAGING)
     assert found is not None
-    assert (found.categories, found.note, found.complete) == (OFFER.categories, OFFER.note, True)
+    assert (found.categories, found.note) == (OFFER.categories, OFFER.note)
     assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
     assert ledger.catalogs.last_offer("production") is None
 
