@@ -17,29 +17,27 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
+from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 
 
-async def agreed(spec: RunSpec, digest: str | None, *, asks: bool = False) -> bool:
-    """Whether the plan may be carried out; asks on a terminal if it needs an approval.
+async def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = False) -> bool:
+    """Return whether a plan may be carried out; ask on a terminal if it needs an approval.
 
     `digest` is the approved plan's, or its beginning. With `asks`, what it makes and costs is shown, and asked, also
     where it needs none, unless it buys nothing. Raises ApprovalNeeded without a terminal, and ConfigurationError when
     the digest is another plan's.
     """
-    async with Pipeline(spec) as work:
-        preview = await work.preview()
-        proposal = preview.proposal
-        if not await is_approved(spec.settings, proposal, digest, partial(plan_lines, preview)):
-            return False
-        if not asks or not proposal.to_buy:
-            return True
-        if await asyncio.to_thread(approval.current_approval, spec.settings, proposal):
-            return True
-        echo_lines(plan_lines(preview))
+    proposal = preview.proposal
+    if not await is_approved(spec.settings, proposal, digest, partial(plan_lines, preview)):
+        return False
+    if not asks or not proposal.to_buy:
+        return True
+    if await asyncio.to_thread(approval.current_approval, spec.settings, proposal):
+        return True
+    echo_lines(plan_lines(preview))
     with _interruptible():
         return said_yes(f"Make {proposal} in {spec.settings.environment}?")
 

@@ -1,17 +1,53 @@
 """Remake patterns: rows of a catalog as it is now, each on another take of its pattern."""
 
+from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
 
-from flows.bulk_import import import_rows
+from flows.bulk_import import make_products
+from patternmill.parameters import (
+    AmountText,
+    Confirmation,
+    Count,
+    EnvironmentName,
+    MaxFailures,
+    Takes,
+)
 from patternmill.runs.request import RemakeRequest
-from tasks.flow_parameters import asks_for
-from tasks.run_steps import choose_rows
+from tasks.flow_parameters import Box, documented_by
+from tasks.run_steps import open_run, with_expected_ends
 
 
-@flow(name="remake-patterns", flow_run_name="remake {catalog}", persist_result=False)
-@asks_for(RemakeRequest, "catalog", "environment", "sku")
-async def remake_patterns(**asked: Any) -> State[Any]:
+@flow(name="remake-patterns", flow_run_name="remake {catalog}", retries=0, persist_result=False)
+@with_expected_ends
+@documented_by(RemakeRequest)
+async def remake_patterns(
+    catalog: Box[str] = None,
+    environment: Box[EnvironmentName] = None,
+    sku: tuple[str, ...] = (),
+    picks: Box[Path] = None,
+    takes: Takes = 1,
+    take: Box[Takes] = None,
+    again: bool = False,
+    budget: Box[AmountText] = None,
+    max_items: Box[Count] = None,
+    max_failures: Box[MaxFailures] = None,
+    confirm: Box[Confirmation] = None,
+) -> State[Any]:
     """Choose the rows and their takes, and import them from the catalog as the ledger has it."""
-    return await import_rows(await choose_rows(RemakeRequest(**asked)))
+    request = RemakeRequest(
+        catalog=catalog,
+        environment=environment,
+        sku=sku,
+        picks=picks,
+        takes=takes,
+        take=take,
+        again=again,
+        budget=budget,
+        max_items=max_items,
+        max_failures=max_failures,
+        confirm=confirm,
+    )
+    async with open_run(request) as run:
+        return await make_products(run)

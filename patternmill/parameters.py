@@ -51,9 +51,7 @@ Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
 Window = Annotated[int, Field(ge=1, le=5000)]
 #: Refused by the form and the server; elsewhere RunOptions has a longer message.
-MaxFailures = Annotated[
-    str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)?$"})
-]
+MaxFailures = Annotated[str, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)?$"})]
 #: Of one product in a checkout: more than that is a slip of the keyboard.
 MOST_OF_A_PRODUCT = 100_000
 Quantity = Annotated[int, Field(ge=1, le=MOST_OF_A_PRODUCT)]

@@ -20,22 +20,22 @@ MODELS = (
     Model(
         DEFAULT_MODEL,
         "Atelier",
-        "Clean shapes in flat colours, or in the manner of ink, watercolour or cut paper as the prompt says.",
+        "Clean shapes in flat colours, print, ink or watercolour manner as the prompt says.",
     ),
     Model(
         "linocut",
         "Linocut",
-        "Flat shapes with gouged lines of light along their edges.",
+        "Two inks from two carved blocks, with gouged lines of light.",
     ),
     Model(
         "watercolour",
         "Watercolour",
-        "Translucent shapes in which the pigment gathers on one side.",
+        "Translucent shapes with darker edges, on washed paper.",
     ),
     Model(
         "embroidery",
         "Embroidery",
-        "Every shape stitched around with a lighter thread.",
+        "Every shape stitched around and filled with threads, on linen.",
     ),
 )
 

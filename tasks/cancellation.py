@@ -19,6 +19,8 @@ from prefect.states import Crashed
 
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
+from patternmill.runs.spec import RunSpec
+from tasks.markup import line
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,18 @@ _TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from b
 _NOT_RESUMED = "Paused in the Prefect UI, and not resumed."
 _KILLED = "The process that ran this was killed. What it had begun is in the ledger; the next run resumed it."
 _PATIENCE = 3.0
+
+
+async def name_flow_run(spec: RunSpec) -> None:
+    """Name the flow run after its catalog, and tag it with catalog and environment."""
+    try:
+        async with asyncio.timeout(_PATIENCE), get_client() as client:
+            named = await client.read_flow_run(UUID(str(flow_run.id)))
+            verb = named.name.partition(" ")[0]
+            tags = {*named.tags, line(spec.catalog), line(spec.settings.environment)}
+            await client.update_flow_run(named.id, name=line(f"{verb} {spec.catalog}"), tags=sorted(tags))
+    except Exception as error:
+        logger.info("Flow run %s keeps its name: %s", flow_run.id, type(error).__name__)
 
 
 async def heed_state(run: Run) -> None:

@@ -1,9 +1,8 @@
-"""What a flow asks for: its parameters, and so its form in the Prefect UI, are the fields of its request."""
+"""The parameters of flows, and so their forms in the Prefect UI: typed as the fields of their requests are."""
 
-import inspect
 import os
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 from prefect.runtime import deployment
 from pydantic import BaseModel, BeforeValidator, GetJsonSchemaHandler
@@ -11,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from prefect_host.work_pool import WORKER_FOLDER
 
+T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -23,7 +23,7 @@ class _Shown(dict[str, Any]):
 
 
 class _PlainBox:
-    """In Prefect's form an optional field is one box, not a choice between its type and "None"."""
+    """Shows an optional field as one box in Prefect's form, not as a choice between its type and "None"."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -37,38 +37,23 @@ class _PlainBox:
         return box
 
 
-_EMPTY = BeforeValidator(lambda value: None if value == "" else value)
+#: An optional parameter: one box of a form, where an empty text counts as None.
+Box = Annotated[T | None, BeforeValidator(lambda value: None if value == "" else value), _PlainBox()]
 
 
-def asks_for(model: type[BaseModel], *first: str) -> Callable[[Function], Function]:
-    """Sign a function of keywords with the fields of a request: types, bounds, defaults and help.
+def documented_by(model: type[BaseModel]) -> Callable[[Function], Function]:
+    """Add the help of a request's fields to a flow's docstring, where Prefect reads it for the form."""
 
-    Those named come `first` in the form, the others in the request's order.
-    """
-    types = get_type_hints(model, include_extras=True)
-    fields = {name: model.model_fields[name] for name in dict.fromkeys((*first, *model.model_fields))}
-
-    def sign(function: Function) -> Function:
-        parameters = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.is_required() else field.default,
-                annotation=Annotated[types[name], _EMPTY, _PlainBox()],
-            )
-            for name, field in fields.items()
-        ]
-        # Prefect reads both: parameters in the signature, their help under Args.
-        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        helped = "\n".join(f"    {name}: {field.description}" for name, field in fields.items())
+    def document(function: Function) -> Function:
+        helped = "\n".join(f"    {name}: {field.description}" for name, field in model.model_fields.items())
         function.__doc__ = f"{function.__doc__}\n\nArgs:\n{helped}"
         return function
 
-    return sign
+    return document
 
 
 def in_worker_folder() -> bool:
-    """Whether a deployment began this flow run; from now on it is in its worker's folder, where paths are meant."""
+    """Return whether a deployment began this flow run, and change to its worker's folder, where paths are meant."""
     if deployment.id is None:
         return False
     os.chdir(os.environ.get(WORKER_FOLDER, "."))

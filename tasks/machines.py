@@ -110,7 +110,7 @@ class _Round:
         record, label = self._run.record, line(self._rows[number].describe())
         group = {"run_id": record.run_id, "environment": record.environment, "number": number, "label": label}
         self._futures[number] = runner.submit(drive_rows, group)
-        self._run.progress.shown += 1
+        self._run.progress.task_runs += 1
 
     def _collect(self, runner: Any) -> None:
         """Release what is done: a scheduler drives what it still holds for us again, once its worker is lost."""

@@ -1,108 +1,115 @@
-"""Rows in the Prefect UI: up to 500 each item is a task run of the run's flow run, above that each group of rows is.
+"""Rows in the Prefect UI: up to 500 items to make each is a task run; above that each group of rows is one.
 
-The engine drives them and waits for none of this: whatever becomes of a task run stops no purchase half-way.
+A task run is the work: it begins with the run's first write for its item or group, and ends with the last.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
-from prefect import get_run_logger, task
-from prefect.exceptions import PrefectSignal
-from prefect.states import Cancelled, Failed
+from prefect import State, get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+from prefect.states import Cancelled, Completed, Failed
 
-from patternmill.engine.engine import Show
+from patternmill.engine.engine import Engine, MakeGroup
 from patternmill.engine.groups import Group
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
+from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.run import Run
 from patternmill.states import Stage
 from tasks.machines import drive_on_machines
 from tasks.markup import line
 from tasks.prefect_states import failure_message, group_state
-from tasks.run_page import MOST_ROWS_AS_ITEMS, progress_shown
-
-logger = logging.getLogger(__name__)
-
-#: How long task runs may take to end after what they show.
-_ENDING_SECONDS = 10.0
+from tasks.run_page import is_by_groups, progress_shown
 
 
-async def make_rows(work: Pipeline) -> None:
-    """Drive all rows of a run to their end, and show them."""
-    run = work.begun
-    cluster = run.spec.settings.dask
-    async with progress_shown(run), rows_shown(run) as show:
-        # What may be sent only once is sent one by one, which no two machines can.
-        if cluster is None or run.plan.sent_once:
-            await work.drive(show)
-        else:
-            await drive_on_machines(run, cluster)
-        if not run.is_stopped:
-            # Before the server has been shown all: it may not answer for a while.
-            work.finish()
+class ItemWork:
+    """An item with the engine that makes it; opaque to Prefect, which walks through every other parameter."""
+
+    __slots__ = ("engine", "item", "label")
+
+    def __init__(self, engine: Engine, item: Item) -> None:
+        self.engine, self.item, self.label = engine, item, line(item.describe())
 
 
-async def make_item(shown: SimpleNamespace) -> Any:
-    """The task run's state: a failure is a state, without a traceback, because the ledger has its details."""
+class GroupWork:
+    """A group of rows with the engine that drives it; opaque to Prefect."""
+
+    __slots__ = ("engine", "group", "label")
+
+    def __init__(self, engine: Engine, group: Group) -> None:
+        self.engine, self.group, self.label = engine, group, line(group.describe())
+
+
+async def make_item(work: ItemWork) -> State[Any]:
+    """Write the intent, create, await the job, and write the result: the ledger has each step before the next."""
     try:
-        await asyncio.shield(shown.driving)
+        return Completed(message=await work.engine.make(work.item))
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=line(str(reason)))
     except RowFailed as failed:
         return Failed(message=line(failure_message(failed)))
+    except PatternmillError as error:
+        return Failed(message=line(str(error)))
 
 
-async def drive_group(shown: SimpleNamespace) -> Any:
-    await asyncio.shield(shown.driving)
-    engine, group = shown.run.engine, shown.what
-    for row, failed in engine.failures(group):
+@task(name="rows", task_run_name="{work.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
+async def make_group(work: GroupWork) -> State[Any]:
+    """Drive the rows of a group to their ends."""
+    await work.engine.drive_group(work.group)
+    for row, failed in work.engine.failures(work.group):
         get_run_logger().error("%s failed: %s", row.sku, failure_message(failed))
-    return group_state(engine, group)
-
-
-def _as_task(function: Any, name: str) -> Any:
-    return task(name=name, task_run_name="{shown.label}", retries=0, persist_result=False)(function)
+    return group_state(work.engine, work.group)
 
 
 #: Each kind of item has a task of its own, named after what it makes.
-_ITEM_TASKS = {stage: _as_task(make_item, stage.value) for stage in Stage}
-_DRIVE_ROWS = _as_task(drive_group, "drive rows")
+_ITEM_TASKS = {
+    stage: task(
+        name=stage.value,
+        task_run_name="{work.label}",
+        retries=0,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )(make_item)
+    for stage in Stage
+}
 
 
-@asynccontextmanager
-async def rows_shown(run: Run) -> AsyncIterator[Show]:
-    """Enter it in the run's flow, while its rows are driven."""
-    by_groups = run.progress.to_do > MOST_ROWS_AS_ITEMS
-    task_runs: set[asyncio.Task[None]] = set()
-
-    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        if isinstance(what, Group) is not by_groups:
-            return
-        run.progress.shown += 1
-        making = _DRIVE_ROWS if isinstance(what, Group) else _ITEM_TASKS[what.stage]
-        # The one parameter is opaque, because Prefect walks through every other; it reads the label alone.
-        shown = SimpleNamespace(run=run, what=what, driving=driving, label=line(what.describe()))
-        task_run = asyncio.create_task(_shown(making(shown)))
-        task_runs.add(task_run)
-        task_run.add_done_callback(task_runs.discard)
-
-    yield show
-    if task_runs:
-        await asyncio.wait(task_runs, timeout=_ENDING_SECONDS)
+async def make_rows(work: Pipeline) -> None:
+    """Drive all rows of a run to their ends, as task runs of the current flow run."""
+    run, cluster = work.begun, work.spec.settings.dask
+    async with progress_shown(run):
+        make = _ItemTasks(run.engine)
+        if not is_by_groups(run):
+            await work.drive(make)
+        elif cluster is None or run.plan.sent_once:
+            await work.drive(make, _group_task(run.engine))
+        else:
+            await run.engine.make_shared_references(make)
+            await drive_on_machines(run, cluster)
 
 
-async def _shown(task_run: Coroutine[Any, Any, Any]) -> None:
-    try:
-        await task_run
-    except PatternmillError:
-        pass
-    except (Exception, PrefectSignal) as error:
-        # A signal: Prefect begins no task run of a flow run that is suspended.
-        logger.info("A task run was lost (%s)", type(error).__name__)
+def _group_task(engine: Engine) -> MakeGroup:
+    async def make(group: Group) -> None:
+        engine.progress.task_runs += 1
+        drive: Any = make_group
+        await drive(GroupWork(engine, group), return_state=True)
+
+    return make
+
+
+class _ItemTasks:
+    """Makes each item as a task run, whose inputs are those of the items that it is built on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._states: dict[ItemKey, State[Any]] = {}
+
+    async def __call__(self, item: Item) -> None:
+        built_on = self._states.get(item.parent_key) if item.parent_key is not None else None
+        make: Any = _ITEM_TASKS[item.stage]
+        self._engine.progress.task_runs += 1
+        self._states[item.key] = await make(
+            ItemWork(self._engine, item), return_state=True, wait_for=[built_on] if built_on else None
+        )

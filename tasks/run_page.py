@@ -26,6 +26,7 @@ from prefect.artifacts import (
 from slugify import slugify
 
 from patternmill.looking.contact_sheet import contact_sheet
+from patternmill.planning.plan import TO_DO
 from patternmill.results.results_files import EXACT, Results
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
@@ -40,10 +41,17 @@ _BEAT_SECONDS = 5.0
 _PATIENCE = 10.0
 _MOST_CAUSES = 50
 _MOST_FAILED = 200
-#: Up to so many rows each item has a task run: nobody reads a page of many thousands.
-MOST_ROWS_AS_ITEMS = 500
+#: Up to so many items each has a task run: nobody reads a page of many thousands.
+_MOST_ITEM_TASKS = 500
 #: Columns of the table of failed rows, by the field of results.jsonl.
 _FAILED_ROW = {"sku": "sku", "status": "status", "code": "error_code", "what": "error", "remedy": "remedy"}
+
+
+def is_by_groups(run: Run) -> bool:
+    """Return whether each group of rows is a task run of the run's page, and not each item."""
+    # What may be sent only once is sent one by one, which no two machines can.
+    on_machines = run.spec.settings.dask is not None and not run.plan.sent_once
+    return on_machines or run.plan.counts(TO_DO).total() > _MOST_ITEM_TASKS
 
 
 @asynccontextmanager
@@ -91,7 +99,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     text = f"{first} rows that failed or were not made. As a file: {out / results.failures.name}"
     shown = ({name: row[field] for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED])
     await _show_table(f"{key}-failures", shown, text)
-    if run.progress.to_do > MOST_ROWS_AS_ITEMS:
+    if is_by_groups(run):
         names = {row.entry.record.line: group.describe() for group in run.engine.groups for row in group.rows}
         driven = ({**row, "group": names[row["line"]]} for row in rows if row["line"] in names)
         shown = ({name: row[name] for name in ("sku", "group", "status")} for row in driven)

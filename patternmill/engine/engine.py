@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +19,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.engine.slots import Slots
-from patternmill.errors import LedgerError, NotStarted, PatternmillError, RowFailed
+from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
 from patternmill.ledger.records import Attempt, RunRecord
@@ -32,13 +34,10 @@ from patternmill.text import plural
 logger = logging.getLogger(__name__)
 
 
-#: Called with each group and each item that is begun, and what drives it to its end, which must not be cancelled; of an
-#: item that raises what `Engine.make` raises. Nothing waits for whoever watches.
-Show = Callable[[Item | Group, asyncio.Task[Any]], None]
-
-
-def show_nothing(what: Item | Group, driving: asyncio.Task[Any]) -> None:
-    """Nobody watches."""
+#: Makes an item, or drives a group, to its end. It may wrap `Engine.make` or `Engine.drive_group`, as a task of Prefect
+#: does; what it returns counts for nothing, and the ledger says what became of the item.
+Make = Callable[[Item], Awaitable[Any]]
+MakeGroup = Callable[[Group], Awaitable[Any]]
 
 
 #: The turn of rows that come after all others.
@@ -77,7 +76,10 @@ class Engine:
         #: The window: a slot is a row from the beginning of its first item to the end of its last, so that a stop
         #: finds at most one window of patterns without their products.
         self._window = asyncio.Semaphore(options.max_in_flight)
-        self._show: Show = show_nothing
+        self._make_item: Make = self.make
+        #: The tasks of the rows of each group that is driven, and whether its rows have their slots.
+        self._rows: dict[int, list[asyncio.Task[None]]] = {}
+        self._begun: dict[int, asyncio.Event] = {}
         #: All rows but those that come last have their slots.
         self._others_begun = asyncio.Event()
         #: Not set while nothing new is begun.
@@ -92,23 +94,39 @@ class Engine:
         first = ((row, next(filter(None, map(self._failures.get, row.keys)), None)) for row in group.rows)
         return [(row, failed) for row, failed in first if failed is not None]
 
-    async def drive(self, show: Show = show_nothing) -> None:
+    async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
         """Drive all rows to their end, group by group, each begun once all rows of the one before have their slots.
 
-        Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
+        `make` makes each item, and `make_group` drives each group: by default the engine itself. Raises nothing for a
+        row. A ledger that takes no more writes halts the run, which cannot be closed then.
         """
-        self._show = show
+        self._make_item = make or self.make
+        if make_group is not None:
+            await self.make_shared_references(self._make_item)
         async with asyncio.TaskGroup() as driven:
             try:
                 for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
                     await self._alike.settled()
+                    # The slot of its first row: a group begins with its first write.
+                    await self._window.acquire()
                     if self.halt.is_total:
+                        self._window.release()
                         return
-                    begun = asyncio.Event()
-                    self._watch(group, driven.create_task(self._drive_group(group, begun)))
+                    begun = self._begun[group.number] = asyncio.Event()
+                    driven.create_task(self._drive(group, make_group or self.drive_group))
                     await begun.wait()
             finally:
                 self._others_begun.set()
+
+    async def make_shared_references(self, make: Make) -> None:
+        """Make the references that several groups share, before any of them begins."""
+        self._make_item = make
+        users = Counter(
+            key for group in self.groups for key in {key for row in group.rows for key in row.keys}
+        )
+        items = (self.plan.items[key] for key, count in users.items() if count > 1)
+        shared = [one.item for one in items if one.reason in TO_DO and one.item.stage is Stage.REFERENCE]
+        await asyncio.gather(*map(self._make_shared, shared))
 
     def _turn(self, row: PlannedRow) -> int:
         """Rows whose pattern exists go first, so that a stop finds few patterns without their products.
@@ -119,34 +137,41 @@ class Engine:
             return _LAST
         return 0 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 1
 
-    def _watch(self, what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        try:
-            self._show(what, driving)
-        except Exception:
-            logger.exception("The screen broke; the work goes on without it.")
+    async def _drive(self, group: Group, make_group: MakeGroup) -> None:
+        """Have a group driven, and wait for the rows that it has begun, whatever becomes of its wrapper."""
+        lost = await _fault_of(make_group(group))
+        if group.number not in self._rows:
+            self._window.release()
+        self._begun[group.number].set()
+        rows = self._rows.get(group.number, [])
+        if len(rows) < len(group.rows):
+            self._lose_task_run(group.describe(), lost)
+        for fault in await asyncio.gather(*rows, return_exceptions=True):
+            if fault is not None:
+                raise fault
 
-    async def _drive_group(self, group: Group, begun: asyncio.Event) -> None:
-        rows = []
+    async def drive_group(self, group: Group) -> None:
+        """Begin a group's rows, as the window lets them, and wait for their ends. The first row has its slot."""
+        rows = self._rows[group.number] = []
         # Rows that share a pattern one after the other: a stop finds the rest of one such pattern at most.
         order: dict[ItemKey, int] = {}
         for row in group.rows:
             order.setdefault(self.plan.first_pattern(row), row.position)
-        try:
-            for row in sorted(
-                group.rows, key=lambda row: (self._turn(row), order[self.plan.first_pattern(row)])
-            ):
-                if self._turn(row) == _LAST:
-                    begun.set()
-                    await self._others_begun.wait()
+        has_slot = True
+        for row in sorted(group.rows, key=lambda row: (self._turn(row), order[self.plan.first_pattern(row)])):
+            if self._turn(row) == _LAST and not self._others_begun.is_set():
+                self._begun[group.number].set()
+                if has_slot:
+                    # Others need it meanwhile.
+                    self._window.release()
+                    has_slot = False
+                await self._others_begun.wait()
+            if not has_slot:
                 await self._window.acquire()
-                rows.append(asyncio.create_task(self._drive_row(row)))
-        finally:
-            begun.set()
-        for fault in await asyncio.gather(*rows, return_exceptions=True):
-            if isinstance(fault, LedgerError):
-                self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
-            elif fault is not None:
-                raise fault
+            has_slot = False
+            rows.append(asyncio.create_task(self._drive_row(row)))
+        self._begun[group.number].set()
+        await asyncio.wait(rows)
 
     async def _drive_row(self, row: PlannedRow) -> None:
         """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
@@ -159,33 +184,34 @@ class Engine:
                 if item.key == row.product:
                     await self._make_unless_halted(item)
                     return
-                if item.key not in self._shared:
-                    self._shared[item.key] = asyncio.create_task(self._make_unless_halted(item))
-                # Shielded: other rows may wait for it too.
-                await asyncio.shield(self._shared[item.key])
+                await self._make_shared(item)
         finally:
             self._window.release()
             self._count_row(row.product)
 
+    async def _make_shared(self, item: Item) -> None:
+        """Make an item that several rows may wait for, once; none of them cancels it for the others."""
+        if item.key not in self._shared:
+            self._shared[item.key] = asyncio.create_task(self._make_unless_halted(item))
+        await asyncio.shield(self._shared[item.key])
+
     async def _make_unless_halted(self, item: Item) -> None:
-        """A failure is in the ledger already; only one of the ledger is raised."""
+        """Have an item made. A failure is in the ledger already, and a ledger that fails has halted the run."""
         await self._going.wait()
         await self._alike.settled()
-        if self.halt.halts(item.stage):
-            return
-        halts = self._alike.halts
+        await self._attempts.take_turn(item)
+        halts, is_kept_back = self._alike.halts, False
         self.progress.in_flight += 1
         try:
-            making = asyncio.create_task(self.make(item))
-            self._watch(item, making)
-            await making
-        except LedgerError:
-            raise
-        except PatternmillError as error:
-            is_kept_back = isinstance(error, NotStarted) and halts != self._alike.halts
-        else:
-            is_kept_back = False
+            if self.halt.halts(item.stage):
+                return
+            fault = await _fault_of(self._make_item(item))
+            if fault is not None and not isinstance(fault, PatternmillError):
+                await self._follow_lost(item, fault)
+            has_ended = item.key in self._results or item.key in self._failures
+            is_kept_back = not has_ended and halts != self._alike.halts
         finally:
+            self._attempts.leave_turn(item)
             self.progress.in_flight -= 1
             if self._alike.is_settled and self.halt.forbids_all_sending:
                 self._api.drain()
@@ -194,16 +220,40 @@ class Engine:
         if is_kept_back:
             await self._make_unless_halted(item)
 
+    async def _follow_lost(self, item: Item, fault: BaseException) -> None:
+        """Follow what was begun by a wrapper that was cancelled or refused; leave the rest for the next run."""
+        if item.key in self._results or item.key in self._failures:
+            return
+        with suppress(PatternmillError):
+            if await self._attempts.is_open(item):
+                await self.make(item)
+            else:
+                self._lose_task_run(item.describe(), fault)
+
+    def _lose_task_run(self, what: str, fault: BaseException | None) -> None:
+        """Remember that nothing was begun for something because its task run did not do it."""
+        why = type(fault).__name__ if fault is not None else "it ended at once"
+        logger.warning("The task run of %s was lost: %s", what, why)
+        message = f"The task run of {what} was cancelled or refused by Prefect ({why}), and nothing was begun for it."
+        self.halt.begin(HaltReason(Outcome.FAILED, "task_run_lost", message), stages=())
+
     async def make(self, item: Item) -> str:
         """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
 
         Raises RowFailed when it ended otherwise, BudgetReached or NotStarted when it could not be begun; and the same
-        when called again.
+        when called again. Raises LedgerError, and halts the run, when the ledger takes no more writes.
         """
         if item.key in self._failures:
             raise self._failures[item.key]
         if item.key in self._results:
             return self._results[item.key]
+        try:
+            return await self._attempt(item)
+        except LedgerError as fault:
+            self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
+            raise
+
+    async def _attempt(self, item: Item) -> str:
         retried = item.key in self._retried
         async with self._attempts.turn(item):
             attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
@@ -315,3 +365,10 @@ def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
     items = (one.item for one in plan.items.values() if one.reason is Reason.DONE)
     last = {item.key: memory.last_attempts.get(item.key) for item in items if item.stage is not Stage.PRODUCT}
     return {key: one.result_id for key, one in last.items() if isinstance(one, Attempt) and one.result_id}
+
+
+async def _fault_of(making: Awaitable[Any]) -> BaseException | None:
+    """Await in a task of its own, and return what it raised, a cancellation and signals of Prefect included."""
+    task = asyncio.ensure_future(making)
+    await asyncio.wait({task})
+    return asyncio.CancelledError() if task.cancelled() else task.exception()

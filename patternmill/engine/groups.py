@@ -8,6 +8,7 @@ from math import ceil
 
 from patternmill.identifiers import ItemKey
 from patternmill.planning.plan import Plan, PlannedRow
+from patternmill.states import Stage
 from patternmill.text import plain
 
 #: A run has at most so many groups, so that its page in the Prefect UI stays usable, and a group at least so many rows.
@@ -33,10 +34,14 @@ class Group:
 
 
 def groups_of(plan: Plan) -> list[Group]:
-    """The rows that need work, in groups."""
+    """Return the rows that need work, in groups: those of one pattern together, those of one reference not."""
     rows = list(plan.to_do())
-    parts = partition([row.keys for row in rows])
+    parts = partition([[key for key in row.keys if not _is_reference(plan, key)] for row in rows])
     return [Group(number, tuple(rows[row] for row in part)) for number, part in enumerate(parts, start=1)]
+
+
+def _is_reference(plan: Plan, key: ItemKey) -> bool:
+    return plan.items[key].item.stage is Stage.REFERENCE
 
 
 def partition(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:

@@ -16,7 +16,7 @@ from patternmill.engine.progress import Halt, HaltReason
 from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.engine.slots import Slots
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.identifiers import RequestId
+from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
@@ -65,20 +65,41 @@ class Attempts:
         self._options = options
         self._halt = halt
         self._turns = defaultdict[Stage, asyncio.Lock](asyncio.Lock)
+        #: The items whose turn it is.
+        self._has_turn: set[ItemKey] = set()
         #: Holds of a kind since one of it was accepted, where nobody promises that it may be sent again.
         self._holds = Counter[Stage]()
 
+    async def take_turn(self, item: Item) -> None:
+        """Wait until the item may be sent: what may not be sent again is sent one by one, kind by kind."""
+        if not item.is_repeatable:
+            await self._turns[item.stage].acquire()
+            self._has_turn.add(item.key)
+
+    def leave_turn(self, item: Item) -> None:
+        """Let the next item of its kind be sent, if this one has its turn."""
+        if item.key in self._has_turn:
+            self._has_turn.discard(item.key)
+            self._turns[item.stage].release()
+
     @asynccontextmanager
     async def turn(self, item: Item) -> AsyncIterator[None]:
-        """From before an intent until its answer is on record.
+        """Keep the item's turn from before its intent until its answer is on record; take it unless it has it."""
+        if item.key not in self._has_turn:
+            await self.take_turn(item)
+        try:
+            yield
+        finally:
+            self.leave_turn(item)
 
-        What may not be sent again is sent one by one: of each kind at most one is ever without an answer.
-        """
-        if item.is_repeatable:
-            yield
-            return
-        async with self._turns[item.stage]:
-            yield
+    async def is_open(self, item: Item) -> bool:
+        """Return whether the item has an attempt in the ledger that may still be made."""
+
+        def read(ledger: Ledger) -> bool:
+            attempts = ledger.purchases.attempts_of(item.key, bodies=False)
+            return bool(attempts) and attempts[-1].state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
+
+        return await self._writer.run(read)
 
     async def begin(
         self, item: Item, made: Made, *, retried: bool = False, after: int = 0

@@ -30,8 +30,8 @@ class Progress:
     made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: How many items or groups have a place on the run's page.
-    shown: int = 0
+    #: How many task runs of Prefect were begun for items and groups.
+    task_runs: int = 0
 
     @classmethod
     def of(cls, plan: Plan) -> Progress:

@@ -38,13 +38,17 @@ def _utc(at: datetime) -> datetime:
 Since = Annotated[datetime, AfterValidator(_utc)]
 
 
+#: Of rows, as a list or as one text with commas.
+Statuses = Annotated[tuple[RowStatus, ...], BeforeValidator(_listed)]
+
+
 class RowFilter(BaseModel):
     """The rows that fit every field that is given. Requests of a verb inherit these fields as their options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sku: tuple[str, ...] = Field((), description="Only the rows with these skus.")
-    status: Annotated[tuple[RowStatus, ...], BeforeValidator(_listed)] = Field(
+    status: Statuses = Field(
         (), description="Only rows with one of these statuses: failed, in_doubt, held, ..."
     )
     code: tuple[str, ...] = Field((), description="Only rows with these error codes, as in failures.csv.")

@@ -1,13 +1,12 @@
-"""One run, step by step: read, check, plan, make, end, publish; and how a flow of this process finds it."""
+"""One run, step by step: read, check, plan, make, end, publish; and what a command adds to its flow."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
 
@@ -15,10 +14,10 @@ from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeKind, Changes
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
-from patternmill.engine.engine import Show, show_nothing
+from patternmill.engine.engine import Make, MakeGroup
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import LATEST, latest_in
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
@@ -29,11 +28,13 @@ from patternmill.runs.followed_source import follow
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import find_changes
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_new_ledger, refuse_other_service, require_machines
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
+from patternmill.settings import Settings
 from patternmill.text import plural
 
 if TYPE_CHECKING:
@@ -68,7 +69,12 @@ class Pipeline:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._api.close()
+        """End a run that has begun, whatever raised: its rows are in the ledger, and its results are due."""
+        try:
+            if self._run is not None and self._run.ending is None:
+                await self.finish()
+        finally:
+            await self._api.close()
 
     async def read(self) -> str:
         """Read the file, at the first call."""
@@ -157,8 +163,9 @@ class Pipeline:
         self._on_begin(self._run)
         return self._run
 
-    async def drive(self, show: Show = show_nothing) -> None:
-        await self.begun.engine.drive(show)
+    async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
+        """Drive all rows to their ends, each item by `make`, each group by `make_group`; by default the engine's."""
+        await self.begun.engine.drive(make, make_group)
 
     @property
     def begun(self) -> Run:
@@ -228,13 +235,9 @@ class Pipeline:
         return changing.isdisjoint(change.kind for change in await self.changes(plan))
 
     async def run_through(self) -> None:
-        """Every step, without Prefect. Raises what the steps raise."""
+        """Carry out every step, without Prefect. Raises what the steps raise."""
         await self.read()
         await self.check()
-        await self.carry_out()
-
-    async def carry_out(self) -> None:
-        """The steps after the check, without Prefect. Raises what the steps raise."""
         await self.plan()
         await self.drive()
         await self.finish()
@@ -253,13 +256,27 @@ class Pipeline:
             ) from error
 
 
-#: The pipeline of a run that this process launches as a flow of its own; None in a flow that a worker runs.
-launched: ContextVar[Pipeline | None] = ContextVar("launched", default=None)
+@dataclass
+class Command:
+    """What a command of this process adds to the flow that it runs, which its parameters cannot hold."""
+
+    #: With the secrets of its address; Prefect keeps parameters in clear.
+    request: ImportRequest | RefreshRequest | RetryRequest | RemakeRequest
+    #: Its service, and what was confirmed on the terminal.
+    settings: Settings
+    #: Called with the run once its plan is on record.
+    on_begin: Callable[[Run], None]
+    #: The input as it was read for the plan; None: rows of the ledger.
+    file: CatalogFile | None
+    #: What a person agreed to buy; None: nobody was asked.
+    ceiling: frozenset[ItemKey] | None = None
+    #: Why the flow ended before a run began, or without its results.
+    fault: PatternmillError | None = None
+
+    def completed(self, spec: RunSpec) -> RunSpec:
+        """Return the spec with this command's service, input and ceiling."""
+        return replace(spec, settings=self.settings, file=self.file, ceiling=self.ceiling)
 
 
-@asynccontextmanager
-async def opened(spec: RunSpec) -> AsyncIterator[Pipeline]:
-    """The pipeline that launched this flow, which may have read and checked its rows already; else a new one."""
-    launch = launched.get()
-    async with nullcontext(launch) if launch is not None else Pipeline(spec) as work:
-        yield work
+#: The command whose flow runs in this process; None in a flow that a worker runs.
+command: ContextVar[Command | None] = ContextVar("command", default=None)

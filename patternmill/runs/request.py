@@ -45,7 +45,7 @@ class RunRequest(BaseModel):
     max_items: Count | None = Field(
         None, description="The most items to buy: patterns, refinements and products. Default: no limit."
     )
-    max_failures: MaxFailures = Field(
+    max_failures: MaxFailures | None = Field(
         None,
         description="Begin nothing new once more items than this have failed: a count (25), or a share (10%).",
     )

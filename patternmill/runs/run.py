@@ -39,7 +39,7 @@ from patternmill.runs.preview import (
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import withheld_reason
-from patternmill.runs.safeguards import refuse_other_service, require_confirmation
+from patternmill.runs.safeguards import refuse_other_service, require_agreed, require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
@@ -281,6 +281,7 @@ def _put_on_record(
     whole, lease = planned.plan, writer.lease
     assert lease is not None, "a run has a lease"
     with ledger.transaction(lease):
+        require_agreed(spec.ceiling, planned.proposal)
         approved = require_approval(ledger, spec.settings, planned.proposal) if refused is None else None
         if approved is None and refused is None:
             require_confirmation(spec.settings, whole, planned.duplicates)

@@ -8,13 +8,14 @@ from urllib.parse import urlsplit
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
-from patternmill.identifiers import RequestId
+from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, run_of
 from patternmill.parameters import DUPLICATES, NEW_LEDGER
 from patternmill.planning.plan import Plan
+from patternmill.planning.proposal import Proposal
 from patternmill.results.summary import run_of_results
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
@@ -141,6 +142,18 @@ def require_confirmation(
         )
     if duplicates is not None and not settings.confirms(DUPLICATES):
         raise duplicates
+
+
+def require_agreed(ceiling: frozenset[ItemKey] | None, proposal: Proposal) -> None:
+    """Raise ConfigurationError when the plan buys what was not in the plan that a person agreed to."""
+    more = proposal.to_buy.keys() - ceiling if ceiling is not None else ()
+    if more:
+        raise ConfigurationError(
+            f"The plan has changed since you agreed to it: {plural(len(more), 'item')} would be bought that it did "
+            "not have.",
+            code="another_plan",
+            remedy="Run the same command again, and look at the plan. Nothing was bought.",
+        )
 
 
 def refuse_password(address: str) -> None:

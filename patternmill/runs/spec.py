@@ -23,7 +23,7 @@ from patternmill.catalog.remote import (
 from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
@@ -70,6 +70,8 @@ class RunSpec:
     retire_limit: RetireLimit | None = None
     #: A person's decision on how many rows may be retired, in place of the limit.
     retire: int | None = None
+    #: The items that a person agreed to buy, where one was asked; a plan that buys others is refused.
+    ceiling: frozenset[ItemKey] | None = field(default=None, repr=False)
     #: The input, where it was read already; None: it is read as the run begins.
     file: CatalogFile | None = field(default=None, repr=False)
 

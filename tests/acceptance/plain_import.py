@@ -17,6 +17,7 @@ from typing import Any
 
 import cli.commands.import_
 import cli.launcher
+import cli.watched_run
 import patternmill.results.results_files  # noqa: F401  # loaded once, for all forks
 from cli.main import run
 from patternmill.ledger import ledger
@@ -27,8 +28,6 @@ from patternmill.service import studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
 from prefect_host.connection import PrefectConnection
-from tasks import ahead
-from tasks.ahead import PipelineAhead
 from tests.acceptance import points, seeded_bugs
 
 
@@ -38,7 +37,8 @@ class NoConnection(PrefectConnection):
     def start(self) -> None:
         self.is_started = True
 
-    def wait(self) -> bool:
+    @property
+    def is_chosen(self) -> bool:
         return False
 
 
@@ -100,9 +100,9 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
 
 def _drain_for(drain: timedelta) -> None:
     def begun(spec: RunSpec, *watchers: Any) -> Pipeline:
-        return PipelineAhead(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
+        return Pipeline(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
 
-    ahead.PipelineAhead = begun  # type: ignore[misc,assignment]
+    cli.watched_run.Pipeline = begun  # type: ignore[misc,assignment]
 
 
 def _explode() -> None:

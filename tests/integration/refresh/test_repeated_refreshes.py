@@ -145,14 +145,15 @@ def test_products_of_a_crashed_refresh_are_in_the_catalog(desk: Desk) -> None:
     desk.write(A1.replace("linen", "cotton"), A2)
 
     async def dies() -> None:
-        async with Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))) as work:
-            await work.read()
-            await work.check()
-            run = await work.plan()
-            await run.engine.drive()
-            await run._heartbeat.stop()
-            await run.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
-            await run.writer.close()
+        work = Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog)))
+        await work.read()
+        await work.check()
+        run = await work.plan()
+        await run.engine.drive()
+        await run._heartbeat.stop()
+        await run.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
+        await run.writer.close()
+        await work._api.close()
 
     asyncio.run(dies())
     assert desk.products() == old

@@ -12,7 +12,7 @@ import pytest
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.runs.request import RefreshRequest
 from patternmill.states import Outcome
-from tasks.run_steps import requested
+from tasks.run_steps import spec_of
 from tests.integration.refresh.conftest import HEADER, Desk
 
 CSV = f"{HEADER}\nA-1,Blue herons,Cushion,50x50,linen,x\n".encode()
@@ -70,7 +70,7 @@ def test_address_with_a_password_is_refused_as_a_parameter(
 ) -> None:
     """Under a name of the settings it is accepted."""
     with pytest.raises(ConfigurationError) as refused:
-        requested(RefreshRequest(source="https://ann:canary@example.com/spring.csv", catalog="spring"))
+        spec_of(RefreshRequest(source="https://ann:canary@example.com/spring.csv", catalog="spring"))
     assert "canary" not in str(refused.value)
     monkeypatch.setenv("PATTERNMILL_SOURCES", '{"nightly": "http://ann:canary@127.0.0.1:9/spring.csv"}')
     with pytest.raises(InputRefused) as unreached:

@@ -14,6 +14,7 @@ from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
 from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.preview import Preview
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.service.studio_api import StudioApi
@@ -38,18 +39,20 @@ def asked_for(folder: Path, count: int) -> RunSpec:
     return run_spec(ImportRequest(file=file))
 
 
-def is_approved(spec: RunSpec, digest: str | None = None) -> bool:
-    return asyncio.run(asyncio.wait_for(agreed(spec, digest), 30))
+def is_approved(spec: RunSpec, digest: str | None = None, *, asks: bool = False) -> bool:
+    return asyncio.run(asyncio.wait_for(agreed(spec, plan_of(spec), digest, asks=asks), 30))
+
+
+def plan_of(spec: RunSpec) -> Preview:
+    async def main() -> Preview:
+        async with Pipeline(spec) as work:
+            return await work.preview()
+
+    return asyncio.run(main())
 
 
 def digest_of(spec: RunSpec) -> str:
-    async def main() -> str:
-        async with Pipeline(spec) as work:
-            await work.read()
-            await work.check()
-            return (await work.preview()).proposal.digest
-
-    return asyncio.run(main())
+    return plan_of(spec).proposal.digest
 
 
 def carry_out(spec: RunSpec) -> None:
@@ -153,10 +156,10 @@ def test_question_of_an_import_shows_what_it_costs(
     asked: list[str] = []
     monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: asked.append(text) or answer)
     spec = asked_for(tmp_path, 4)
-    assert asyncio.run(agreed(spec, None, asks=True)) is answer
+    assert is_approved(spec, asks=True) is answer
     assert len(asked) == 1 and asked[0].startswith("Make 8 items") and asked[0].endswith("in staging?")
     assert "To buy: 4 patterns and 4 products." in capsys.readouterr().out
     assert not home.exists()
     carry_out(spec)
-    assert asyncio.run(agreed(spec, None, asks=True))
+    assert is_approved(spec, asks=True)
     assert len(asked) == 1

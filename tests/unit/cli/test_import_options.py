@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli import launcher, main
+from cli import launcher, main, watched_run
 from patternmill.runs.request import RefreshRequest
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import HERON, HERON_MUG, Past
@@ -61,7 +61,7 @@ def test_malformed_option_is_refused_in_plain_words(
 def test_parameters_have_no_secrets_of_an_address() -> None:
     """Prefect stores them in clear; nor does a request show them."""
     request = RefreshRequest(source="https://ann:canary@example.com/spring.csv?sig=canary", catalog="spring")
-    parameters = launcher._parameters(request)
+    parameters = watched_run._parameters(request)
     assert parameters["source"] == "https://example.com/spring.csv"
     assert "canary" not in f"{parameters} {request!r}"
 

@@ -18,7 +18,7 @@ import pytest
 
 from cli import launcher
 from cli.commands.up import _end
-from cli.launcher import _WatchedRun
+from cli.watched_run import WatchedRun
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.runs import safeguards
 from patternmill.runs.request import ImportRequest
@@ -45,7 +45,7 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     run = SimpleNamespace(
         ending=None, results=None, is_stopped=False, spec=SimpleNamespace(options=options), stop=stops.append
     )
-    watched, loop = _WatchedRun(cast(Any, None)), asyncio.new_event_loop()
+    watched, loop = WatchedRun(cast(Any, None)), asyncio.new_event_loop()
     watched.begun, watched._loop = cast(Any, run), loop
     watched.on_signal("Stopped by Ctrl-C.")
     with pytest.raises(Exited, match="130"):
@@ -102,21 +102,17 @@ def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.Monkey
     """Both load Prefect, and two threads that do at once get it half loaded."""
     steps: list[str] = []
 
-    def load(request: object) -> None:
+    def load(watched: WatchedRun) -> None:
         time.sleep(0.1)
         steps.append("loaded")
 
-    async def run_through() -> None:
+    async def run_alone(watched: WatchedRun, spec: object) -> None:
         steps.append("run")
 
-    async def come_to_its_end() -> None: ...
-
-    connection = SimpleNamespace(
-        configured="http://127.0.0.1:9/api", is_chosen=True, start=str, wait=lambda: steps.append("asked")
-    )
-    monkeypatch.setattr(launcher, "_flow_of", load)
-    work = SimpleNamespace(run_through=run_through, come_to_its_end=come_to_its_end)
-    asyncio.run(_WatchedRun(cast(Any, None))._run(cast(Any, work), cast(Any, connection)))
+    connection = SimpleNamespace(is_chosen=True, start=str, wait=lambda: steps.append("asked"))
+    monkeypatch.setattr(WatchedRun, "_flow", load)
+    monkeypatch.setattr(WatchedRun, "_run_alone", run_alone)
+    asyncio.run(WatchedRun(cast(Any, None)).run(cast(Any, None), cast(Any, connection)))
     assert steps == ["loaded", "asked", "run"]
 
 
@@ -157,15 +153,17 @@ def test_summary_does_not_wait_for_the_record(
             calls.append("record")
             return True
 
-    async def nothing(*arguments: object) -> None: ...
+    async def nothing(watched: WatchedRun, *arguments: object) -> None:
+        watched.is_shown = True
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
     monkeypatch.setattr(launcher, "PrefectConnection", Connection)
     monkeypatch.setattr(launcher, "available_service", lambda settings: nullcontext(settings))
-    monkeypatch.setattr(_WatchedRun, "run", nothing)
-    monkeypatch.setattr(_WatchedRun, "print_ending", lambda watched: calls.append("summary"))
-    monkeypatch.setattr(_WatchedRun, "keep_pictures", lambda watched: calls.append("pictures"))
+    monkeypatch.setattr(WatchedRun, "look", nothing)
+    monkeypatch.setattr(WatchedRun, "run", nothing)
+    monkeypatch.setattr(WatchedRun, "print_ending", lambda watched: calls.append("summary"))
+    monkeypatch.setattr(WatchedRun, "keep_pictures", lambda watched: calls.append("pictures"))
     request = ImportRequest(file=Path("tea.csv"))
     launcher.run_request(request, run_spec(request))
     assert calls == ["summary", "pictures", "record"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from contextlib import suppress
 from datetime import timedelta
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from patternmill.engine.engine import Make
 from patternmill.engine.groups import Group
 from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
@@ -391,45 +393,87 @@ def test_paused_run_begins_nothing_new(shop: Workshop, service: Service) -> None
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
-# -- what people watch
+# -- tasks that make the items, and their loss
 
 
-class BrokenScreen:
-    """Loses its server for every other item, before and after the item is made."""
-
-    def __init__(self) -> None:
-        self.items = 0
-
-    def __call__(self, what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        self.items += 1
-        if self.items % 2:
-            raise ConnectionError("the server is gone")
-        asyncio.create_task(self._watch(driving)).add_done_callback(asyncio.Task.exception)
-
-    async def _watch(self, driving: asyncio.Task[Any]) -> None:
-        await asyncio.shield(driving)
-        raise ConnectionError("the server is gone")
+class Cancelled(BaseException):
+    """What a scheduler raises in a task that it ends."""
 
 
-def test_items_are_made_with_a_broken_screen(shop: Workshop, service: Service) -> None:
+def losing(run: Run, when: str) -> Make:
+    """A task that is lost for every other item: before, while or after it is made."""
+    count = itertools.count()
+
+    async def make(item: Item) -> None:
+        is_lost = next(count) % 2 == 0
+        if is_lost and when == "before":
+            raise Cancelled
+        making = asyncio.ensure_future(run.engine.make(item))
+        if is_lost and when == "while":
+            while not (making.done() or await run.engine._attempts.is_open(item)):
+                await asyncio.sleep(0)
+            making.cancel()
+        await making
+        if is_lost:
+            raise Cancelled
+
+    return make
+
+
+@pytest.mark.parametrize("when", ["while", "after"])
+def test_item_of_a_lost_task_is_followed(shop: Workshop, service: Service, when: str) -> None:
     """Everything is made, once."""
-    assert shop.run(THREE, show=BrokenScreen()).outcome is Outcome.COMPLETED
+
+    async def main() -> None:
+        _, run = await shop.begin(THREE)
+        await run.engine.drive(losing(run, when))
+        assert run.progress.in_flight == 0
+        assert (await run.end()).outcome is Outcome.COMPLETED
+
+    asyncio.run(asyncio.wait_for(main(), 30))
     assert sorted(service.bought) == ALL_THREE
 
 
-async def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
-    """With room for one job, each next one is begun while the screen still shows the last."""
+def test_item_whose_task_never_began_is_not_started(shop: Workshop, service: Service) -> None:
+    """Nothing is bought for it, the run says why, and the next one makes it."""
 
-    def show(what: Item | Group, driving: asyncio.Task[Any]) -> None:
-        showing.append(asyncio.create_task(asyncio.Event().wait()))
+    async def main() -> None:
+        _, run = await shop.begin(THREE)
+        await run.engine.drive(losing(run, "before"))
+        ending = await run.end()
+        assert (ending.outcome, ending.rows[RowStatus.NOT_STARTED]) == (Outcome.FAILED, 2)
+        assert "was cancelled or refused by Prefect (Cancelled)" in (ending.record.reason or "")
 
-    showing: list[asyncio.Task[Any]] = []
-    _, run = await shop.begin(many(3), max_in_flight=1)
-    await run.engine.drive(show)
-    assert run.progress.in_flight == 0
-    assert (await run.end()).outcome is Outcome.COMPLETED
-    assert [task.cancel() for task in showing] == [True] * 7
-    assert len(service.creates) == 6
+    asyncio.run(asyncio.wait_for(main(), 30))
+    before = len(service.bought)
+    assert shop.run(THREE).outcome is Outcome.COMPLETED
+    assert before < len(service.bought) == len(ALL_THREE)
+
+
+@pytest.mark.parametrize("loses", ["before", "after"])
+def test_rows_of_a_lost_group_task_are_followed(shop: Workshop, service: Service, loses: str) -> None:
+    """What it had begun is made; a group that it never drove is left to the next run."""
+
+    async def main() -> Outcome:
+        _, run = await shop.begin(many(60), max_in_flight=5)
+
+        async def make_group(group: Group) -> None:
+            if group.number == 2 and loses == "before":
+                raise Cancelled
+            driving = asyncio.ensure_future(run.engine.drive_group(group))
+            if group.number == 2:
+                while len(run.engine._rows.get(2, ())) < 3:
+                    await asyncio.sleep(0.001)
+                driving.cancel()
+            await driving
+
+        await run.engine.drive(make_group=make_group)
+        assert len(service.bought) == 80 + 2 * len(run.engine._rows.get(2, ()))
+        return (await run.end()).outcome
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)) is Outcome.FAILED
+    assert shop.run(many(60)).outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 120
 
 
 def test_failures_of_a_group(shop: Workshop, service: Service) -> None:

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
-from patternmill.engine.engine import Show
+from patternmill.engine.engine import Make
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt
@@ -95,7 +95,7 @@ class Workshop:
         catalog: str,
         *,
         watch: Watch | None = None,
-        show: Show | None = None,
+        make: Make | None = None,
         retry: Callable[[Row], bool] = lambda row: False,
         chance: random.Random | None = None,
         **options: Any,
@@ -105,7 +105,7 @@ class Workshop:
         async def main() -> Ended:
             api, run = await self.begin(catalog, retry=retry, chance=chance, **options)
             watching = asyncio.create_task(watch(run, api)) if watch else None
-            await drive(run, show)
+            await drive(run, make)
             if watching:
                 await watching
             ending = await run.end()
@@ -197,9 +197,9 @@ class _Opened:
         self._ledger.close()
 
 
-async def drive(run: Run, show: Show | None = None) -> None:
-    """The rows of a run, as the flow drives them."""
-    await (run.engine.drive(show) if show else run.engine.drive())
+async def drive(run: Run, make: Make | None = None) -> None:
+    """Drive the rows of a run, as the flow does."""
+    await run.engine.drive(make)
 
 
 async def until(condition: Callable[[], bool]) -> None:
