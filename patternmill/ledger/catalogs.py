@@ -123,19 +123,19 @@ class Catalogs(Tables):
         return [Lease(*row) for row in rows]
 
     def claim_lease(
-        self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: int | None
+        self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: Lease | None
     ) -> Lease | None:
-        """Write a new lease; `over` is the fence that was seen free or dead (None: no lease at all).
+        """Write a new lease; `over` is the one that was seen free or dead (None: no lease at all).
 
-        None when another process was quicker.
+        None when another process was quicker, or its holder has beaten since.
         """
-        lease = Lease(environment, catalog, (over or 0) + 1, run_id)
+        lease = Lease(environment, catalog, (over.fence if over else 0) + 1, run_id)
         claimed = self.database.execute(
             "INSERT INTO leases (environment, catalog, fence, run_id, holder, beats) "
             "VALUES (:environment, :catalog, :fence, :run_id, :holder, 0) ON CONFLICT (environment, catalog) "
             "DO UPDATE SET fence = excluded.fence, run_id = excluded.run_id, holder = excluded.holder, beats = 0, "
-            "stop = NULL WHERE leases.fence = :over",
-            {**vars(lease), "holder": holder, "over": over},
+            "stop = NULL WHERE leases.fence = :over AND leases.beats = :seen",
+            {**vars(lease), "holder": holder, "over": over and over.fence, "seen": over and over.beats},
         )
         if claimed != 1:
             return None

@@ -69,24 +69,24 @@ async def acquire_lease(
     def claim(over: Lease | None) -> Lease | None:
         """Of one that is free, or without heartbeats; None when another process was quicker."""
         with ledger.transaction():
-            fence = over.fence if over else None
-            return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=fence)
+            return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=over)
 
     seen: Lease | None = None
     watched = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
         held = await asyncio.to_thread(ledger.catalogs.lease, environment, catalog)
-        if held is None or is_free(held) or watched >= TAKEOVER_AFTER:
-            lease = await asyncio.to_thread(claim, held)
-            if lease is not None:
-                return lease
-            continue
-        if seen is not None and (seen.fence, seen.beats) != (held.fence, held.beats):
+        is_taken = held is not None and not is_free(held)
+        if held and seen and is_taken and (seen.fence, seen.beats) != (held.fence, held.beats):
             raise Overlap(
                 f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
                 remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
             )
+        if not is_taken or watched >= TAKEOVER_AFTER:
+            lease = await asyncio.to_thread(claim, held)
+            if lease is not None:
+                return lease
+            continue
         seen = held
         await sleep(step.total_seconds())
         watched += step

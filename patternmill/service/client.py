@@ -7,6 +7,7 @@ import json
 import os
 import re
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from functools import cache
@@ -39,6 +40,8 @@ LONGEST_HEADER, MOST_HEADERS = 256 * 1024, 4096
 _LARGEST_QUOTED, _QUOTED = 20_000, 200
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>")
 _UNREADABLE = "\ufffd"
+#: Whether a request may be sent at this moment: it raises where not.
+Look = Callable[[], Awaitable[None]]
 
 
 class StudioClient:
@@ -90,13 +93,13 @@ class StudioClient:
     async def close(self) -> None:
         await self._transport.aclose()
 
-    async def post(self, operation: str, body: bytes) -> Answer:
+    async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
         """Send `body` to `operation` (such as `patterns/create`); the whole answer, or what went wrong.
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
+        `look`: awaited as the body is written. What it raises is raised, and nothing was sent.
         """
-        # As a stream httpx adds no headers, which aiohttp adds again.
-        stream = httpx.ByteStream(body)
+        stream = _Body(body, look)
         request = httpx.Request(
             "POST",
             self._url(operation),
@@ -104,13 +107,15 @@ class StudioClient:
             stream=stream,
             extensions=self._extensions,
         )
-        request.read()
+        request.headers["Content-Length"] = str(len(body))
         try:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)
                 async with aclosing(response):
                     content = await _content(response)
         except Exception as error:  # whatever it is, the request may have been executed
+            if stream.refusal is not None:
+                raise stream.refusal from None
             return _fault(error)
         return self._read(operation, response, content)
 
@@ -139,6 +144,24 @@ class StudioClient:
         """The begin of what cannot be read, of a page without its markup."""
         words = clean(_MARKUP.sub(" ", text[:_LARGEST_QUOTED]), secret=self._key, limit=_QUOTED)
         return f"no JSON, but {scrubbed(words)!r}" if words else ""
+
+
+class _Body(httpx.AsyncByteStream):
+    """A body that is written at the moment of a last look; until then, nothing leaves this machine."""
+
+    def __init__(self, body: bytes, look: Look | None) -> None:
+        self._body, self._look = body, look
+        #: What the look raised, which the transport reports as a lost connection.
+        self.refusal: Exception | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            if self._look is not None:
+                await self._look()
+        except Exception as refusal:
+            self.refusal = refusal
+            raise
+        yield self._body
 
 
 class AnswerTooLargeError(Exception):

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import orjson
 
@@ -79,6 +80,13 @@ class _Sending:
     first_sent: float = 0.0
     #: The last answer, and after how many seconds it came.
     last: tuple[Answer, float] | None = None
+
+
+class _KeptBackError(Exception):
+    """A create that is not sent; `end` is how it ends."""
+
+    def __init__(self, end: CreateEnd) -> None:
+        self.end = end
 
 
 class StudioApi:
@@ -303,12 +311,15 @@ class StudioApi:
         # That other jobs have to end first is not counted as trying.
         sending.first_sent += self._clock() - since if is_full else 0.0
         try:
-            return await self._kept_back(sending) or await self._send(sending, pace)
+            await self._look_again(sending)
+            return await self._send(sending, pace)
+        except _KeptBackError as kept_back:
+            return kept_back.end
         finally:
             pace.release()
 
-    async def _kept_back(self, sending: _Sending) -> CreateEnd | None:
-        """Directly before each send: why it is not sent after all. The wait for its turn may have been long.
+    async def _look_again(self, sending: _Sending) -> None:
+        """After the wait for its turn, and as the body is written: raise _KeptBackError if it is not sent after all.
 
         The run's last beat may be too old, which `permitted` renews or refuses; and so may a request in doubt: the
         service may have forgotten it, and would make it anew.
@@ -316,11 +327,11 @@ class StudioApi:
         if sending.permitted is not None:
             await sending.permitted()
         if self._draining.begun or sending.stopping():
-            return _unsent(sending)
+            raise _KeptBackError(_unsent(sending))
         age = timedelta(seconds=self._uptime() - sending.began)
         if sending.now.in_doubt and age > self._policy.in_doubt_limit:
-            return No(None, "in_doubt_too_long", "The service may have forgotten this request.")
-        return None
+            message = "The service may have forgotten this request."
+            raise _KeptBackError(No(None, "in_doubt_too_long", message))
 
     async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
         sent_at = self._clock()
@@ -329,7 +340,9 @@ class StudioApi:
         self._out += 1
         try:
             async with self._abandoned.guard():
-                answer = await self._client.post(sending.operation, sending.body)
+                answer = await self._client.post(
+                    sending.operation, sending.body, partial(self._look_again, sending)
+                )
         except TimeoutError:
             return No(None, "in_doubt", "The run was stopped before the service answered.")
         finally:

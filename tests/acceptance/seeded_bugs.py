@@ -145,7 +145,7 @@ def overlap_ignored() -> None:
     async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
         lease = ledger.catalogs.lease(environment, catalog)
         with ledger.transaction():
-            return ledger.catalogs.claim_lease(environment, catalog, run_id, "", over=lease and lease.fence)
+            return ledger.catalogs.claim_lease(environment, catalog, run_id, "", over=lease)
 
     _seed(run, "acquire_lease", seeded)
     _seed(Catalogs, "check_fence", lambda self, hold: None)

@@ -14,6 +14,8 @@ from .conftest import Clock, OpenLedger
 from .samples import CATALOG, RAW, RECORD, RUN, STAGING, UNLIMITED, begin, intent, item
 
 WORK = '{"rows":[]}'
+#: A lease that nobody has.
+OVER = Lease(STAGING, CATALOG, 0, RUN)
 
 
 @pytest.fixture
@@ -67,7 +69,9 @@ def test_ended_groups_are_not_begun_again(two_groups: Ledger) -> None:
     with two_groups.transaction(lease):
         two_groups.runs.end_group(lease)
     with two_groups.transaction():
-        late = two_groups.catalogs.claim_lease(STAGING, CATALOG, RunId("late"), "{}", over=0)
+        late = two_groups.catalogs.claim_lease(
+            STAGING, CATALOG, RunId("late"), "{}", over=Lease(STAGING, CATALOG, 0, RUN)
+        )
     assert late is None and is_closed(two_groups)
     assert not is_closed(two_groups, 2), "who comes too late takes nothing over"
 
@@ -76,7 +80,9 @@ def test_run_that_takes_over_closes_the_groups(two_groups: Ledger) -> None:
     """Those that are driven, and those that wait."""
     lease = execution(two_groups)
     with two_groups.transaction():
-        assert two_groups.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "{}", over=1)
+        assert two_groups.catalogs.claim_lease(
+            STAGING, CATALOG, RunId("run-2"), "{}", over=Lease(STAGING, CATALOG, 1, RUN)
+        )
     with pytest.raises(LeaseLost), two_groups.transaction(lease):
         pass
     assert is_closed(two_groups, 1) and is_closed(two_groups, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -18,8 +19,10 @@ OTHER = RunId("run-2")
 
 
 def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Lease | None:
+    seen = ledger.catalogs.lease(STAGING, catalog)
     with ledger.transaction():
-        return ledger.catalogs.claim_lease(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
+        over_it = replace(seen, fence=over) if seen and over else None
+        return ledger.catalogs.claim_lease(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over_it)
 
 
 def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:

@@ -212,7 +212,7 @@ async def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> Non
     writer = LedgerWriter(ledger, hold, linger=TIMES)
     await writer.write(buying("before"))
     with other.transaction():
-        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
+        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold)
     for _ in range(2):
         with pytest.raises(LeaseLost):
             await writer.write(buying("late"))
@@ -238,7 +238,7 @@ async def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) ->
     assert ledger.transactions == before + 1
     now *= 2
     with other.transaction():
-        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
+        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease)
     with pytest.raises(LeaseLost):
         await writer.confirm_lease()
     await writer.close()

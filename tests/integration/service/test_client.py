@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from patternmill.errors import LeaseLost
 from patternmill.service.client import ANSWER_CAP
 from patternmill.service.outcomes import ExchangeResult, Trouble
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import Stage
 from tests.integration.service.raw import (
     BODY,
     JOB,
@@ -87,6 +90,29 @@ async def test_what_cannot_be_read_is_quoted(body: bytes, words: str) -> None:
     answer = await ask(answers_with(reply(OK, body)))
     assert not answer.usable and words in answer.detail
     assert KEY not in answer.detail
+
+
+async def test_lease_is_looked_at_as_the_body_is_written() -> None:
+    """What was permitted before a connection was free, and no longer is, does not reach the service."""
+    lost = asyncio.Event()
+
+    async def permitted() -> None:
+        if lost.is_set():
+            raise LeaseLost("Another run took over.")
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        lost.set()
+        writer.write(reply(OK))
+
+    async with serving(slow) as server, client(server.url, max_connections=1) as made:
+        async with StudioApi(made) as api:
+            first = asyncio.create_task(made.post("jobs/get", b"{}"))
+            await asyncio.sleep(0.1)
+            with pytest.raises(LeaseLost):
+                await api.create(Stage.PATTERN, BODY, permitted=permitted)
+            assert (await first).usable
+        assert [body for _, _, body in server.requests] == [b"{}"]
 
 
 async def test_connections_are_reused_within_the_limit() -> None:

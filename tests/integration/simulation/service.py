@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+from patternmill.service.client import Look
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import reason_in
 from tests.dialects import DIALECTS, UNKNOWN
@@ -278,7 +279,9 @@ class SimulatedClient:
     def __init__(self, service: SimulatedService, life: int) -> None:
         self._service, self._loop, self._life = service, service.loop, life
 
-    async def post(self, operation: str, body: bytes) -> Answer:
+    async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
+        if look is not None:
+            await look()
         answer: asyncio.Future[Answer] = self._loop.create_future()
         if self._loop.moment():
             self._service.send(operation, body, self._life, answer)

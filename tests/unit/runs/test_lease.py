@@ -102,6 +102,22 @@ def test_silent_holder_elsewhere_is_taken_over(ledger: Ledger) -> None:
         pass
 
 
+def test_holder_that_beats_in_the_last_moment_is_alive(ledger: Ledger) -> None:
+    """Seen by the last look, and by the claim itself, which comes after it."""
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+
+    def beat() -> None:
+        with ledger.transaction(hold):
+            ledger.catalogs.renew_lease(hold)
+
+    with pytest.raises(Overlap):
+        take(ledger, Sleeper(beat, TAKEOVER_AFTER.total_seconds()))
+    seen = ledger.catalogs.lease("staging", "spring")
+    beat()
+    with ledger.transaction():
+        assert ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=seen) is None
+
+
 def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
     """The ledger's clock may jump by a day: it is no evidence of life."""
     now = [1_800_000_000.0]
@@ -125,7 +141,7 @@ def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
     def taken() -> None:
         with ledger.transaction():
             ledger.catalogs.claim_lease(
-                "staging", "spring", RunId("third"), json.dumps(SOMEWHERE_ELSE), over=hold.fence
+                "staging", "spring", RunId("third"), json.dumps(SOMEWHERE_ELSE), over=hold
             )
 
     with pytest.raises(Overlap, match="third"):
@@ -200,7 +216,7 @@ async def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
     """Once another run has taken the catalog over."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
     with ledger.transaction():
-        ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
+        ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold)
     lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
     writer = LedgerWriter(ledger, hold)
     heart = LeaseHeartbeat(writer, lost.set_result)

@@ -20,7 +20,7 @@ def take_over(shop: Workshop) -> None:
     with shop.ledger() as ledger, ledger.transaction():
         lease = ledger.catalogs.lease("staging", "spring")
         assert lease is not None
-        ledger.catalogs.claim_lease("staging", "spring", RunId("other"), "", over=lease.fence)
+        ledger.catalogs.claim_lease("staging", "spring", RunId("other"), "", over=lease)
 
 
 def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:

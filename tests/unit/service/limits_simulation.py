@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from patternmill.service.client import Look
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import Answer, ExchangeResult
 from patternmill.service.resend import ResendPolicy
@@ -134,7 +135,9 @@ class Service:
         self._jobs: dict[str, tuple[str, float]] = {}
         self.requests: list[Request] = []
 
-    async def post(self, operation: str, body: bytes) -> Answer:
+    async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
+        if look is not None:
+            await look()
         await self._travel()
         answer = self._answer(operation, json.loads(body))
         assert answer.status is not None

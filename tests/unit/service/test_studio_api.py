@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from patternmill.errors import LeaseLost, ServiceStopped
+from patternmill.service.client import Look
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
     GAVE_UP,
@@ -48,7 +49,9 @@ class Script:
         self.sent: list[tuple[float, str, bytes]] = []
         self.closed = False
 
-    async def post(self, operation: str, body: bytes) -> Answer:
+    async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
+        if look is not None:
+            await look()
         self.sent.append((virtual.clock(), operation, body))
         await asyncio.sleep(self.latency)
         left = self.answers[operation]
@@ -206,7 +209,7 @@ async def test_each_sending_needs_a_permission_of_the_moment() -> None:
     async def permitted() -> None:
         nonlocal permissions
         permissions += 1
-        if permissions == 3:
+        if permissions == 6:  # two looks a sending
             raise LeaseLost("Another run took over.")
 
     script = Script({"patterns/create": [LOST]})
