@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d{1,24})"
 
 
 def money(amount: int, currency: str | None) -> str:
-    """An amount in minor units as `€500.00`; without a currency in the unit of the prices, as `50,000 units`.
+    """An amount in minor units as `€500.00`; without a currency ("" too) in the unit of the prices, as `50,000 units`.
 
     Signs and decimals are those of babel, which has them from the Unicode CLDR.
     """
-    if currency is None:
+    if not currency:
         return f"{amount:,} unit" if amount == 1 else f"{amount:,} units"
     from babel.numbers import format_currency, get_currency_precision
 
     units = Decimal(amount).scaleb(-get_currency_precision(currency))
     # XOF has a narrow no-break space, which a terminal would be shown as an escape.
     return format_currency(units, currency, locale="en").replace("\u202f", " ")
+
+
+def sums(amounts: Mapping[str, int]) -> str:
+    """Amounts by their currency, which are never added up: `¥10,000 and €5.00`; empty where there are none."""
+    return " and ".join(money(amount, currency) for currency, amount in amounts.items() if amount)
 
 
 def read_money(text: str, currency: str | None) -> int:

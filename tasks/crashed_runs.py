@@ -89,7 +89,12 @@ def parameters_left(found: FlowRun, crashed: DeployedRun, currency: str | None) 
     if given.get("max_items") is not None:
         left["max_items"] = max(0, given["max_items"] - spent.items.total())
     if given.get("budget") not in (None, ""):
-        amount = max(0, read_money(str(given["budget"]), currency) - spent.amount)
+        unit = currency or ""
+        is_comparable = not set(+spent.amounts) - {unit}
+        # Of a budget in another currency than it is now nothing is known to be left.
+        amount = (
+            max(0, read_money(str(given["budget"]), currency) - spent.amounts[unit]) if is_comparable else 0
+        )
         left["budget"] = money(amount, currency) if currency else str(amount)
     if is_retry:
         left |= {"run": lease.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}

@@ -61,18 +61,19 @@ def _contents(ledger: Ledger) -> Iterator[str]:
 def _money(ledger: Ledger) -> Iterator[str]:
     """What each run booked, against the attempts that reserved it."""
     owed: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
-    for environment, stage, run_id, intended_at, price, state in ledger.database.stream(
-        "SELECT i.environment, i.stage, a.run_id, a.intended_at, a.price, a.state "
+    for environment, stage, currency, run_id, intended_at, price, state in ledger.database.stream(
+        "SELECT i.environment, i.stage, a.currency, a.run_id, a.intended_at, a.price, a.state "
         "FROM attempts a JOIN items i ON i.key = a.item_key"
     ):
         if AttemptState(state) not in REOPENED:
-            sums = owed[environment, day_of(intended_at), run_id, stage]
+            sums = owed[environment, day_of(intended_at), run_id, stage, currency]
             sums[0] += 1
             sums[1] += price
     booked = {
         tuple(scope): [items, amount]
         for *scope, items, amount in ledger.database.rows(
-            "SELECT environment, day, run_id, stage, items, amount FROM spending WHERE items <> 0 OR amount <> 0"
+            "SELECT environment, day, run_id, stage, currency, items, amount FROM spending "
+            "WHERE items <> 0 OR amount <> 0"
         )
     }
     for scope in booked.keys() | owed.keys():

@@ -13,7 +13,8 @@ from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.story import stories
-from patternmill.money import money
+from patternmill.ledger.spending import prices_of
+from patternmill.money import money, sums
 from patternmill.settings import load_settings
 from patternmill.text import moment, more, readable, shortened
 
@@ -69,20 +70,20 @@ def command(
             remedy="Write a sku as its file does, or the whole ID of a product, pattern, job or request.",
         )
     for index, story in enumerate(found):
-        echo("\n" * bool(index) + "\n".join(story_lines(story, settings.currency)))
+        echo("\n" * bool(index) + "\n".join(story_lines(story)))
     return 0
 
 
-def story_lines(story: Story, currency: str | None) -> Iterator[str]:
+def story_lines(story: Story) -> Iterator[str]:
     yield f"{story.sku or 'A pattern'} in catalog {story.catalog} ({story.environment})"
     yield from _status_lines(story)
-    price = sum(attempt.price for item in story.items for attempt in item.attempts)
+    price = sums(prices_of(attempt for item in story.items for attempt in item.attempts))
     if price:
-        yield f"  price:  {money(price, currency)}, over all attempts"
+        yield f"  price:  {price}, over all attempts"
     yield from _sharing_lines(story)
     for item in story.items:
         yield ""
-        yield from _item_lines(item, story, currency)
+        yield from _item_lines(item, story)
     for checkout in story.checkouts:
         yield ""
         yield from _checkout_lines(checkout)
@@ -109,7 +110,7 @@ def _sharing_lines(story: Story) -> Iterator[str]:
         yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
 
 
-def _item_lines(item: RecordedItem, story: Story, currency: str | None) -> Iterator[str]:
+def _item_lines(item: RecordedItem, story: Story) -> Iterator[str]:
     """What is bought, and each attempt at it."""
     earlier = "  (of an earlier request)" if story.is_of_earlier_request(item.key) else ""
     yield f"{item.stage} {item.key}{earlier}"
@@ -119,7 +120,7 @@ def _item_lines(item: RecordedItem, story: Story, currency: str | None) -> Itera
     if not item.attempts:
         yield "  never begun"
     for attempt in item.attempts:
-        cost = f", {money(attempt.price, currency)}" if attempt.price else ""
+        cost = f", {money(attempt.price, attempt.currency)}" if attempt.price else ""
         yield f"  attempt {attempt.attempt}: {attempt.state}{cost}"
         yield from _attempt_lines(attempt)
 

@@ -17,7 +17,8 @@ from patternmill.errors import Overlap
 from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import in_doubt, unsettled
-from patternmill.money import money
+from patternmill.ledger.spending import prices_of
+from patternmill.money import money, sums
 from patternmill.runs.safeguards import settings_for_request
 from patternmill.runs.settlement import Decision, Settlement, next_runs, requested, requests_meant, settle
 from patternmill.settings import load_settings
@@ -148,15 +149,15 @@ def _are_confirmed(
     ledger: Ledger, settings: Settings, items: Sequence[RecordedItem], decision: Decision, *, yes: bool
 ) -> bool:
     """Show the requests, and ask about all of them at once."""
-    _echo_items(ledger, items[:_MOST_ITEMS], settings.currency)
+    _echo_items(ledger, items[:_MOST_ITEMS])
     echo_lines(more(len(items), _MOST_ITEMS))
-    echo(_what_follows(items, settings.currency, decision))
+    echo(_what_follows(items, decision))
     return yes or confirmed(f"Decide so about {plural(len(items), 'request')}?", "Not decided")
 
 
-def _what_follows(items: Sequence[RecordedItem], currency: str | None, decision: Decision) -> str:
-    amount = sum(item.attempt.price for item in items)
-    price = f"{plural(len(items), 'request')}{f' for {money(amount, currency)}' if amount else ''}"
+def _what_follows(items: Sequence[RecordedItem], decision: Decision) -> str:
+    amount = sums(prices_of(item.attempt for item in items))
+    price = f"{plural(len(items), 'request')}{f' for {amount}' if amount else ''}"
     if decision is Decision.RESEND:
         booked = ", which is booked on today then, whatever is left of the day's budget" if amount else ""
         return f"To send again, each under its own ID: {price}{booked}."
@@ -183,18 +184,18 @@ def _list(
     """`young`: what is in doubt, and not yet for a person."""
     if not items:
         echo("Nothing waits for a decision.")
-    _echo_items(ledger, items, settings.currency)
+    _echo_items(ledger, items)
     waiting, driven = next_runs(ledger, young)
     if waiting:
         echo(f"\nIn doubt, and resumed by the next run of their catalog ({len(waiting)}):")
-        _echo_items(ledger, waiting, settings.currency)
+        _echo_items(ledger, waiting)
     if driven:
         leased = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))
         echo(f"\nWithout an answer yet, in runs that go on ({leased}): {len(driven):,}.")
     return 0
 
 
-def _echo_items(ledger: Ledger, items: Sequence[RecordedItem], currency: str | None) -> None:
+def _echo_items(ledger: Ledger, items: Sequence[RecordedItem]) -> None:
     for item in items:
         attempt = item.attempt
         echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - attempt.since)}")
@@ -205,7 +206,7 @@ def _echo_items(ledger: Ledger, items: Sequence[RecordedItem], currency: str | N
         if attempt.error:
             echo(f"  {attempt.error_code}: {attempt.error}")
         if attempt.price:
-            echo(f"  price: {money(attempt.price, currency)}")
+            echo(f"  price: {money(attempt.price, attempt.currency)}")
 
 
 def _content(item: RecordedItem) -> str:

@@ -15,7 +15,7 @@ from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
-from patternmill.money import money
+from patternmill.money import money, sums
 from patternmill.planning.items import catalog_of
 from patternmill.planning.plan import Cost
 from patternmill.processes import is_stopped, machine
@@ -56,8 +56,8 @@ T = TypeVar("T", bound="_InCatalog")
 def command(catalog: str | None, environment: str | None, everything: bool, is_open: bool) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
-    Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
-    PATTERNMILL_CURRENCY, or else in the unit of the prices; times are UTC.
+    Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and stay in
+    the currency in which they were spent; times are UTC.
 
     With --open the record that commands keep under PATTERNMILL_HOME (runs, task runs, logs, artifacts) is served, and
     its address shown. Runs on a Prefect server of yours (PREFECT_API_URL) are in that server's UI instead.
@@ -95,19 +95,19 @@ def status_lines(
     ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
 ) -> Iterator[str]:
     """`most`: how many runs, None for all."""
-    now, currency = ledger.now(), settings.currency
+    now = ledger.now()
     records = ledger.runs.find(environment=environment, catalog=catalog)
     leases = _matching(catalog, environment, ledger.catalogs.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = records[:most]
-    yield from (line for run in runs for line in _run_block(ledger, run, running, now, currency))
+    yield from (line for run in runs for line in _run_block(ledger, run, running, now))
     if len(records) != len(runs) or not runs:
         yield f"… and {plural(len(records) - len(runs), 'earlier run')} (--all)" if runs else "No runs."
     yield from _money_lines(ledger, environment, settings)
     for lease in leases:
         yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(_matching(catalog, environment, ledger.approvals.find()), now, currency)
+    yield from _approval_lines(_matching(catalog, environment, ledger.approvals.find()), now)
     yield from _open_lines(_matching(catalog, environment, open_items(ledger)), now)
     yield from _order_lines(ledger, environment, catalog)
     yield from _next_lines(ledger, records, running)
@@ -128,9 +128,7 @@ def _scope(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
-def _run_block(
-    ledger: Ledger, record: RunRecord, running: Collection[str], now: float, currency: str | None
-) -> Iterator[str]:
+def _run_block(ledger: Ledger, record: RunRecord, running: Collection[str], now: float) -> Iterator[str]:
     spent = ledger.purchases.spent_by_run(record.run_id)
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
@@ -140,7 +138,7 @@ def _run_block(
     yield f"  rows: {counted({status.words: count for status, count in ledger.runs.rows_by_status(record).items()})}"
     if record.reason:
         yield f"  {record.reason}"
-    price = f", for {money(spent.amount, currency)}" if spent.amount else ""
+    price = f", for {sums(spent.amounts)}" if spent.amounts.total() else ""
     failed = ledger.purchases.failed_attempts(record.run_id)
     yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"
 
@@ -150,8 +148,10 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
             most = "" if budget is None else f" of {money(budget, settings.currency)}"
-            amount = f"{money(spent.amount, settings.currency)}{most} spent or reserved"
-            is_counted = spent.amount or settings.has_prices
+            amount = f"{sums(spent.amounts) or money(0, settings.currency)}{most} spent or reserved"
+            if most and set(+spent.amounts) - {settings.currency or ""}:
+                amount = f"{sums(spent.amounts)} spent or reserved; the budget{most} is in another unit"
+            is_counted = spent.amounts.total() or settings.has_prices
             yield (
                 f"Today in {its_environment}: {goods(spent.items)}, "
                 f"{amount if is_counted else 'costs not counted'}."
@@ -185,20 +185,20 @@ def _has_heartbeat(ledger: Ledger, lease: Lease, patience: float) -> bool:
     return False
 
 
-def _approval_lines(approvals: list[Approval], now: float, currency: str | None) -> Iterator[str]:
+def _approval_lines(approvals: list[Approval], now: float) -> Iterator[str]:
     """The plans that wait for approval."""
     waiting = [one for one in reversed(approvals) if one.verdict is Verdict.WAITING]
-    yield from (_waiting_line(approval, now, currency) for approval in waiting)
+    yield from (_waiting_line(approval, now) for approval in waiting)
 
 
-def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
+def _waiting_line(approval: Approval, now: float) -> str:
     age = now - approval.asked_at
     left = APPROVAL_TIME.total_seconds() - age
     run = f"flow run {approval.flow_run_id}"
     todo = (
         f"Answer in the Prefect UI within {duration(left)}: {run}." if left > 0 else f"Nobody answered {run}."
     )
-    cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
+    cost = f" for {Cost(approval.expected, approval.worst, approval.currency)}" if approval.worst else ""
     return (
         f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
         f"asked {duration(age)} ago. {todo}"

@@ -40,7 +40,7 @@ from patternmill.states import (
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
-    "error_code, error, intended_at, accepted_at, ended_at, uptime, price"
+    "error_code, error, intended_at, accepted_at, ended_at, uptime, price, currency"
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
@@ -190,12 +190,14 @@ class Purchases(Tables):
             intended_at=self.now(),
             uptime=_uptime(),
             price=intent.price,
+            currency=limits.unit,
         )
         self._reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
         terms: dict[str, Any] = {
             "run_id": run_id,
             "slot": run_id,
             "price": intent.price,
+            "currency": limits.unit,
             "approval_id": limits.approval,
             "intended_at": intended.intended_at,
             "uptime": intended.uptime,
@@ -378,50 +380,52 @@ class Purchases(Tables):
             self._refuse_over_limit(run_id, environment, intent, limits, day)
         if limits.approval is not None:
             self._approvals.draw_on(limits.approval, 1, intent.price)
-        self._book(environment, day, run_id, intent.stage.value, 1, intent.price)
+        self._book(environment, day, run_id, intent.stage.value, limits.unit, 1, intent.price)
 
     def _move_reservation(self, request_id: RequestId, to: str) -> None:
         """A price stays reserved for the run that wrote the intent, on the day that its attempt now names."""
-        run_id, price, intended_at, stage, environment, _ = self._reservation(request_id)
+        run_id, price, currency, intended_at, stage, environment, _ = self._reservation(request_id)
         if day_of(intended_at) != to:
-            self._book(environment, day_of(intended_at), run_id, stage, -1, -price)
-            self._book(environment, to, run_id, stage, 1, price)
+            self._book(environment, day_of(intended_at), run_id, stage, currency, -1, -price)
+            self._book(environment, to, run_id, stage, currency, 1, price)
 
     def _release_reservation(self, request_id: RequestId) -> None:
         """Return what was reserved for a request that made nothing."""
-        run_id, price, intended_at, stage, environment, approval = self._reservation(request_id)
+        run_id, price, currency, intended_at, stage, environment, approval = self._reservation(request_id)
         # First, as where it is reserved: of two machines none then waits for what the other one has locked.
         self.database.lock(f"spending {environment}")
-        self._book(environment, day_of(intended_at), run_id, stage, -1, -price)
+        self._book(environment, day_of(intended_at), run_id, stage, currency, -1, -price)
         if approval is not None:
             self._approvals.draw_on(approval, -1, -price)
 
     def _reservation(self, request_id: RequestId) -> tuple[Any, ...]:
         found = self._row(
-            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment, a.approval_id FROM attempts a "
-            "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
+            "SELECT a.run_id, a.price, a.currency, a.intended_at, i.stage, i.environment, a.approval_id "
+            "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
             request_id=request_id,
         )
         assert found is not None, "an attempt in the ledger has reserved its price"
         return found
 
-    def _book(self, environment: str, day: str, run_id: str, stage: str, items: int, amount: int) -> None:
+    def _book(
+        self, environment: str, day: str, run_id: str, stage: str, currency: str, items: int, amount: int
+    ) -> None:
         """Both are negative where something is returned."""
         self.database.execute(
-            "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
-            "VALUES (:environment, :day, :run_id, :stage, :items, :amount) "
-            "ON CONFLICT (environment, day, run_id, stage) "
+            "INSERT INTO spending (environment, day, run_id, stage, currency, items, amount) "
+            "VALUES (:environment, :day, :run_id, :stage, :currency, :items, :amount) "
+            "ON CONFLICT (environment, day, run_id, stage, currency) "
             "DO UPDATE SET items = spending.items + excluded.items, amount = spending.amount + excluded.amount",
             {"environment": environment, "day": day, "run_id": run_id, "stage": stage}
-            | {"items": items, "amount": amount},
+            | {"currency": currency, "items": items, "amount": amount},
         )
 
     def spent_on(self, day: str) -> dict[str, Spent]:
         """By environment: what was reserved on a day (UTC, ISO), and not released."""
         found: dict[str, Spent] = {}
         for environment, *row in self.database.rows(
-            "SELECT environment, stage, sum(items), sum(amount) FROM spending WHERE day = :day "
-            "GROUP BY environment, stage ORDER BY environment, stage",
+            "SELECT environment, stage, currency, sum(items), sum(amount) FROM spending WHERE day = :day "
+            "GROUP BY environment, stage, currency ORDER BY environment, stage, currency",
             {"day": day},
         ):
             found[environment] = found.get(environment, Spent()) + spent_of(*row)
@@ -430,7 +434,8 @@ class Purchases(Tables):
     def spent_by_run(self, run_id: RunId) -> Spent:
         """What was reserved for a run's requests, and not released."""
         rows = self.database.rows(
-            "SELECT stage, sum(items), sum(amount) FROM spending WHERE run_id = :run_id GROUP BY stage",
+            "SELECT stage, currency, sum(items), sum(amount) FROM spending WHERE run_id = :run_id "
+            "GROUP BY stage, currency",
             {"run_id": run_id},
         )
         return sum((spent_of(*row) for row in rows), Spent())
@@ -469,17 +474,18 @@ class Purchases(Tables):
             begun[Stage.PRODUCT] += 0 if Stage(stage) is Stage.PRODUCT else its_lost
         return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
 
-    def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, int]:
-        """What is spent or reserved, in one query a purchase: by a run, and the minor units of a day."""
-        of_run, of_day = Spent(), 0
+    def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, Spent]:
+        """What is spent or reserved, in one query a purchase: by a run, and on a day."""
+        of_run, of_day = Spent(), Spent()
         for its_day, its_run, *row in self.database.rows(
-            "SELECT day, run_id, stage, items, amount FROM spending "
+            "SELECT day, run_id, stage, currency, items, amount FROM spending "
             "WHERE environment = :environment AND (day = :day OR run_id = :run_id)",
             {"environment": environment, "day": day, "run_id": run_id},
         ):
             if its_run == run_id:
                 of_run += spent_of(*row)
-            of_day += row[-1] if its_day == day else 0
+            if its_day == day:
+                of_day += spent_of(*row)
         return of_run, of_day
 
 

@@ -34,8 +34,9 @@ class Attempt:
     ended_at: float | None = None
     #: When it was intended by a clock that cannot be set; None where the machine has none.
     uptime: str | None = None
-    #: Minor units, reserved with the intent.
+    #: Minor units, reserved with the intent; and of which currency (empty: the unit of the prices).
     price: int = 0
+    currency: str = ""
 
     @property
     def since(self) -> float:
@@ -175,8 +176,13 @@ class SpendingLimits:
     first: Mapping[Stage, int] = field(default_factory=dict)
     #: Of these, for one of each stage.
     prices: Mapping[Stage, int] = field(default_factory=dict)
-    #: How messages write amounts; limits nothing.
+    #: Of all amounts; limits nothing by itself.
     currency: str | None = field(default=None, compare=False)
+
+    @property
+    def unit(self) -> str:
+        """The currency as the ledger writes it; empty: the unit of the prices."""
+        return self.currency or ""
 
 
 @dataclass(frozen=True)
@@ -197,6 +203,8 @@ class Approval:
     #: Requests, with every attempt at every item.
     most_purchases: int
     asked_at: float
+    #: Of the amounts; empty: the unit of the prices.
+    currency: str = ""
     #: The flow run that waits for the decision.
     flow_run_id: str | None = None
     verdict: Verdict = Verdict.WAITING
@@ -206,6 +214,10 @@ class Approval:
     #: What was bought under it, over all runs.
     purchases: int = 0
     amount: int = 0
+
+    def left_in(self, currency: str) -> int:
+        """What it still covers, in minor units; nothing in another currency than its own."""
+        return self.worst - self.amount if currency == self.currency else 0
 
     @property
     def short(self) -> str:

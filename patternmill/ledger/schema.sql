@@ -36,6 +36,7 @@ CREATE TABLE attempts (
     body        BYTEA NOT NULL,     -- the exact bytes that are sent, each time
     run_id      TEXT NOT NULL,      -- the run that wrote the intent
     price       BIGINT NOT NULL DEFAULT 0,  -- minor units, reserved with the intent
+    currency    TEXT NOT NULL DEFAULT '',   -- of the price, ISO 4217; empty: the unit of the prices
     job_id      TEXT,
     result_id   TEXT,
     picture_url TEXT,
@@ -127,9 +128,10 @@ CREATE TABLE spending (
     day         TEXT NOT NULL,      -- UTC
     run_id      TEXT NOT NULL,
     stage       TEXT NOT NULL,
+    currency    TEXT NOT NULL,      -- as in attempts
     items       INTEGER NOT NULL,
     amount      BIGINT NOT NULL,    -- minor units
-    PRIMARY KEY (environment, day, run_id, stage)
+    PRIMARY KEY (environment, day, run_id, stage, currency)
 );
 
 -- What was put before a person, and the decision: approved, it is a ceiling for everything that is bought under it.
@@ -142,6 +144,7 @@ CREATE TABLE approvals (
     expected       BIGINT NOT NULL, -- minor units
     worst          BIGINT NOT NULL, -- the ceiling: minor units, and requests
     most_purchases INTEGER NOT NULL,
+    currency       TEXT NOT NULL,   -- of all its amounts, as in attempts
     asked_at       DOUBLE PRECISION NOT NULL,
     flow_run_id    TEXT,            -- that waits for the decision
     verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected')),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from patternmill.errors import BudgetReached
-from patternmill.ledger.records import Approval, Intent, SpendingLimits
+from patternmill.ledger.records import Approval, Attempt, Intent, SpendingLimits
 from patternmill.limits import Limit
-from patternmill.money import money
+from patternmill.money import money, sums
 from patternmill.states import Stage
 from patternmill.text import goods, plural
 
@@ -20,17 +20,22 @@ SECOND_ATTEMPT = "second_attempt"
 
 @dataclass(frozen=True)
 class Spent:
-    """What was reserved with intents, and not released. The amount is in minor units."""
+    """What was reserved with intents, and not released. Amounts are in minor units, by currency."""
 
     items: Counter[Stage] = field(default_factory=Counter)
-    amount: int = 0
+    amounts: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(self.items + other.items, self.amount + other.amount)
+        return Spent(self.items + other.items, self.amounts + other.amounts)
 
 
-def spent_of(stage: str, items: int, amount: int) -> Spent:
-    return Spent(Counter({Stage(stage): int(items)}), int(amount))
+def spent_of(stage: str, currency: str, items: int, amount: int) -> Spent:
+    return Spent(Counter({Stage(stage): int(items)}), Counter({currency: int(amount)}))
+
+
+def prices_of(attempts: Iterable[Attempt]) -> Counter[str]:
+    """What was reserved for attempts, by currency."""
+    return sum((Counter({one.currency: one.price}) for one in attempts), Counter())
 
 
 _REMEDY = "Raise {} and run the same command again."
@@ -40,30 +45,36 @@ def limits_of(
     limits: SpendingLimits,
     prices: Mapping[Stage, int],
     of_run: Spent,
-    day_amount: int,
+    of_day: Spent,
     approval: Approval | None = None,
 ) -> list[Limit]:
     """All limits of a run, as its plan is cut to them and as each purchase is held to them, with what is left of each.
 
-    `day_amount`: spent or reserved today, by all runs.
+    `of_day`: spent or reserved today, by all runs.
     """
     found = []
     if limits.items is not None:
         left = limits.items - of_run.items.total()
         name = f"the limit of {plural(limits.items, 'item')}"
         found.append(Limit("max_items", name, _REMEDY.format("--max-items"), left, dict.fromkeys(Stage, 1)))
-    for most, used, day, option in (
-        (limits.run_amount, of_run.amount, "", "--budget"),
-        (limits.day_amount, day_amount, " for today", "PATTERNMILL_DAY_BUDGET"),
+    for most, spent, day, option in (
+        (limits.run_amount, of_run, "", "--budget"),
+        (limits.day_amount, of_day, " for today", "PATTERNMILL_DAY_BUDGET"),
     ):
-        if most is not None:
-            of_it = f", of which {money(used, limits.currency)} is spent or reserved," if used else ""
-            name = f"the budget of {money(most, limits.currency)}{day}{of_it}"
-            found.append(Limit("budget", name, _REMEDY.format(option), most - used, prices, is_money=True))
+        if most is None:
+            continue
+        name, used = f"the budget of {money(most, limits.currency)}{day}", spent.amounts[limits.unit]
+        remedy, left = _REMEDY.format(option), most - used
+        if others := sums(spent.amounts - Counter({limits.unit: used})):
+            name += f", which cannot be compared with the {others} spent or reserved,"
+            remedy, left = f"Set PATTERNMILL_CURRENCY as it was, or leave out {option}.", 0
+        elif used:
+            name += f", of which {money(used, limits.currency)} is spent or reserved,"
+        found.append(Limit("budget", name, remedy, left, prices, is_money=True))
     if approval is not None:
         name = f"the approval of plan {approval.short} by {approval.who}"
         remedy = "Run again: what is left needs another approval."
-        requests, amount = approval.most_purchases - approval.purchases, approval.worst - approval.amount
+        requests, amount = approval.most_purchases - approval.purchases, approval.left_in(limits.unit)
         found.append(Limit("approval", name, remedy, requests, dict.fromkeys(Stage, 1)))
         found.append(Limit("approval", name, remedy, amount, prices, is_money=True))
     return found

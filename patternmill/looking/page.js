@@ -530,9 +530,9 @@ function count() {
 }
 
 /* What buys: named with count, sum and command, and never done by a decision. */
-function money(amount) {
+function money(amount, currency = run.currency) {
   if (amount == null) return "at a price that is not stated here";
-  const format = new Intl.NumberFormat(undefined, run.currency ? { style: "currency", currency: run.currency } : { minimumFractionDigits: 2 });
+  const format = new Intl.NumberFormat(undefined, currency ? { style: "currency", currency } : { minimumFractionDigits: 2 });
   return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
 }
 
@@ -544,7 +544,7 @@ function countBuys() {
   byId("buys").hidden = !again.length && !waiting;
   byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length)}…`;
   byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length, "pattern")} to remake`;
-  byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount)}? This buys them.`
+  byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount, waiting.currency)}? This buys them.`
     : `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. This page buys nothing; the command asks before it does.`;
   byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
   byId("approve").hidden = !waiting;

@@ -64,8 +64,8 @@ def page(
     `known` is what is known of the pattern of a row, by its item: `takes` all that there are, as
     `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `price`
     what another take costs with its products, in minor units. `approval` is the plan that waits:
-    `{digest, items, amount}`. `served`: the name of who is signed in, where a server shows the page; None: it is
-    opened from disk.
+    `{digest, items, amount, currency}`. `served`: the name of who is signed in, where a server shows the page; None: it
+    is opened from disk.
     """
     style, script = page_part("page.css"), page_part("page.js")
     facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}

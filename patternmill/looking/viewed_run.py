@@ -75,7 +75,12 @@ class ViewedRun:
             known=self._known(),
             currency=self._settings.currency,
             approval=(
-                {"digest": approval.digest, "items": approval.items, "amount": approval.expected}
+                {
+                    "digest": approval.digest,
+                    "items": approval.items,
+                    "amount": approval.expected,
+                    "currency": approval.currency,
+                }
                 if approval
                 else None
             ),

@@ -20,7 +20,8 @@ from patternmill.text import joined, plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
-#: In the options of a run's record: above how many items, and which cost, its plan was to wait for an approval.
+#: In the options of a run's record: above how many items, and which cost in which currency, its plan was to wait for an
+#: approval.
 APPROVE_ABOVE = "approve_above"
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)
@@ -48,7 +49,12 @@ def _limits(ledger: Ledger | None, settings: Settings, scope: Scope) -> tuple[in
     limits = [(settings.approve_above_items, settings.approve_above_cost)]
     if ledger is not None:
         crashed = ledger.runs.without_end(scope.environment, scope.catalog)
-        limits += [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
+        on_record = [record.options[APPROVE_ABOVE] for record in crashed if APPROVE_ABOVE in record.options]
+        # Of a limit in another currency, nothing is known to be below it.
+        limits += [
+            (items, cost if cost is None or currency == settings.currency else 0)
+            for items, cost, currency in on_record
+        ]
     items, cost = (
         min((one for one in each if one is not None), default=None) for each in zip(*limits, strict=True)
     )
@@ -104,7 +110,12 @@ def _withheld(
 
 
 def _has_work(approval: Approval, proposal: Proposal) -> bool:
-    """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase."""
+    """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase.
+
+    An approval of amounts in another currency covers nothing.
+    """
+    if proposal.cost is not None and (proposal.cost.currency or "") != approval.currency:
+        return False
     if proposal.to_do - proposal.to_buy.keys():
         return True
     left = approval.worst - approval.amount
@@ -190,6 +201,7 @@ def _put_before_person(ledger: Ledger, proposal: Proposal, flow_run_id: str | No
         items=proposal.items,
         expected=cost.expected if cost is not None else 0,
         worst=cost.worst if cost is not None else 0,
+        currency=cost.currency or "" if cost is not None else "",
         most_purchases=proposal.most_purchases,
         asked_at=ledger.now(),
         flow_run_id=flow_run_id,

@@ -61,7 +61,7 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     options: dict[str, Any] = {}
     limits = spec.settings.approve_above_items, spec.settings.approve_above_cost
     if limits != (None, None):
-        options[APPROVE_ABOVE] = limits
+        options[APPROVE_ABOVE] = [*limits, spec.settings.currency]
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
     if spec.selection is not None:

@@ -143,7 +143,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
     options, limits = spec.options, spec.options.limits
     if approved is not None:
         limits = replace(limits, approval=approved.id)
-    if limits_of(limits, {}, Spent(), 0):
+    if limits_of(limits, {}, Spent(), Spent()):
         limits = replace(limits, first=plan.purchases(), prices=options.prices)
     return replace(spec, options=replace(options, limits=limits))
 
@@ -151,7 +151,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -
 def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
     """All limits of a run that begins now. Without a ledger nothing has been spent."""
     spent = ledger.purchases.spent_on(day_of(ledger.now())) if ledger is not None else {}
-    of_day = spent.get(spec.scope.environment, Spent()).amount
+    of_day = spent.get(spec.scope.environment, Spent())
     return limits_of(spec.options.limits, spec.options.prices, Spent(), of_day, approval)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patternmill.ledger.catalogs import counts_of
-from patternmill.money import money
+from patternmill.money import money, sums
 from patternmill.results.catalog_files import CHANGES_FILE
 from patternmill.results.results_files import GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
@@ -56,7 +56,7 @@ def summary_lines(run: Run, ending: RunEnding, results: Results | None, most_cau
     if any(run.spec.options.prices.values()):
         # Nothing was expected where the plan only resumed what was paid for.
         expected = f"; expected {run.cost}" if run.cost.worst else ""
-        yield f"Money: {money(ending.spent.amount, run.cost.currency)} spent{expected}"
+        yield f"Money: {sums(ending.spent.amounts) or money(0, run.cost.currency)} spent{expected}"
     if results is not None:
         yield from _cause_lines(results, most_causes)
         yield from _file_lines(results, is_refresh=changes is not None)

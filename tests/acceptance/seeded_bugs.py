@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -173,7 +174,7 @@ def budget_not_reserved() -> None:
     """What a run has spent is counted by the process, so that a crash forgets it."""
     _seed(Purchases, "_reserve", lambda self, *args: None)
     # Nor does the plan, which is cut to what is left of the day, see what it had.
-    _seed(Purchases, "spent_on", lambda self, day: {"staging": Spent(amount=-(10**9))})
+    _seed(Purchases, "spent_on", lambda self, day: {"staging": Spent(amounts=Counter({"": -(10**9)}))})
 
 
 def create_while_draining() -> None:

@@ -74,6 +74,20 @@ def test_refusal_shows_amounts_in_the_currency(ledger: Ledger) -> None:
     assert replace(limits, currency="USD") == limits
 
 
+def test_amounts_in_two_units_are_not_added_up(ledger: Ledger, clock: Clock) -> None:
+    """A day's budget in another unit than what was spent that day refuses, and says how to go on."""
+    yen, euros = (SpendingLimits(day_amount=20_000, currency=unit) for unit in ("JPY", "EUR"))
+    begin(ledger, "a", limits=yen, price=10_000)
+    reached = refused(ledger, "b", euros, price=1, run=OTHER_RUN)
+    assert "cannot be compared with the ¥10,000" in reached.message
+    assert "PATTERNMILL_CURRENCY" in reached.remedy
+    begin(ledger, "b", limits=yen, price=1, run=OTHER_RUN)
+    clock.now += DAY
+    begin(ledger, "c", limits=euros, price=1)
+    assert ledger.purchases.spent_by_run(RUN).amounts == {"JPY": 10_000, "EUR": 1}
+    assert list(problems(ledger)) == []
+
+
 def test_daily_budget_is_per_environment(ledger: Ledger, clock: Clock) -> None:
     """All runs and catalogs of a day; another environment has its own; tomorrow is another day (UTC)."""
     limits = SpendingLimits(day_amount=100)
@@ -220,8 +234,8 @@ def test_amounts_may_exceed_32_bits(ledger: Ledger) -> None:
     refused(ledger, "c", SpendingLimits(day_amount=2 * price), price=1)
     spent_by = ledger.purchases.spent_by_run(RUN)
     day = ledger.purchases.spent_on(day_of(ledger.now()))[STAGING]
-    assert spent_by == day == Spent(Counter({Stage.PATTERN: 2}), 2 * price)
-    assert type(spent_by.amount) is type(day.amount) is int
+    assert spent_by == day == Spent(Counter({Stage.PATTERN: 2}), Counter({"": 2 * price}))
+    assert type(spent_by.amounts[""]) is type(day.amounts[""]) is int
     change(ledger, "a", AttemptState.WITHDRAWN)
-    assert ledger.purchases.spent_by_run(RUN) == Spent(Counter({Stage.PATTERN: 1}), price)
+    assert ledger.purchases.spent_by_run(RUN) == Spent(Counter({Stage.PATTERN: 1}), Counter({"": price}))
     assert list(problems(ledger)) == []

@@ -60,6 +60,7 @@ class Past:
 
     ledger: Ledger
     clock: Clock
+    currency: str | None = None
     _numbers: Any = field(default_factory=lambda: count(1))
 
     def begin(
@@ -132,7 +133,10 @@ class BegunRun:
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
             found = self.ledger.purchases.intend(
-                self.record.run_id, self.record.environment, intent, SpendingLimits()
+                self.record.run_id,
+                self.record.environment,
+                intent,
+                SpendingLimits(currency=self.past.currency),
             )
             for to in WAYS[state] if found.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1

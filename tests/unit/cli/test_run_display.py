@@ -120,7 +120,7 @@ def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **chan
     now = datetime(2026, 9, 1, tzinfo=UTC)
     record = SimpleNamespace(run_id="r1", catalog="spring", environment="staging", reason=None, options={})
     record.started_at = record.ended_at = now
-    spent = SimpleNamespace(amount=1_040)
+    spent = SimpleNamespace(amounts={"EUR": 1_040})
     values: dict[str, Any] = {
         "record": record,
         "ending": SimpleNamespace(

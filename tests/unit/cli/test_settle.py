@@ -88,7 +88,7 @@ def test_decisions(past: Past, state: AttemptState, decision: Decision, expected
     if decision is Decision.WRITE_OFF:
         assert after.error_code == WRITTEN_OFF
         assert after.error == "Written off by A. Weaver: the console says so"
-        assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amount == 50
+        assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amounts[""] == 50
     assert on_record(past, before.request_id).count("settled") == 1
     assert list(problems(past.ledger)) == []
 
@@ -109,12 +109,12 @@ def test_resend_moves_the_reservation_to_its_new_day(past: Past) -> None:
     """It stays reserved once, on the day that the request is sent, so that it can be returned."""
     run, before = one_in(past, AttemptState.INTENDED, age=24 * 3600)
     decide(past, before.request_id, Decision.RESEND)
-    assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amount == 0
-    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amount == 50
+    assert past.ledger.purchases.spent_on("2027-01-15")["staging"].amounts[""] == 0
+    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amounts[""] == 50
     assert list(problems(past.ledger)) == []
     with past.ledger.transaction():
         past.ledger.purchases.change(run.record.run_id, before.request_id, AttemptState.WITHDRAWN)
-    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amount == 0
+    assert past.ledger.purchases.spent_on("2027-01-16")["staging"].amounts[""] == 0
     assert list(problems(past.ledger)) == []
 
 

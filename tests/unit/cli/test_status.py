@@ -57,6 +57,7 @@ def test_money_and_open_items_are_shown(past: Past) -> None:
 
 def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """By run, for the day and of its budget; nowhere the bare number that a person would misread."""
+    past.currency = "EUR"
     of_every_status(past).end()
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
     monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "500.00")
@@ -64,6 +65,17 @@ def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.Mon
     assert "€6.00 of €500.00 spent or reserved." in text
     assert text.splitlines()[3].endswith(", for €6.00")
     assert "minor" not in text
+
+
+def test_money_stays_in_the_unit_that_it_was_written_in(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the settings say by now; and no budget is compared with another unit."""
+    of_every_status(past).end()
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
+    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "500.00")
+    text = shown(past)
+    assert "600 units spent or reserved; the budget of €500.00 is in another unit." in text
+    assert text.splitlines()[3].endswith(", for 600 units")
+    assert "€6.00" not in text
 
 
 def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:

@@ -50,7 +50,7 @@ def test_request_in_doubt_is_never_withdrawn(executed: Workshop, service: Servic
     assert executed.state("herons") is AttemptState.INTENDED
     assert ended.statuses == {"S-1": RowStatus.IN_DOUBT}
     with executed.ledger() as ledger:
-        assert sum(ledger.purchases.spent_by_run(run.run_id).amount for run in ledger.runs.find()) == 40
+        assert sum(ledger.purchases.spent_by_run(run.run_id).amounts[""] for run in ledger.runs.find()) == 40
 
 
 def test_intent_from_the_future_waits_for_a_decision(executed: Workshop, service: Service) -> None:

@@ -16,7 +16,7 @@ from patternmill.states import Stage
 from tasks.crashed_runs import parameters_left
 
 LEASE = Lease("staging", "spring", 1, RunId("run-1"))
-SPENT = Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 3}), 700)
+SPENT = Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 3}), Counter({"": 700}))
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,11 @@ def test_limits_are_what_is_left_of_them(given: dict[str, Any], left: dict[str, 
 
 
 def test_budget_that_is_left_is_written_in_its_currency() -> None:
+    """Nothing is known to be left of it where something was spent in another one."""
     found = FlowRun(flow_id=uuid4(), parameters={"budget": "10.00"})
-    assert parameters_left(found, (LEASE, False, SPENT), "EUR") == {"budget": "€3.00"}
+    spent = Spent(SPENT.items, Counter({"EUR": 700}))
+    assert parameters_left(found, (LEASE, False, spent), "EUR") == {"budget": "€3.00"}
+    assert parameters_left(found, (LEASE, False, spent), "USD") == {"budget": "$0.00"}
 
 
 def test_retry_goes_on_without_what_failed_in_it() -> None:
