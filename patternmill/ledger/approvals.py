@@ -29,7 +29,8 @@ class Approvals(Tables):
             its = {"id": earlier.id if earlier is not None else None}
             self.database.execute("DELETE FROM approvals WHERE id = :id", its)
             self.database.execute("DELETE FROM documents WHERE name = 'plan ' || :id", its)
-        self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value})
+        own = {**vars(approval), "verdict": approval.verdict.value}
+        self._insert("approvals", **own, sequence=self._next_sequence())
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
 
     def decide(self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None) -> Approval:
@@ -41,8 +42,14 @@ class Approvals(Tables):
         if waiting is None or waiting.verdict is not Verdict.WAITING:
             raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
         decision: dict[str, Any] = {"decided_at": self.now(), "who": who, "note": note}
-        self._update("approvals", {"id": approval_id}, verdict=verdict.value, **decision)
+        sequence = self._next_sequence()
+        self._update("approvals", {"id": approval_id}, verdict=verdict.value, sequence=sequence, **decision)
         return replace(waiting, verdict=verdict, **decision)
+
+    def _next_sequence(self) -> int:
+        self.database.lock("approvals")
+        ((last,),) = self.database.rows("SELECT max(sequence) FROM approvals")
+        return int(last or 0) + 1
 
     def get(self, approval_id: str) -> Approval | None:
         return next(iter(self._select("WHERE id = :id", id=approval_id)), None)
@@ -56,7 +63,7 @@ class Approvals(Tables):
         """Those of one catalog, or all, in the order of their decisions and, of those that wait, their requests."""
         where = (
             "WHERE coalesce(:environment, environment) = environment AND coalesce(:catalog, catalog) = catalog "
-            "ORDER BY coalesce(decided_at, asked_at), asked_at, id DESC"
+            "ORDER BY sequence"
         )
         return self._select(where, environment=environment, catalog=catalog)
 

@@ -149,6 +149,7 @@ CREATE TABLE approvals (
     flow_run_id    TEXT,            -- that waits for the decision
     verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected')),
     decided_at     DOUBLE PRECISION,
+    sequence       BIGINT NOT NULL, -- of the last request or decision: what is later, whatever a clock says
     who            TEXT,
     note           TEXT,
     -- What was bought under it.
@@ -157,7 +158,8 @@ CREATE TABLE approvals (
     CHECK (purchases <= most_purchases AND amount <= worst),
     CHECK (verdict = 'waiting' OR (who IS NOT NULL AND decided_at IS NOT NULL))
 );
-CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
+CREATE UNIQUE INDEX approvals_by_sequence ON approvals (sequence);
+CREATE INDEX approvals_by_scope ON approvals (environment, catalog, sequence);
 
 -- What a catalog has: for each sku the product that was made for it last. Written as a run ends.
 CREATE TABLE catalog_rows (

@@ -66,9 +66,23 @@ def test_request_takes_the_place_of_what_its_flow_run_asked_before(ledger: Ledge
     for name in ("approval-3", "approval-4"):
         last = asked(ledger, replace(ASKED, id=name, flow_run_id="flow-run-1", asked_at=99.0), "xy")
     assert ledger.approvals.waiting("flow-run-1") == last
-    in_order = sorted([others, waits, last], key=lambda one: one.decided_at or one.asked_at)
-    assert ledger.approvals.find() == in_order
+
+    assert ledger.approvals.find() == [others, waits, last]
     assert ledger.approvals.items("approval-3") == set()
+
+
+def test_decisions_are_in_their_order_whatever_the_clock_says(
+    ledger: Ledger, clock: Clock, open_ledger: OpenLedger
+) -> None:
+    """An approval that was given with a clock a day ahead does not outlive the rejection after it."""
+    clock.now += 86_400
+    first = approved(ledger)
+    clock.now -= 86_400
+    other = open_ledger()
+    second = asked(other, replace(ASKED, id="approval-2", asked_at=clock.now))
+    with other.transaction():
+        other.approvals.decide(second.id, Verdict.REJECTED, who="bert")
+    assert [one.id for one in ledger.approvals.find()] == [first.id, second.id]
 
 
 def test_approval_is_decided_once(ledger: Ledger) -> None:
@@ -81,13 +95,13 @@ def test_approval_is_decided_once(ledger: Ledger) -> None:
 
 
 def test_approvals_of_a_catalog_come_in_the_order_of_their_decisions(ledger: Ledger, clock: Clock) -> None:
-    """By when they were asked for as long as they wait."""
+    """By when they were asked for as long as they wait; whatever times they have."""
     asked(ledger, replace(ASKED, id="approval-2", asked_at=clock.now + 10))
     asked(ledger, replace(ASKED, id="approval-3", catalog="autumn"))
     approved(ledger)
     assert [one.id for one in ledger.approvals.find(STAGING, CATALOG)] == [
-        "approval-1",
         "approval-2",
+        "approval-1",
     ]
     assert len(ledger.approvals.find()) == 3
 
