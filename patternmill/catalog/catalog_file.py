@@ -108,12 +108,3 @@ class CatalogFile:
             return frozenset()
         cells = {record.cells[index] for record in self.records if index < len(record.cells)}
         return frozenset(tidy(cell) for cell in cells if not is_blank(cell))
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """The IDs in a results file's column `run`, each once."""
-        index = self.columns.run
-        if index is None:
-            return ()
-        cells = (record.cells[index].strip() for record in self.records if index < len(record.cells))
-        return tuple(dict.fromkeys(filter(None, cells)))

@@ -90,6 +90,17 @@ def is_catalog_column(key: str) -> bool:
     return _is_known(key) or key in _OPTIONAL or key in RESULT_COLUMNS or bool(_NAMES_REFINEMENT.match(key))
 
 
+def run_cell(run_id: str, sequence: int) -> str:
+    """What a file has in its column `run`: RUN, or RUN@SEQUENCE as of a decision of its catalog."""
+    return f"{run_id}@{sequence}" if sequence else run_id
+
+
+def read_run_cell(text: str) -> tuple[str, int]:
+    """The run, and the place in the ledger of the last decision before the file was written; 0: there was none."""
+    run_id, _, sequence = text.strip().partition("@")
+    return run_id, int(sequence) if sequence.isdecimal() else 0
+
+
 def is_results_header(header: Sequence[str]) -> bool:
     return any(header_key(cell) == RUN_COLUMN for cell in header)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import orjson
@@ -37,6 +37,8 @@ class Decision:
     by: str
     #: By the clock of who decided.
     at: datetime
+    #: Its place in the order of the ledger's events; before it is recorded, the last one that its file knew of.
+    sequence: int = field(default=0, compare=False)
 
     @property
     def is_pick(self) -> bool:
@@ -75,11 +77,6 @@ def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
     )
 
 
-def is_recorded(ledger: Ledger, event: str) -> bool:
-    """Whether the event of this ID is in the ledger, also where a later one counts by now."""
-    return bool(ledger.database.rows("SELECT 1 FROM events WHERE decision = :id", {"id": event}))
-
-
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
     """The decision that counts, by pattern item, in the order in which they came; also where it was taken back."""
     # The decisions first, by their index; with ORDER BY, SQLite would read all events.
@@ -90,11 +87,16 @@ def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemK
         {"environment": environment, "catalog": catalog},
     )
     found: dict[ItemKey, Decision] = {}
-    for _, detail in sorted(rows):
-        decision = _DECISION.validate_json(detail)
+    for sequence, detail in sorted(rows):
+        decision = replace(_DECISION.validate_json(detail), sequence=sequence)
         found.pop(decision.item, None)
         found[decision.item] = decision
     return found
+
+
+def last_sequence(ledger: Ledger, environment: str, catalog: str) -> int:
+    """The place of the last decision of a catalog; 0: there is none."""
+    return max((one.sequence for one in last_decisions(ledger, environment, catalog).values()), default=0)
 
 
 def made_patterns(

@@ -6,19 +6,27 @@ import getpass
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid5
 
 from patternmill.catalog.remote import stable_bytes
-from patternmill.catalog.rows import DECISION_COLUMNS, RUN_COLUMN, header_key, restore, sku_key, tidy
+from patternmill.catalog.rows import (
+    DECISION_COLUMNS,
+    RUN_COLUMN,
+    header_key,
+    read_run_cell,
+    restore,
+    run_cell,
+    sku_key,
+    tidy,
+)
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.decisions import (
     Decision,
     decision_time,
-    is_recorded,
     last_decisions,
     record_decisions,
 )
@@ -50,6 +58,15 @@ class DecisionsFile:
     decisions: tuple[Decision, ...]
     skus: Mapping[ItemKey, tuple[str, ...]]
 
+    #: The skus of decisions that it has and that do not count: the pattern was decided otherwise since it was written.
+    left: tuple[str, ...] = ()
+
+    @property
+    def left_note(self) -> str:
+        """What a person is told of these; empty where there are none."""
+        skus = ", ".join(map(plain, sorted(self.left)[:5]))
+        return f"Decided again since that file was written, and left so: {skus}." if skus else ""
+
     def decided(self, *verdicts: Decided) -> tuple[str, ...]:
         """The skus of the rows whose pattern was decided so."""
         return tuple(sku for one in self.decisions if one.verdict in verdicts for sku in self.skus[one.item])
@@ -64,7 +81,9 @@ def decided_run(path: Path) -> RunId | None:
     is_page = columns >= _NEEDED
     if "picked" in columns and not is_page:
         return None
-    runs = dict.fromkeys(cells[RUN_COLUMN] for _, cells in rows if is_page or cells[_DECISION])
+    runs = dict.fromkeys(
+        read_run_cell(cells[RUN_COLUMN])[0] for _, cells in rows if is_page or cells[_DECISION]
+    )
     if is_page and len(runs) != 1:
         raise _refused(
             path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
@@ -80,7 +99,9 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pict
     """
     columns, written = _read(path)
     is_page, takes = columns >= _NEEDED, takes_made(ledger, record.environment, record.catalog)
-    rows = list(row_results(ledger, record, input_file(ledger, record), now=True))
+    file = input_file(ledger, record)
+    rows = list(row_results(ledger, record, file, now=True))
+    own = next((index for index in file.columns.kept if header_key(file.header[index]) == _DECISION), None)
     by_sku = {sku_key(row.sku): row for row in rows}
     digests = dict.fromkeys(takes, "") | pictures.digests(takes.values())
     found: list[tuple[int, str, Decision]] = []
@@ -89,19 +110,14 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pict
         try:
             if is_page:
                 found.append((line, cells["sku"], _of_page(cells, record.run_id, digests)))
-            elif tidy(cells[_DECISION]):
+            elif tidy(cells[_DECISION]) not in (
+                "",
+                _as_written(own, by_sku.get(sku_key(tidy(cells["sku"])))),
+            ):
                 found.append((line, *_of_sheet(cells, record.run_id, digests, by_sku)))
         except ValueError as error:
             problems.append(f"row {line}{error}")
     problems += _contradictions(found)
-    if not is_page:
-        last = last_decisions(ledger, record.environment, record.catalog)
-        problems += [
-            f"row {line}: {shown(sku)} was decided as {one.verdict} before, and as {last[one.item].verdict} since; "
-            "empty the cell, or write another note to decide so again"
-            for line, sku, one in found
-            if one.item in last and last[one.item].id != one.id and is_recorded(ledger, one.id)
-        ]
     if problems:
         raise _refused(path, problems)
     decisions = {decision.item: decision for _, _, decision in found}
@@ -109,20 +125,34 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pict
         skus = {item: _skus(item, rows, takes) for item in decisions}
     else:  # a sheet names rows, and the page patterns
         skus = {item: tuple(sku for _, sku, one in found if one.item == item) for item in decisions}
-    return DecisionsFile(tuple(decisions.values()), skus)
+    return _not_overtaken(ledger, record, DecisionsFile(tuple(decisions.values()), skus))
+
+
+def _as_written(own: int | None, row: RowResult | None) -> str:
+    """What a results file had in its column `decision` before a person wrote there; `own`: that of the input."""
+    return tidy(row.cells[own]) if row is not None and own is not None and own < len(row.cells) else ""
+
+
+def _not_overtaken(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> DecisionsFile:
+    """The file without decisions on what was decided since it was written."""
+    last = last_decisions(ledger, record.environment, record.catalog)
+    kept, left = [], list(file.left)
+    for one in file.decisions:
+        now = last.get(one.item, one)
+        if now.id == one.id or now.sequence <= one.sequence:
+            kept.append(one)
+        else:
+            left += file.skus[one.item]
+    return replace(file, decisions=tuple(kept), left=tuple(left))
 
 
 def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:
-    """Write them, each once; in a sentence, what was new and what an other decision had overtaken meanwhile."""
+    """Write them, each once; in a sentence, what was new, and what was decided otherwise since the file was written."""
     with ledger.transaction():
+        file = _not_overtaken(ledger, record, file)
         new = set(record_decisions(ledger, record.run_id, file.decisions))
-    last = last_decisions(ledger, record.environment, record.catalog)
-    overtaken = [one for one in file.decisions if last[one.item].id != one.id]
     text = f"{plural(len(new), 'decision')} recorded, {len(file.decisions) - len(new)} known before."
-    if overtaken:
-        skus = sorted(sku for one in overtaken for sku in file.skus[one.item])
-        text += f" Decided again since then, and left so: {', '.join(map(plain, skus[:5]))}."
-    return text
+    return f"{text} {file.left_note}".strip()
 
 
 def record_file(settings: Settings, path: Path) -> str | None:
@@ -177,7 +207,8 @@ def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, 
     item, picture = ItemKey(cells["item"]), cells["picture"]
     if _checksum(cells) != cells["checksum"]:
         raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
-    if cells[RUN_COLUMN] != run_id:
+    run, sequence = read_run_cell(cells[RUN_COLUMN])
+    if run != run_id:
         raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
     verdict = _verdict("verdict", cells["verdict"])
     if item not in digests:
@@ -186,7 +217,7 @@ def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, 
     if picture and now and picture != now:
         raise ValueError(", column picture: the picture has changed since; look at it and decide again")
     at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
-    return Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at)
+    return Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at, sequence)
 
 
 def _of_sheet(
@@ -198,8 +229,9 @@ def _of_sheet(
     if row is None or row.pattern is None or row.pattern.key not in digests:
         raise ValueError(f": run {run_id} has no pattern for {shown(sku)}; empty the cell")
     item = row.pattern.key
-    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_id, item, digests[item], verdict, note)))
-    return row.sku, Decision(str(id), item, digests[item], verdict, note, user(), datetime.now(UTC))
+    _, sequence = read_run_cell(cells[RUN_COLUMN])
+    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_cell(run_id, sequence), item, digests[item], verdict, note)))
+    return row.sku, Decision(str(id), item, digests[item], verdict, note, user(), datetime.now(UTC), sequence)
 
 
 def _verdict(column: str, text: str) -> Decided:

@@ -89,7 +89,7 @@ function decide({ item, digest: picture }, verdict, note = "", link = {}) {
   const was = verdicts.get(item);
   const event = {
     number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture, verdict, note,
-    by: served?.content ?? "", at: new Date().toISOString(), was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
+    by: served?.content ?? "", at: new Date().toISOString(), cell: run.cell, was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
   };
   events.push(event);
   unsent.push(event);
@@ -230,9 +230,9 @@ const quoted = (cell) => `"${defuse(cell).replaceAll('"', '""')}"`;
 
 function saveFile() {
   const lines = [["run", "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum"]];
-  for (const [item, { picture, verdict, note, by, at, id }] of verdicts) {
+  for (const [item, { picture, verdict, note, by, at, id, cell }] of verdicts) {
     const skus = owners.get(item).rows.map((index) => rows[index].sku).join(", ");
-    const cells = [run.id, item, skus, picture, verdict, note ?? "", by ?? "", at, id];
+    const cells = [cell ?? run.cell, item, skus, picture, verdict, note ?? "", by ?? "", at, id];
     lines.push([...cells, checksum(cells)]);
   }
   const text = `\ufeff${lines.map((cells) => cells.map(quoted).join(",")).join("\r\n")}\r\n`;

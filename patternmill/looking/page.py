@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import quote
 
 from patternmill.addresses import is_web_address
+from patternmill.catalog.rows import run_cell
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.decisions import last_sequence
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.kept_pictures import pictures_of
@@ -46,7 +48,8 @@ _RANK = {
 
 def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
     """The bytes of the page that is written with the results files of a run."""
-    return page(run, rows, pictures_of(run, rows))
+    decided = last_sequence(ledger, run.environment, run.catalog)
+    return page(run, rows, pictures_of(run, rows), decided=decided)
 
 
 def page(
@@ -58,6 +61,7 @@ def page(
     currency: str | None = None,
     approval: Mapping[str, Any] | None = None,
     served: str | None = None,
+    decided: int = 0,
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
 
@@ -65,10 +69,11 @@ def page(
     `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `price`
     what another take costs with its products, in minor units. `approval` is the plan that waits:
     `{digest, items, amount, currency}`. `served`: the name of who is signed in, where a server shows the page; None: it
-    is opened from disk.
+    is opened from disk. `decided`: the place in the ledger of the last decision before the page is written.
     """
     style, script = page_part("page.css"), page_part("page.js")
     facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}
+    facts["cell"] = run_cell(run.run_id, decided)
     texts = {"policy": _policy(style, script, served), "served": _served(served), **_masthead(run, rows)}
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "style": lambda: iter([style.encode()]),

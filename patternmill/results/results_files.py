@@ -11,6 +11,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RecordedChange, counts_of
+from patternmill.ledger.decisions import last_sequence
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
@@ -82,7 +83,9 @@ def rebuild(
     orders = [one for one in checkouts_of_run(ledger, run_id) if one.is_ordered]
     rows = list(with_orders(row_results(ledger, record, file), orders))
     changes = ledger.catalogs.changes_of(run_id) if counts_of(record) is not None else None
-    results = write_results(record, header, kept, rows, out, gallery(ledger, record, rows), changes=changes)
+    decided = last_sequence(ledger, record.environment, record.catalog)
+    page = gallery(ledger, record, rows)
+    results = write_results(record, header, kept, rows, out, page, changes=changes, decided=decided)
     for name in links:
         link_latest(out, name)
     return results
@@ -92,7 +95,8 @@ def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Itera
     """The rows of a run that fit, as its results.csv has them. Raises as `rows_meant` does."""
     file = input_file(ledger, record)
     rows = rows_meant(row_results(ledger, record, file), wanted)
-    return row_files.table(record, file.mapping.repeated(file.header), file.columns.kept, rows)
+    decided = last_sequence(ledger, record.environment, record.catalog)
+    return row_files.table(record, file.mapping.repeated(file.header), file.columns.kept, rows, decided)
 
 
 def write_catalog(ledger: Ledger, environment: str, catalog: str, folder: Path) -> Path:
@@ -112,21 +116,23 @@ def write_results(
     gallery: Iterable[bytes],
     *,
     changes: Sequence[RecordedChange] | None = None,
+    decided: int = 0,
 ) -> Results:
     """Write the results files of `run` into `out`, each whole, the manifest last.
 
     `header` is the input's, as read; `carried` the indexes of its columns to write back. `gallery` is the bytes
-    of its page. Rows come out in the order that they are passed in. `changes` is what a refresh found.
+    of its page. Rows come out in the order that they are passed in. `changes` is what a refresh found;
+    `decided` the place in the ledger of the last decision so far.
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
-        RESULTS: row_files.table(run, header, carried, rows),
-        FAILURES_FILE: row_files.table(run, header, carried, failures),
+        RESULTS: row_files.table(run, header, carried, rows, decided),
+        FAILURES_FILE: row_files.table(run, header, carried, failures, decided),
         EXACT: row_files.lines(run.run_id, header, carried, rows),
         GALLERY: gallery,
     }
     if row_files.is_workbook(run):
-        contents[FAILURES_BOOK] = row_files.workbook(run, header, carried, failures)
+        contents[FAILURES_BOOK] = row_files.workbook(run, header, carried, failures, decided)
     if changes is not None:
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])

@@ -22,6 +22,7 @@ from patternmill.catalog.rows import (
     column_letter,
     defuse,
     header_key,
+    run_cell,
 )
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome
@@ -34,15 +35,26 @@ _BATCH = 1000
 
 
 def table(
-    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+    run: RunRecord,
+    header: Sequence[str],
+    carried: Sequence[int],
+    rows: Iterable[RowResult],
+    decided: int = 0,
 ) -> Iterator[bytes]:
-    """The bytes of a results table, a batch of rows at a time; in the delimiter of the input."""
-    columns, lines = _table(run, header, carried, rows)
+    """The bytes of a results table, a batch of rows at a time; in the delimiter of the input.
+
+    `decided`: the place in the ledger of the last decision before it is written.
+    """
+    columns, lines = _table(run, header, carried, rows, decided)
     return csv_table(columns, lines, _reading(run).get("delimiter") or ",")
 
 
 def workbook(
-    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+    run: RunRecord,
+    header: Sequence[str],
+    carried: Sequence[int],
+    rows: Iterable[RowResult],
+    decided: int = 0,
 ) -> Iterator[bytes]:
     """The same table as an Excel workbook, whose cells are all text. The same rows are the same bytes."""
     from openpyxl import Workbook
@@ -50,7 +62,7 @@ def workbook(
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("rows")
-    columns, lines = _table(run, header, carried, rows)
+    columns, lines = _table(run, header, carried, rows, decided)
     for line in chain([columns], lines):
         cells = []
         for text in map(defuse, line):
@@ -84,13 +96,14 @@ def _reading(run: RunRecord) -> Mapping[str, Any]:
 
 
 def _table(
-    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]
+    run: RunRecord, header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult], decided: int
 ) -> tuple[list[str], Iterator[list[str]]]:
     names = [header[index] for index in carried]
     # A column of that name in the input stays the input's.
     own = [name for name in DECISION_COLUMNS if name not in map(header_key, names)]
     columns = [*names, *RESULT_COLUMNS[:-1], *own, RUN_COLUMN]
-    lines = ([*_cells(row, len(header), carried), *[""] * len(own), run.run_id] for row in rows)
+    last = [*[""] * len(own), run_cell(run.run_id, decided)]
+    lines = ([*_cells(row, len(header), carried), *last] for row in rows)
     return columns, lines
 
 

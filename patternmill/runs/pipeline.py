@@ -118,6 +118,8 @@ class Pipeline:
                 count = plural(len(self._decisions.decisions), "decision")
                 note = f"It has {count} on patterns: recorded by the run."
                 checked = replace(checked, notes=(*checked.notes, note))
+            if self._decisions.left:
+                checked = replace(checked, notes=(*checked.notes, self._decisions.left_note))
         return checked
 
     def _keep_decisions(self) -> None:

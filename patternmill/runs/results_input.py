@@ -9,7 +9,7 @@ from patternmill.catalog.catalog_file import SheetChoices
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
-from patternmill.catalog.rows import RUN_COLUMN, header_key, sku_key
+from patternmill.catalog.rows import RUN_COLUMN, header_key, read_run_cell, sku_key
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, every_ledger
@@ -74,8 +74,8 @@ def runs_named(source: Path, choices: SheetChoices) -> set[str] | None:
     index = next((i for i, cell in enumerate(header) if header_key(cell) == RUN_COLUMN), None)
     if index is None:
         return None
-    cells = (cells[index].strip() for _, cells in table.records if index < len(cells))
-    return set(filter(None, cells))
+    cells = (cells[index] for _, cells in table.records if index < len(cells))
+    return set(filter(None, (read_run_cell(cell)[0] for cell in cells)))
 
 
 def held_to_run(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:

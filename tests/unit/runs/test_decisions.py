@@ -14,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from patternmill.catalog.catalog_file import SheetChoices
+from patternmill.catalog.rows import run_cell
 from patternmill.errors import InputRefused
-from patternmill.ledger.decisions import last_decisions
+from patternmill.ledger.decisions import last_decisions, last_sequence
 from patternmill.looking.decision_files import (
     FILE_COLUMNS,
     DecisionsFile,
@@ -24,9 +26,12 @@ from patternmill.looking.decision_files import (
     read_decisions,
 )
 from patternmill.looking.kept_pictures import picture_cache, picture_name
+from patternmill.looking.page import gallery
 from patternmill.looking.pictures import Pictures
 from patternmill.looking.server import Approve, LookServer
 from patternmill.looking.viewed_run import ViewedRun
+from patternmill.results.results_files import rebuild
+from patternmill.runs.results_input import run_of_file
 from patternmill.service.outcomes import Succeeded
 from patternmill.states import Decided
 from prefect_host.shared_process import bound_socket
@@ -53,11 +58,16 @@ def put_picture(shop: Workshop, url: str, colour: str) -> None:
     (folder / picture_name(url)).write_bytes(colour.encode())
 
 
-def sheet(folder: Path, ended: Ended, *decisions: tuple[str, str, str]) -> Path:
+def cell(shop: Workshop, ended: Ended) -> str:
+    """What a file has in its column `run` that is written now."""
+    with shop.ledger() as ledger:
+        return run_cell(ended.run.record.run_id, last_sequence(ledger, "staging", "spring"))
+
+
+def sheet(folder: Path, ended: Ended, *decisions: tuple[str, str, str], run: str = "") -> Path:
     """A results file in which a person wrote."""
-    text = "".join(
-        f"{sku},{decision},{note},{ended.run.record.run_id}\n" for sku, decision, note in decisions
-    )
+    run = run or ended.run.record.run_id
+    text = "".join(f"{sku},{decision},{note},{run}\n" for sku, decision, note in decisions)
     (folder / "results.csv").write_text(f"sku,decision,note,run\n{text}")
     return folder / "results.csv"
 
@@ -105,17 +115,48 @@ def verdicts(shop: Workshop) -> set[str]:
 def test_sheet_and_page_say_the_same_and_each_is_recorded_once(
     shop: Workshop, ended: Ended, tmp_path: Path
 ) -> None:
-    """A row's decision is its pattern's; an old sheet undoes nothing that came later."""
+    """A row's decision is its pattern's; neither file undoes what was decided since it was written."""
     path = sheet(tmp_path, ended, ("A", "Pick", ""), ("C", "reject", "too dark"), ("B", "", ""))
     assert decided_run(path) == ended.run.record.run_id
     assert read(shop, ended, path).decided(Decided.PICK) == ("A",)
-    assert kept(shop, ended, path) == "2 decisions recorded, 0 known before."
+    for new in (2, 0):
+        assert kept(shop, ended, path) == f"{new} decisions recorded, {2 - new} known before."
     assert verdicts(shop) == {"pick", "reject too dark"}
-    page = page_file(tmp_path, ended, {"item": item(ended, "A"), "verdict": "again", "note": "brighter"})
-    assert kept(shop, ended, page) == "1 decision recorded, 0 known before."
-    with pytest.raises(InputRefused, match="`A` was decided as pick before, and as again since"):
-        kept(shop, ended, path)
+    again = {"item": item(ended, "A"), "verdict": "again", "note": "brighter"}
+    early = kept(shop, ended, page_file(tmp_path, ended, again))
+    assert "0 decisions recorded, 0 known" in early and "since that file was written, and left so: A" in early
+    assert verdicts(shop) == {"pick", "reject too dark"}
+    assert kept(shop, ended, page_file(tmp_path, ended, again | {"run": cell(shop, ended)})).startswith("1 ")
+    assert "left so: A" in kept(shop, ended, path)
+    assert read(shop, ended, path).decided(Decided.PICK) == ()
     assert verdicts(shop) == {"again brighter", "reject too dark"}
+    now = sheet(tmp_path, ended, ("A", "Pick", ""), run=cell(shop, ended))
+    assert kept(shop, ended, now).startswith("1 ") and "pick" in verdicts(shop)
+
+
+def test_decision_of_the_input_itself_is_none(shop: Workshop, tmp_path: Path) -> None:
+    """A source may have a column of that name; only what a person changed in the results says something."""
+    ended = shop.run("sku,prompt,category,option:name,decision\nA,owls,Tote,A,by Anna\nB,does,Tote,B,again\n")
+    with shop.ledger() as ledger:
+        rebuild(ledger, ended.run.record.run_id, tmp_path / "out", gallery)
+    path = tmp_path / "out" / "results.csv"
+    assert read(shop, ended, path).decisions == ()
+    path.write_text(path.read_text("utf-8-sig").replace("by Anna", "pick"))
+    assert read(shop, ended, path).decided(*Decided) == ("A",)
+
+
+def test_results_files_say_as_of_which_decision_they_are(
+    shop: Workshop, ended: Ended, tmp_path: Path
+) -> None:
+    kept(shop, ended, sheet(tmp_path, ended, ("A", "pick", "")))
+    run_id = ended.run.record.run_id
+    with shop.ledger() as ledger:
+        rebuild(ledger, run_id, tmp_path / "out", gallery)
+    texts = [(tmp_path / "out" / name).read_text("utf-8-sig") for name in ("results.csv", "gallery.html")]
+    assert run_id != cell(shop, ended)
+    assert all(cell(shop, ended) in text for text in texts)
+    found = run_of_file(tmp_path / "out" / "results.csv", SheetChoices(), shop.settings)
+    assert found is not None and found.run_id == run_id
 
 
 @pytest.mark.parametrize(
