@@ -55,7 +55,7 @@ def proposal_of(plan: Plan, prices: Prices, attempts: int, currency: str | None 
     begun = plan.counts({Reason.CONTINUED}).total()
     return Proposal(
         plan.scope,
-        digest=_digest(plan, prices),
+        digest=_digest(plan, prices, currency),
         to_do=frozenset(key for key, planned in plan.items.items() if planned.reason in TO_DO),
         to_buy=to_buy,
         items=len(to_buy),
@@ -64,11 +64,12 @@ def proposal_of(plan: Plan, prices: Prices, attempts: int, currency: str | None 
     )
 
 
-def _digest(plan: Plan, prices: Prices) -> str:
+def _digest(plan: Plan, prices: Prices, currency: str | None) -> str:
     """Of what would be made, why, for which price each, and after which attempt: what failed again is another plan."""
     keys = sorted(key for key, planned in plan.items.items() if planned.reason in TO_DO)
     # The bytes of one JSON text, of which an item at a time is in memory.
-    text = sha256(canonical_json(["v1", plan.scope.environment, plan.scope.catalog, []])[:-2].encode())
+    scope = ["v1", plan.scope.environment, plan.scope.catalog, *filter(None, [currency])]
+    text = sha256(canonical_json([*scope, []])[:-2].encode())
     for number, key in enumerate(keys):
         one = plan.items[key]
         item = [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from patternmill.catalog.row_checks import check_rows
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded, ConfigurationError
-from patternmill.ledger.records import Approval
+from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.planning.proposal import Proposal
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
@@ -127,6 +127,16 @@ def test_approval_holds_after_a_crash(shop: Workshop, service: Service, moment: 
     assert len(service.bought) == approved.items
     assert last_decision(shop).id == approved.id
     assert last_decision(shop).purchases == approved.items
+
+
+def test_approval_in_another_currency_covers_nothing(shop: Workshop) -> None:
+    """Nor does its digest, or its limit of the cost: 120 of one currency are not 120 of another one."""
+    first = approve(shop, FOUR)
+    euros: dict[str, Any] = {"limits": SpendingLimits(currency="EUR")}
+    assert first.digest[:12] not in refused(shop, FOUR, **euros).remedy
+    approve(shop, FOUR, **euros)
+    assert run(shop, FOUR, **euros).outcome is Outcome.COMPLETED
+    assert (last_decision(shop).currency, last_decision(shop).amount) == ("EUR", 120)
 
 
 def test_limits_of_a_crashed_run_hold_for_what_is_left_of_it(shop: Workshop, service: Service) -> None:
