@@ -20,22 +20,22 @@ MODELS = (
     Model(
         DEFAULT_MODEL,
         "Atelier",
-        "Clean shapes in flat colours, print, ink or watercolour manner as the prompt says.",
+        "Clean shapes in flat colours, or in the manner of ink, watercolour or cut paper as the prompt says.",
     ),
     Model(
         "linocut",
         "Linocut",
-        "Two inks from two carved blocks, with gouged lines of light.",
+        "Flat shapes with gouged lines of light along their edges.",
     ),
     Model(
         "watercolour",
         "Watercolour",
-        "Translucent shapes with darker edges, on washed paper.",
+        "Translucent shapes in which the pigment gathers on one side.",
     ),
     Model(
         "embroidery",
         "Embroidery",
-        "Every shape stitched around and filled with threads, on linen.",
+        "Every shape stitched around with a lighter thread.",
     ),
 )
 

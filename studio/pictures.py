@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib.util
 import json
 import os
 import sys
@@ -19,9 +18,7 @@ from studio.design import Design
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
-DRAWING = 4
-#: Without the package every picture is a plain tile.
-ART_IS_INSTALLED = importlib.util.find_spec("studio.art") is not None
+DRAWING = 5
 #: Each takes a core, and some hundred megabytes.
 MOST_DRAWERS = 8
 #: A drawing that takes longer is given up, its process ended, in seconds.
@@ -45,9 +42,9 @@ class PictureOrder:
 
 
 class _Drawer:
-    """A process that does one order at a time. Drawing holds Python's interpreter lock for a good part of a second,
-    so it never happens in the service's own process. The process reads orders from its standard input and ends
-    with it, however the service ends.
+    """A process that does one order at a time. Drawing holds Python's interpreter lock for a tenth of a second, so it
+    never happens in the service's own process. The process reads orders from its standard input and ends with it,
+    however the service ends.
     """
 
     def __init__(self, limit: float) -> None:
@@ -140,20 +137,11 @@ class Pictures:
     async def path(self, order: PictureOrder, width: int) -> Path:
         """The PNG of this picture, drawn if need be. Raises PictureFault."""
         path = self._directory / f"{name(order)}-{width}.png"
-        if not path.exists() and not ART_IS_INSTALLED:
-            from studio.plain_tile import write_tile  # a studio that has its art starts without Pillow
-
-            on_product = order.category is not None
-            await asyncio.to_thread(write_tile, order.design, on_product=on_product, width=width, path=path)
-        elif not path.exists():
-            asked = {**self._body(order), "width": width, "path": str(path)}
-            tile = self._directory / f"{name(PictureOrder(order.design))}-{WIDTHS[-1]}.png"
-            await self._drawers.draw({**asked, "tile": str(tile)}, path)
+        if not path.exists():
+            references = [str(self._references / f"{digest}.png") for digest in order.design.references]
+            asked = {**order.body(), "references": references, "width": width, "path": str(path)}
+            await self._drawers.draw(asked, path)
         return path
-
-    def _body(self, order: PictureOrder) -> dict[str, Any]:
-        references = [str(self._references / f"{digest}.png") for digest in order.design.references]
-        return {**order.body(), "references": references}
 
     async def close(self) -> None:
         await self._drawers.close()

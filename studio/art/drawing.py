@@ -10,65 +10,64 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from PIL import Image
 
 from studio.art.products import product_image
-from studio.art.references import Traits, measure
-from studio.art.tile import save, tile_image
+from studio.art.tile import tile_image
 from studio.design import Design
 
 Order = Mapping[str, Any]
-Answer = dict[str, object]
 #: Bytes of address space, libraries and their threads among them.
 MOST_MEMORY = 4 << 30
 
 
-def picture(
-    design: Design,
-    category: str | None,
-    selections: Mapping[str, str],
-    width: int,
-    references: tuple[Traits, ...] = (),
-    kept_tile: Path | None = None,
-) -> Image.Image:
-    """The picture of a pattern, or of a product when a category is given; then `kept_tile` is as there."""
-    if category is not None:
-        return product_image(design, category, selections, width, references, kept_tile)
-    whole = tile_image(design, references)
-    height = max(1, round(whole.height * width / whole.width))
-    return whole if whole.width == width else whole.resize((width, height), Image.Resampling.BOX)
-
-
 def serve(orders: IO[str], answers: IO[str]) -> None:
+    """Draw each order and answer it, in its turn."""
     for line in orders:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
 
 
-def _answer(order: Order) -> Answer:
+def _answer(order: Order) -> dict[str, str]:
     """One bad order must not end the process: whatever goes wrong is reported to who asked."""
     try:
-        _draw(order)
+        save(picture(order), Path(order["path"]))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {}
 
 
-def _draw(order: Order) -> None:
-    what = _design(order), order["category"], order["selections"], int(order["width"]), _traits(order)
-    image = picture(*what, Path(order["tile"]))
-    save(image, Path(order["path"]))
+def picture(order: Order) -> Image.Image:
+    """Return the picture of a pattern, or of a product when a category is given."""
+    design, width = Design.model_validate(order["design"]), int(order["width"])
+    references = tuple(colours_of(Image.open(path)) for path in order["references"])
+    if order["category"] is None:
+        return tile_image(design, references, width)
+    return product_image(_tile(design, references), order["category"], order["selections"], width)
 
 
-def _design(order: Order) -> Design:
-    return Design.model_validate(order["design"])
+#: The products of a catalog come in groups that share a pattern.
+_tile = lru_cache(32)(tile_image)
 
 
-def _traits(order: Order) -> tuple[Traits, ...]:
-    return tuple(measure(Image.open(path)) for path in order["references"])
+def colours_of(reference: Image.Image) -> tuple[str, ...]:
+    """Return the colours of a reference picture, the largest share first."""
+    small = reference.convert("RGB").resize((96, 96), Image.Resampling.BOX)
+    found = small.quantize(6, Image.Quantize.MAXCOVERAGE).convert("RGB").getcolors() or []
+    largest = (rgb for _, rgb in sorted(found, reverse=True) if isinstance(rgb, tuple))
+    return tuple("#{:02x}{:02x}{:02x}".format(*rgb) for rgb in largest)
+
+
+def save(image: Image.Image, path: Path) -> None:
+    """Write the file whole: it appears under its name when it is complete."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # Level 6 takes four times as long, for a fifth less.
+    image.save(part, "PNG", compress_level=2)
+    part.replace(path)
 
 
 def _bound() -> None:

@@ -1,161 +1,141 @@
-"""What a prompt says: its words, sorted into colours, moods, subjects, layout, scale, style and texture."""
+"""What a prompt says: its motifs, colours, style, layout and size, as far as its words are known."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import unicodedata
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from studio.art import words
-from studio.art.colour import Colour, shift
+from studio.art.colour import Colour, lightness, shift
 
-#: A colour belongs to the next subject only when at most this many words lie between.
-REACH = 3
-WORD = re.compile(r"[a-z0-9]+")
+#: What an edit takes away: `without A`, `replace A with B`, `B instead of A`.
+GONE = re.compile(r"\b(?:without|remove|no|replace|instead of|ohne|statt)\b(.+?)(?:\b(?:with|by|durch)\b|$)")
+#: A word between the one before and the one after it.
+Word = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Mention:
-    """A subject, and the colours that were named just before it."""
-
-    subject: str
-    colours: tuple[Colour, ...] = ()
-
-
-@dataclass
 class Reading:
-    """Everything that was understood. Empty fields are for the dice."""
+    """What was understood. `exact`: the colours were chosen one by one, so nothing is drawn in another."""
 
-    ground: Colour | None = None
-    colours: list[Colour] = field(default_factory=list)
-    moods: list[str] = field(default_factory=list)
-    mentions: list[Mention] = field(default_factory=list)
-    layout: str | None = None
-    scale: float = 1.0
-    style: str | None = None
-    texture: str | None = None
+    motifs: tuple[str, ...]
+    ground: Colour | None
+    colours: tuple[Colour, ...]
+    style: str | None
+    layout: str | None
+    size: float
+    exact: bool = False
+
+    def coloured(self, palette: tuple[Colour, ...]) -> Reading:
+        """Return the reading in these colours: the ground, then the inks. A ground alone keeps the inks."""
+        ground, *inks = (colour.lower() for colour in palette)
+        return replace(
+            self, ground=ground, colours=tuple(inks) or self.colours, exact=bool(inks) or self.exact
+        )
+
+    def edited(self, prompt: str) -> Reading:
+        """Return the reading with what these words add, take away or colour."""
+        text = _fold(prompt)
+        gone = read_prompt(" ".join(GONE.findall(text))).motifs
+        new = read_prompt(GONE.sub(" ", text))
+        kept = [motif for motif in (*self.motifs, *new.motifs) if motif not in gone]
+        return replace(
+            self,
+            motifs=tuple(dict.fromkeys(kept)) or self.motifs,
+            ground=new.ground or self.ground,
+            colours=tuple(dict.fromkeys((*new.colours, *self.colours))),
+            style=new.style or self.style,
+            layout=new.layout or self.layout,
+            size=min(1.5, max(0.6, self.size * new.size)),
+        )
+
+
+def seed_of(prompt: str, seed: int | None = None) -> int:
+    """Return a number that is the same for prompts which differ only in case, spaces or the spelling of characters.
+
+    Another `seed` is another drawing of the same prompt; None is the prompt's own.
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", prompt).casefold().split())
+    text = plain if seed is None else f"{plain}\n{seed}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
 def read_prompt(prompt: str) -> Reading:
-    """Read a prompt word by word, longest phrases first."""
-    return _Reader([singular(word) for word in WORD.findall(prompt.lower())]).read()
-
-
-def singular(word: str) -> str:
-    """The form in which the vocabulary knows a word; words that it knows as they are stay."""
-    if _known(word) or len(word) < 4:
-        return word
-    for ending, instead in (("ies", "y"), ("es", ""), ("s", ""), ("ves", "f")):
-        stem = word[: -len(ending)] + instead
-        if word.endswith(ending) and _known(stem):
-            return f"{stem}s" if stem in words.DOUBTFUL else stem
-    return word
-
-
-def _known(word: str) -> bool:
-    tables: tuple[Mapping[str, object], ...] = (
-        words.SUBJECTS,
-        words.COLOURS,
-        words.MOODS,
-        words.SCALES,
-        words.LAYOUTS,
+    """Read a prompt word by word."""
+    tokens = re.findall("[a-z]+", _fold(prompt))
+    triples = list(zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False))
+    motifs = {word[1]: motif for word in triples if (motif := _motif(word[1])) and not _is_colour(word)}
+    strong = [motif for token, motif in motifs.items() if not words.WEAK.match(token)]
+    ground, colours = _colours(triples)
+    layouts = (
+        name for name, pattern in words.LAYOUTS.items() if any(re.match(pattern, token) for token in tokens)
     )
-    return any(word in table for table in tables)
+    return Reading(
+        motifs=tuple(dict.fromkeys(strong or motifs.values())),
+        ground=ground or next((words.MOODS[token] for token in tokens if token in words.MOODS), None),
+        colours=tuple(dict.fromkeys(colours)),
+        style=next((words.STYLES[token] for token in tokens if token in words.STYLES), None),
+        layout=next(layouts, None),
+        size=next((words.SIZES[stem] for token in tokens if (stem := _stem(token, words.SIZES))), 1.0),
+    )
 
 
-class _Reader:
-    """One pass over the words. Colours wait until a subject, or the end, claims them."""
+def _fold(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._reading = Reading()
-        self._waiting: list[tuple[int, Colour]] = []
-        self._for_ground = False
 
-    def read(self) -> Reading:
-        place = 0
-        while place < len(self._tokens):
-            place += self._take(place)
-        return self._reading
+def _stem(token: str, known: Collection[str]) -> str | None:
+    """Return the word that is known, of which the token may be a plural or have the ending of an adjective."""
+    stems = (token.removesuffix(ending) for ending in ("", "en", "er", "es", "em", "e", "n", "s"))
+    return next((stem for stem in stems if stem in known), None)
 
-    def _take(self, place: int) -> int:
-        """Understand the words at this place; how many there were."""
-        pair = " ".join(self._tokens[place : place + 2])
-        if pair in words.OTHER_THINGS:
-            return 2
-        if pair in words.SUBJECTS or pair in words.LAYOUTS or pair in words.MOODS:
-            self._word(place, pair)
-            return 2
-        change = words.COLOUR_CHANGES.get(self._tokens[place])
-        after = self._tokens[place + 1] if place + 1 < len(self._tokens) else ""
-        if change is not None and after in words.COLOURS and not self._is_subject(place + 1):
-            self._colour(place, shift(words.COLOURS[after], lighter=change[0], chroma=change[1]))
-            return 1 + self._colour_words(place + 1)
-        if self._tokens[place] in words.COLOURS and self._colour_words(place) == 2:
-            self._colour(place, words.COLOURS[self._tokens[place]])
-            return 2
-        self._word(place, self._tokens[place])
-        return 1
 
-    def _colour_words(self, place: int) -> int:
-        """How many words name the colour at this place: `sky`, or `sky blue`."""
-        return 1 + (place + 1 < len(self._tokens) and self._tokens[place + 1] in words.PLAIN_COLOURS)
+def _motif(token: str) -> str | None:
+    return next((name for name, pattern in words.MOTIFS.items() if re.match(pattern, token)), None)
 
-    def _word(self, place: int, word: str) -> None:
-        reading = self._reading
-        if word in words.GROUND_WORDS:
-            self._ground_word(word)
-        elif word in words.COLOURS and not self._is_subject(place):
-            self._colour(place, words.COLOURS[word])
-        elif (word in words.SUBJECTS or word.rstrip("s") in words.DOUBTFUL) and not self._is_mood(word):
-            self._subject(place, words.SUBJECTS.get(word) or words.SUBJECTS[word.rstrip("s")], word)
-        if word in words.MOODS:
-            reading.moods.append(word)
-        reading.layout = words.LAYOUTS.get(word, reading.layout)
-        reading.style = words.STYLES.get(word, reading.style)
-        reading.texture = words.TEXTURES.get(word, reading.texture)
-        reading.scale *= words.SCALES.get(word, 1.0)
 
-    def _ground_word(self, word: str) -> None:
-        """`on navy` says the colour after it, `navy background` the one before."""
-        if word in ("background", "ground") and self._waiting and self._reading.ground is None:
-            _, self._reading.ground = self._waiting.pop()
-            self._reading.colours.remove(self._reading.ground)
+def _is_colour(word: Word) -> bool:
+    """Tell whether a word is a colour here, which may be a motif elsewhere: `lemon dots`, `on lavender`."""
+    before, token, after = word
+    if colour_of(token) is None or (_motif(token) and words.PARTS.match(after)):
+        return False
+    follows = before in words.ON or before in words.SHADES
+    return follows or after in words.PLAIN or _motif(token) is None or _motif(after) is not None
+
+
+def _colours(triples: list[Word]) -> tuple[Colour | None, list[Colour]]:
+    """Return the colour of the ground, where one is named, and the other colours in their order."""
+    ground, found, wanted = None, list[Colour](), False
+    for word in triples:
+        before, token, _ = word
+        wanted = wanted or token in words.ON
+        if token in words.BACKGROUND and found and ground is None and not wanted:
+            ground = found.pop()
+        colour = colour_of(token) if _is_colour(word) else None
+        if colour is None or (token in words.PLAIN and colour_of(before)):
+            continue
+        colour = _shaded(colour, _stem(before, words.SHADES))
+        if wanted and ground is None:
+            ground = colour
         else:
-            self._for_ground = True
+            found.append(colour)
+        wanted = False
+    return ground, found
 
-    def _colour(self, place: int, colour: Colour) -> None:
-        if self._for_ground and self._reading.ground is None:
-            self._reading.ground = colour
-        else:
-            self._reading.colours.append(colour)
-            self._waiting.append((place, colour))
-        self._for_ground = False
 
-    def _subject(self, place: int, subject: str, word: str) -> None:
-        near = tuple(colour for at, colour in self._waiting if place - at <= REACH + len(self._waiting))
-        if not near and word in words.OWN_COLOURS:
-            near = (words.OWN_COLOURS[word],)
-        self._waiting.clear()
-        if subject not in {mention.subject for mention in self._reading.mentions}:
-            self._reading.mentions.append(Mention(subject, near))
+def colour_of(token: str) -> Colour | None:
+    """Return the colour that a word names: `blue`, `blaue`, `hellblauen`."""
+    if stem := _stem(token, words.HEX):
+        return words.HEX[stem]
+    shade = next((shade for shade in words.SHADES if token.startswith(shade)), None)
+    plain = _stem(token.removeprefix(shade), words.HEX) if shade else None
+    return _shaded(words.HEX[plain], shade) if plain else None
 
-    def _is_subject(self, place: int) -> bool:
-        """Whether a word that is also a colour means the thing here: `rose peonies` are rose, `a rose` is a rose."""
-        word = self._tokens[place]
-        meaning = words.DOUBTFUL.get(word)
-        if meaning is None or word not in words.SUBJECTS:
-            return False
-        after = self._tokens[place + 1] if place + 1 < len(self._tokens) else ""
-        if after in words.PLANT_PARTS:
-            return True
-        if (
-            self._for_ground
-            or after in words.SUBJECTS
-            or after in words.GROUND_WORDS - {"on", "over", "against"}
-        ):
-            return False
-        return meaning == "subject"
 
-    def _is_mood(self, word: str) -> bool:
-        return word in words.MOODS and word not in ("meadow", "sea", "deco", "rainbow", "bauhaus")
+def _shaded(colour: Colour, shade: str | None) -> Colour:
+    share, stronger = words.SHADES[shade] if shade else (0.0, 1.0)
+    return shift(colour, share * (1 - lightness(colour) if share > 0 else lightness(colour)), stronger)

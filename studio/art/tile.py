@@ -1,89 +1,73 @@
-"""From a design to the tile: SVG first, then pixels, periodic in both directions at every step."""
+"""From a design to the pixels of its tile, which repeats without a seam."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
+import io
+from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
+import resvg_py
+from PIL import Image, ImageOps
 
-from studio.art.changes import cut, recipe_of
-from studio.art.raster import rasterise
-from studio.art.recipe import Recipe
-from studio.art.references import Traits
-from studio.art.sheet import sheet_for, to_svg
-from studio.design import Design
+from studio.art import scenes, shapes
+from studio.art.colour import Colour
+from studio.art.recipe import Recipe, recipe_of
+from studio.art.sheet import Sheet
+from studio.design import Crop, Design, Extend
 
-#: The longer side of the finished tile in pixels, and how much larger it is drawn before it is averaged down.
-SIDE = 512
-OVERSAMPLING = 2
-
-
-def tile_image(design: Design, references: Sequence[Traits] = (), side: int = SIDE) -> Image.Image:
-    """The tile of a design. `references` are the traits of its reference pictures; `side` the longer side's pixels."""
-    return fitted(cut(drawn_tile(recipe_of(design, references), side), design.changes), side)
+#: The longer side of a tile in pixels, and the longest that a crop or an extension may make it before it is fitted.
+SIDE, LARGEST = 512, 4608
+FAMILIES: dict[str, Callable[[Sheet], None]] = {
+    "waterside": scenes.draw_waterside, "garden": scenes.draw_garden, "foliage": scenes.draw_foliage,
+    "arches": shapes.draw_arches, "fans": shapes.draw_fans, "confetti": shapes.draw_confetti,
+    "plain": shapes.draw_plain,
+}  # fmt: skip
 
 
-def drawn_tile(recipe: Recipe, side: int = SIDE) -> Image.Image:
-    """The square tile of a recipe."""
-    drawn = rasterise(to_svg(sheet_for(recipe)), side * OVERSAMPLING)
-    return _textured(drawn.convert("RGB").reduce(OVERSAMPLING), recipe)
+def tile_image(
+    design: Design, references: Sequence[tuple[Colour, ...]] = (), side: int = SIDE
+) -> Image.Image:
+    """Return the tile of a design, `side` pixels long; `references` are its pictures' colours."""
+    tile = rasterise(svg_of(recipe_of(design, references)), side)
+    for change in design.changes:
+        if isinstance(change, Crop):
+            tile = _cropped(tile, change)
+        elif isinstance(change, Extend):
+            size = change.columns * tile.width, change.rows * tile.height
+            tile = repeated(tile, size) if max(size) <= LARGEST else tile
+    return tile if max(tile.size) == side else ImageOps.contain(tile, (side, side))
 
 
-def fitted(tile: Image.Image, side: int) -> Image.Image:
-    """The tile with so many pixels on its longer side."""
-    longer = max(tile.size)
-    if longer == side:
+def svg_of(recipe: Recipe) -> str:
+    """Return the tile of a recipe as SVG."""
+    sheet = Sheet(recipe)
+    FAMILIES[recipe.family](sheet)
+    return sheet.svg()
+
+
+def rasterise(svg: str, width: int) -> Image.Image:
+    """Return the drawing as pixels, so many across."""
+    png = resvg_py.svg_to_bytes(svg_string=svg, width=width, skip_system_fonts=True)
+    return Image.open(io.BytesIO(png)).convert("RGB")
+
+
+def repeated(tile: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """Return an area of this size that the tile covers, from the upper left on."""
+    whole = Image.new("RGB", size)
+    for x in range(0, size[0], tile.width):
+        for y in range(0, size[1], tile.height):
+            whole.paste(tile, (x, y))
+    return whole
+
+
+def _cropped(tile: Image.Image, crop: Crop) -> Image.Image:
+    """Return the area and its mirror images, which meet without a seam."""
+    width, height = max(8, round(crop.width * tile.width)), max(8, round(crop.height * tile.height))
+    if 2 * max(width, height) > LARGEST:
         return tile
-    width, height = (max(1, round(side * length / longer)) for length in tile.size)
-    return tile.resize((width, height), Image.Resampling.LANCZOS)
-
-
-def _textured(image: Image.Image, recipe: Recipe) -> Image.Image:
-    if recipe.texture == "none":
-        return image
-    grain = texture(recipe.texture, recipe.seed, image.width)
-    pixels = np.asarray(image, dtype=np.float32) * (1 + grain[:, :, None])
-    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8), "RGB")
-
-
-def save(image: Image.Image, path: Path) -> None:
-    """Write the file whole: it appears under its name when it is complete."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    # Level 6 takes four times as long, for a fifth less.
-    image.save(part, "PNG", compress_level=2)
-    part.replace(path)
-
-
-def texture(name: str, seed: int, side: int = SIDE) -> NDArray[np.float32]:
-    """How much lighter or darker each pixel is, as a part; periodic, since it is made from whole waves."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    size = (side, side)
-    if name == "linen":
-        rows, columns = _noise(generator, size, 1.2, (1.0, 14.0)), _noise(generator, size, 1.2, (14.0, 1.0))
-        return (0.026 * rows + 0.026 * columns).astype(np.float32)
-    if name == "wash":
-        return (
-            0.02 * _noise(generator, size, 34.0)
-            + 0.02 * _noise(generator, size, 9.0)
-            + 0.012 * _noise(generator, size, 1.0)
-        ).astype(np.float32)
-    return (0.014 * _noise(generator, size, 1.0) + 0.01 * _noise(generator, size, 3.0)).astype(np.float32)
-
-
-def _noise(
-    generator: np.random.Generator,
-    shape: tuple[int, int],
-    size: float,
-    stretch: tuple[float, float] = (1.0, 1.0),
-) -> NDArray[np.float64]:
-    """Smooth noise of mean 0 and deviation 1 with features of about `size` pixels (rows, columns stretched)."""
-    white = np.fft.rfft2(generator.standard_normal(shape))
-    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
-    reach = (down * size * stretch[0]) ** 2 + (across * size * stretch[1]) ** 2
-    kept = np.fft.irfft2(white * np.exp(-2 * np.pi**2 * reach / 2), s=shape)
-    noise: NDArray[np.float64] = (kept - kept.mean()) / kept.std()
-    return noise
+    left, top = round(crop.x * tile.width), round(crop.y * tile.height)
+    area = tile.crop((left, top, left + width, top + height))
+    whole = Image.new("RGB", (2 * width, 2 * height))
+    for x, half in ((0, area), (width, ImageOps.mirror(area))):
+        whole.paste(half, (x, 0))
+        whole.paste(ImageOps.flip(half), (x, height))
+    return whole

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from studio.art import fields, layout, motifs, words
-from studio.art.colour import to_oklch
-from studio.art.reading import read_prompt
-from studio.art.recipe import recipe_for, seed_of
+from studio.art import words
+from studio.art.colour import hue
+from studio.art.reading import read_prompt, seed_of
+from studio.art.recipe import NATURAL, Recipe, recipe_of
+from studio.design import Design, Edit, Recolor
+
+
+def recipe(prompt: str, *edits: str) -> Recipe:
+    return recipe_of(Design(prompt=prompt, changes=tuple(Edit(prompt=edit) for edit in edits)))
 
 
 def test_seed_of_a_prompt_is_pinned() -> None:
@@ -17,58 +22,90 @@ def test_seed_of_a_prompt_is_pinned() -> None:
 
 def test_case_and_spaces_do_not_change_the_recipe() -> None:
     """Prompts that read the same are the same pattern."""
-    assert recipe_for("  Blue  HERONS on cream ") == recipe_for("blue herons on cream")
+    assert recipe("  Blue  HERONS on cream ") == recipe("blue herons on cream")
 
 
 @pytest.mark.parametrize(
     ("prompt", "ground"),
     [
-        ("blue herons on cream", words.COLOURS["cream"]),
-        ("daisies on a navy background", words.COLOURS["navy"]),
-        ("white dots against terracotta", words.COLOURS["terracotta"]),
-        ("oranges on sky blue", words.COLOURS["sky"]),
-        ("stripes in navy and white", words.COLOURS["white"]),
+        ("blue herons on cream", "cream"),
+        ("daisies on a navy background", "navy"),
+        ("white dots against terracotta", "terracotta"),
+        ("oranges on sky blue", "sky"),
+        ("arches in navy and white", "white"),
+        ("Zitronen auf salbeigrünem Grund", "sage"),
     ],
 )
 def test_ground_has_the_colour_of_the_prompt(prompt: str, ground: str) -> None:
     """`on cream` is a cream ground."""
-    assert recipe_for(prompt).palette.ground == ground
-
-
-def test_colour_belongs_to_its_subject() -> None:
-    """In `yellow lemons with green leaves` the lemons are yellow and the leaves green."""
-    lemon, leaf = recipe_for("yellow lemons with green leaves on white").subjects
-
-    assert abs(to_oklch(lemon.inks.main)[2] - to_oklch(words.COLOURS["yellow"])[2]) < 15
-    assert abs(to_oklch(leaf.inks.main)[2] - to_oklch(words.COLOURS["green"])[2]) < 15
+    assert recipe(prompt).palette.ground == words.HEX[ground]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "names"),
+    ("prompt", "thing", "colour"),
     [
-        ("herons", ["heron"]),
-        ("mushrooms and ferns", ["mushroom", "fern"]),
-        ("cherry blossom", ["blossom"]),
-        ("rose peonies", ["peony"]),
-        ("roses and butterflies", ["rose_flower", "butterfly"]),
-        ("lemon stripes", ["stripe"]),
-        ("polka dots", ["dot"]),
-        ("bees on honeycomb", ["bee", "hexagon"]),
-        ("lemon branches with white blossom", ["lemon", "sprig", "blossom"]),
-        ("lavender sprigs", ["lavender", "sprig"]),
+        ("lemon branches with glossy green leaves on cream", "lemon", NATURAL["lemon"]),
+        ("lemons and teal leaves", "lemon", words.HEX["teal"]),
+        ("red strawberries", "strawberry", words.HEX["red"]),
+        ("herons in coral", "heron", words.HEX["coral"]),
     ],
 )
-def test_subjects_are_recognised(prompt: str, names: list[str]) -> None:
-    """Plurals, phrases and ambiguous terms."""
-    assert [mention.subject for mention in read_prompt(prompt).mentions] == names
+def test_thing_has_its_colour(prompt: str, thing: str, colour: str) -> None:
+    """The one that is named, or its own where the named ones are those of leaves."""
+    assert abs(hue(recipe(prompt).palette.of(thing)) - hue(colour)) < 6
 
 
-def test_every_vocabulary_entry_has_a_drawing() -> None:
-    known = motifs.NAMES | fields.NAMES
-    named = {*words.SUBJECTS.values(), *words.DEFAULT_SUBJECTS, *motifs.UPRIGHT, *motifs.COMPANIONS}
-    named |= {name for names in words.MOOD_SUBJECTS.values() for name in names}
-    named |= {name for names in motifs.COMPANIONS.values() for name in names}
+@pytest.mark.parametrize(
+    ("prompt", "motifs"),
+    [
+        ("herons", ["heron"]),
+        ("leaves and ferns", ["fern"]),
+        ("cherry blossom", ["cherry", "flower"]),
+        ("rose peonies", ["flower"]),
+        ("lemon stripes", ["lemon"]),
+        ("lemon dots", ["dot"]),
+        ("bees on honeycomb", ["bee"]),
+        ("lavender sprigs", ["lavender"]),
+        ("Blaue Reiher im Schilf", ["heron", "reeds"]),
+        ("Erdbeeren und Kleeblätter", ["strawberry", "clover"]),
+        ("foxes", []),
+        ("", []),
+    ],
+)
+def test_motifs_are_recognised(prompt: str, motifs: list[str]) -> None:
+    """Plurals, compounds, and words that are colours elsewhere."""
+    assert [name.split()[1] for name in read_prompt(prompt).motifs] == motifs
 
-    assert named <= known
-    assert set(words.MOOD_SUBJECTS) <= set(words.MOODS)
-    assert set(words.LAYOUTS.values()) <= layout.NAMES
+
+@pytest.mark.parametrize(
+    ("edit", "motifs"),
+    [
+        ("add small bees", ("strawberry", "clover", "bee")),
+        ("replace the clover with flowers", ("strawberry", "flower")),
+        ("lemons instead of strawberries", ("clover", "lemon")),
+        ("without clover", ("strawberry",)),
+        ("on navy", ("strawberry", "clover")),
+    ],
+)
+def test_edit_adds_replaces_and_removes(edit: str, motifs: tuple[str, ...]) -> None:
+    before, after = (
+        recipe("strawberries and clover on cream"),
+        recipe("strawberries and clover on cream", edit),
+    )
+
+    assert after.motifs == motifs
+    assert after.seed == before.seed
+
+
+def test_edit_that_names_nothing_known_is_another_drawing() -> None:
+    """Whoever pays for a change sees one."""
+    assert recipe("strawberries", "more of a jazz feeling").seed != recipe("strawberries").seed
+
+
+def test_recolored_design_is_in_these_colours_alone() -> None:
+    """The ground, then the inks and what is mixed of them; leaves too."""
+    change = Recolor(palette=("#102030", "#ffd84d"))
+    palette = recipe_of(Design(prompt="lemons on cream", changes=(change,))).palette
+
+    assert (palette.ground, palette.inks[0], palette.exact) == ("#102030", "#ffd84d", True)
+    assert {palette.of(thing, 1) for thing in NATURAL} <= {palette.ground, *palette.inks}
