@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from patternmill.catalog.normal_text import visible_text
-from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import Content, sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
@@ -136,17 +135,6 @@ def old_and_new(before: Content, now: Content) -> dict[str, str]:
         name: (old.get(name, ""), new.get(name, "")) for name in names if seen.get(name) != sees.get(name)
     }
     return {name: " -> ".join(pair if name == "take" else contrasted(*pair)) for name, pair in pairs.items()}
-
-
-def same_refinements(one: Iterable[Refinement], other: Iterable[Refinement]) -> bool:
-    """Whether two lists of them are the same to a person: case counts in the words of an edit alone."""
-    return list(map(_refined, one)) == list(map(_refined, other))
-
-
-def _refined(refinement: Refinement) -> str:
-    named = (f"{name}={value}" for name, value in sorted(refinement.parameters.items()))
-    text = visible_text(f"{refinement.operation} {' '.join(named)}")
-    return text if refinement.operation == "edit" else text.casefold()
 
 
 def _change(row: RequestedRow, before: CurrentRow | None) -> Change:

@@ -151,18 +151,6 @@ def resolve(
     return dict(sorted(selections.items())), [*problems, *_missing(choices, category, elsewhere, fill_in)]
 
 
-def resolved(
-    offer: Offer | None, category: str, selections: Mapping[str, str]
-) -> tuple[str, Mapping[str, str]] | None:
-    """The ID of a category and its selections in the offered spelling; None where the offer has none, or several."""
-    found = offer.find(category) if offer is not None else ()
-    if len(found) != 1:
-        return None
-    choices = [(name, name, value) for name, value in selections.items()]
-    values, problems = resolve(choices, found[0], Nearest(0))
-    return None if problems else (found[0].id, values)
-
-
 def _from_json(cell: str, column: str) -> tuple[list[tuple[str, str]], list[Problem]]:
     try:
         value = json.loads(cell if cell.strip() else "{}", object_pairs_hook=_unique)

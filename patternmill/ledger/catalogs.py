@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import orjson
@@ -14,7 +14,7 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import Content, sku_key
 from patternmill.catalog.source_rows import SourceRow
 from patternmill.errors import LeaseLost
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import Lease, RunRecord
 from patternmill.ledger.runs import Runs
@@ -44,15 +44,15 @@ _RETIRE = """
 UPDATE catalog_rows SET retired_at = :now, retired_by = :run_id
 WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku = :sku
 """
-#: With what was requested and may exist, although no run has ended with it.
-_OTHER_CATALOGS = """
-SELECT catalog, sku, row FROM catalog_rows
-WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL
-UNION
-SELECT s.catalog, s.sku, s.row FROM source_rows s JOIN items p ON p.key = s.product_key
-WHERE s.environment = :environment AND s.catalog <> :catalog AND s.gone_at IS NULL AND EXISTS
+#: What was requested and may exist, and what a run without an end has planned.
+_PRODUCTS_OF_OTHERS = """
+SELECT p.catalog, p.sku, p.key FROM items p
+WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product' AND EXISTS
     (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, p.pattern_key)
      AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
+UNION
+SELECT p.catalog, p.sku, p.key FROM runs n JOIN run_rows r ON r.run_id = n.run_id JOIN items p ON p.key = r.product_key
+WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NULL
 """
 _UPSERT = """
 INSERT INTO source_rows (environment, catalog, sku_key, sku, said, corrected, product_key, row, run_id)
@@ -207,17 +207,12 @@ class Catalogs(Tables):
         found = self.database.rows(sql, {"sku": sku})
         return {(its, catalog) for its, catalog in found if environment in (None, its)}
 
-    def other_catalogs_rows(
-        self, environment: str, catalog: str, sku_keys: Collection[str]
-    ) -> Iterator[tuple[str, str, Content]]:
-        """What the other catalogs of an environment have now, as (catalog, key of the sku, content), in no order.
-
-        With what is being made, or in doubt: their catalogs do not have it yet. `sku_keys`: the skus that are meant.
-        """
+    def products_of_others(self, environment: str, catalog: str) -> list[tuple[str, str, ItemKey]]:
+        """Return what the other catalogs of an environment have, had or are making, as (catalog, sku, item)."""
         scope = {"environment": environment, "catalog": catalog}
-        for other, sku, row in self.database.stream(_OTHER_CATALOGS, scope):
-            if sku_key(sku) in sku_keys:
-                yield other, sku_key(sku), _content(row)
+        return [
+            (other, sku, ItemKey(key)) for other, sku, key in self.database.rows(_PRODUCTS_OF_OTHERS, scope)
+        ]
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.offer import offer_key
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Content, Row
 from patternmill.catalog.source_rows import SourceRow, are_same, keys_of, texts_of
@@ -201,11 +200,6 @@ def row_of(kept: SourceRow, record: Record) -> Row:
     assert content is not None, "an item has content"
     what = {name: getattr(content, name) for name in Content.__slots__}
     return Row(**what, line=record.line, sku=kept.sku, cells=record.cells)
-
-
-def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """A category and its selections without case, and with every separator alike."""
-    return offer_key(category), {offer_key(name): offer_key(value) for name, value in selections.items()}
 
 
 class LastAttempt(Protocol):

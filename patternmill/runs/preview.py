@@ -100,7 +100,7 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
             plan,
             propose(spec, plan),
             cost_of(plan, options.prices, options.attempts, options.currency, of={Reason.UNDECIDED}),
-            find_duplicates(ledger, plan, memory, checked.offer) if ledger is not None else None,
+            find_duplicates(ledger, plan) if ledger is not None else None,
             tuple(_changed(plan, memory)),
             limit_plan(plan, plan_limits(ledger, spec)),
             new_ledger_note(ledger, spec.settings),

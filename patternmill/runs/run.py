@@ -25,6 +25,7 @@ from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
+from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.plan_record import (
     close_broken_runs,
     moment,
@@ -284,7 +285,9 @@ def _put_on_record(
         require_agreed(spec.ceiling, planned.proposal)
         approved = require_approval(ledger, spec.settings, planned.proposal) if refused is None else None
         if approved is None and refused is None:
-            require_confirmation(spec.settings, whole, planned.duplicates)
+            # Of two runs that plan the same products at once, the second one waits here, and sees the first one's plan.
+            ledger.database.lock(f"plans {record.environment}")
+            require_confirmation(spec.settings, whole, find_duplicates(ledger, whole))
         broken = close_broken_runs(ledger, spec.scope)
         record = with_decision(record, approved or refused)
         plan, left_out = whole, None

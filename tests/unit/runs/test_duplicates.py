@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.profiles import Profile
@@ -20,10 +19,10 @@ from patternmill.runs.preview import Preview, preview
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
 
-from .fake_studio import ANSWER_LOST, OFFER, Crash, Create, FakeStudioApi, Service
+from .fake_studio import ANSWER_LOST, Crash, Create, FakeStudioApi, Service
 from .workshop import Workshop, drive, many, rows
 
-SIX, FIVE = many(6), many(5)
+SIX = many(6)
 
 
 def spec(shop: Workshop, catalog: str = "spring-1", confirm: str | None = None, **options: Any) -> RunSpec:
@@ -56,10 +55,33 @@ def test_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Servi
         run(shop, spec(shop), SIX)
     assert "--catalog spring`" in caught.value.remedy
     assert "--confirm duplicates" in caught.value.remedy
-    assert "catalog 'spring' has: they would be bought once more" in previewed(shop, spec(shop), SIX)[1]
+    assert (
+        "catalog 'spring' has, had or is making: they would be bought once more"
+        in previewed(shop, spec(shop), SIX)[1]
+    )
     with shop.ledger() as ledger:
         assert len(ledger.runs.find()) == 1
     assert len(service.creates) == before
+
+
+def test_same_rows_imported_at_once_are_bought_once(shop: Workshop, service: Service) -> None:
+    """Both plans are made before either is on record; whichever is recorded second is refused."""
+
+    async def main() -> list[object]:
+        async def one(catalog: str) -> object:
+            checked = check_rows(shop.file(SIX), service.offer, prompt_limit=100)
+            api: Any = FakeStudioApi(service)
+            try:
+                begun = await Run.begin(spec(shop, catalog), checked, api)
+            except ConfigurationError as refused:
+                return refused.code
+            await drive(begun)
+            return (await begun.end()).outcome
+
+        return list(await asyncio.gather(one("spring"), one("spring-1")))
+
+    assert sorted(map(str, asyncio.run(main()))) == ["Completed", "duplicates"]
+    assert len(service.bought) == 12
 
 
 def test_confirmed_duplicates_are_bought(shop: Workshop, service: Service) -> None:
@@ -86,20 +108,17 @@ def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
     assert run(shop, its, SIX).outcome == "Completed"
 
 
-@pytest.mark.parametrize(
-    ("before", "text"),
-    [
-        (FIVE, FIVE),
-        (FIVE, SIX),
-        (SIX, rows(*((f"S-{number:03}", f"another prompt {number}") for number in range(6)))),
-        (SIX, rows(*((f"T-{number:03}", f"prompt {number:03}") for number in range(6)))),
-    ],
-)
-def test_few_duplicates_or_other_content_are_bought(shop: Workshop, before: str, text: str) -> None:
-    """A sku alone, or a prompt alone, is no product."""
-    shop.run(before)
-    assert previewed(shop, spec(shop), text)[0].duplicates is None
-    run(shop, spec(shop), text)
+def test_one_row_is_asked_about_too(shop: Workshop) -> None:
+    shop.run(many(1))
+    with pytest.raises(ConfigurationError, match="1 of 6 rows to buy"):
+        run(shop, spec(shop), SIX)
+
+
+@pytest.mark.parametrize("row", [("S-000", "another prompt"), ("T-000", "prompt 000")])
+def test_sku_or_prompt_alone_is_no_product(shop: Workshop, row: tuple[str, str]) -> None:
+    shop.run(SIX)
+    assert previewed(shop, spec(shop), rows(row))[0].duplicates is None
+    run(shop, spec(shop), rows(row))
 
 
 def test_duplicates_in_another_environment_are_bought(shop: Workshop) -> None:
@@ -111,13 +130,12 @@ def test_duplicates_in_another_environment_are_bought(shop: Workshop) -> None:
     run(shop, replace(shop.spec(), settings=settings), SIX)
 
 
-def test_retired_duplicates_are_bought(shop: Workshop) -> None:
-    """They have moved to another catalog."""
+def _retired(shop: Workshop) -> str:
     shop.run(SIX)
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE catalog_rows SET retired_at = 1")
         ledger.database.execute("UPDATE source_rows SET gone_at = 1")
-    run(shop, spec(shop), SIX)
+    return SIX
 
 
 def _crashed(shop: Workshop) -> str:
@@ -140,14 +158,6 @@ def _spelled_otherwise(shop: Workshop) -> str:
     return SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
 
 
-def _bought_without_an_offer(shop: Workshop) -> str:
-    """That catalog has the file's spelling, where this one has the offer's."""
-    shop.service.offer = Offer(None, "no categories", False)
-    shop.run(SIX)
-    shop.service.offer = OFFER
-    return SIX
-
-
 def _in_doubt(shop: Workshop) -> str:
     """The run has ended, and its patterns may be made."""
     for number in range(6):
@@ -157,7 +167,7 @@ def _in_doubt(shop: Workshop) -> str:
     return SIX
 
 
-@pytest.mark.parametrize("before", [_crashed, _spelled_otherwise, _bought_without_an_offer, _in_doubt])
+@pytest.mark.parametrize("before", [_crashed, _retired, _spelled_otherwise, _in_doubt])
 def test_what_may_exist_is_refused(shop: Workshop, before: Callable[[Workshop], str]) -> None:
     text = before(shop)
     with pytest.raises(ConfigurationError, match="bought once more"):
@@ -166,39 +176,8 @@ def test_what_may_exist_is_refused(shop: Workshop, before: Callable[[Workshop], 
 
 def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
     """Rows count once, in however many catalogs they are."""
-    run(shop, spec(shop, "few"), FIVE)
+    run(shop, spec(shop, "few"), many(5))
     run(shop, spec(shop, "most", confirm="duplicates"), many(8))
     found = previewed(shop, spec(shop, "third"), many(9))[0].duplicates
     assert found is not None
     assert "8 of 9 rows" in found.message and "catalog 'most'" in found.message
-
-
-def refined(first: str, second: str, prompt: str = "herons", selection: str = "S-1") -> str:
-    """One row with two refinements, in the order of these columns."""
-    cells = {"recolor": "#abc", "edit": "more reeds", "crop": "0 0 1 1"}
-    header = f"sku,prompt,category,option:name,refine:{first},refine:{second}"
-    return f"{header}\nS-1,{prompt},Tote,{selection},{cells[first]},{cells[second]}\n"
-
-
-def test_moved_columns_of_refinements_are_asked_about(shop: Workshop, service: Service) -> None:
-    """Applied in another order they are other patterns: every one, and every product, would be bought once more."""
-    shop.run(refined("recolor", "edit"))
-    before, moved = service.bought, refined("edit", "recolor")
-    with pytest.raises(ConfigurationError, match=r"1 of 1 row to buy.* order of its refinements") as caught:
-        shop.run(moved)
-    assert "--confirm duplicates" in caught.value.remedy and "--catalog" not in caught.value.remedy
-    assert service.bought == before
-    its = spec(shop, "spring", confirm="duplicates")
-    assert "order of its refinements" in previewed(shop, its, moved)[1]
-    run(shop, its, moved)
-    assert len(service.bought) == len(before) + 3
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [refined("edit", "crop"), refined("edit", "recolor", prompt="cranes")],
-    ids=["another refinement", "another prompt"],
-)
-def test_other_refinements_are_bought_without_asking(shop: Workshop, changed: str) -> None:
-    shop.run(refined("recolor", "edit"))
-    assert previewed(shop, shop.spec(), changed)[0].duplicates is None
