@@ -302,6 +302,10 @@ class Attempts:
                     lambda ledger: ledger.purchases.note_last_response(attempt.request_id, no.message)
                 )
             return replace(attempt, error=no.message or attempt.error)
+        if no.state is AttemptState.WITHDRAWN and attempt.error_code in PASSING_REFUSALS:
+            # It was not sent again: what the service said of it before stands.
+            said = {"error_code": attempt.error_code, "error": attempt.error}
+            return replace(await self._change(attempt, AttemptState.REJECTED, **said), state=no.state)
         if no.state is AttemptState.WITHDRAWN:
             return await self._change(attempt, no.state)
         return await self._change(attempt, no.state, error_code=no.code, error=no.message)

@@ -30,6 +30,7 @@ from patternmill.processes import boot_id, uptime
 from patternmill.states import (
     ATTEMPT_CHANGES,
     INVALID_REQUEST,
+    PASSING_REFUSALS,
     REDIRECTED,
     REFUSED_ALIKE,
     REOPENED,
@@ -175,8 +176,8 @@ class Purchases(Tables):
         """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.
 
         One that was withdrawn or refused made nothing: it is intended again, with the body of now. What was refused by
-        a redirect may have been executed all the same, and keeps its bytes. Raises BudgetReached, and then nothing was
-        written.
+        a redirect may have been executed all the same, and keeps its bytes. A refusal that may pass stands until the
+        answer. Raises BudgetReached, and then nothing was written.
         """
         known = self.attempt(intent.request_id)
         if known is not None and known.state not in REOPENED:
@@ -206,7 +207,9 @@ class Purchases(Tables):
             if known.error_code != REDIRECTED:
                 terms |= {"body": intent.body, "job_id": None, "accepted_at": None}
             self._update("attempts", {"request_id": intent.request_id}, **terms)
-            return self.change(run_id, intent.request_id, AttemptState.INTENDED)
+            is_passing = known.error_code in PASSING_REFUSALS
+            said = {"error_code": known.error_code, "error": known.error} if is_passing else {}
+            return self.change(run_id, intent.request_id, AttemptState.INTENDED, **said)
         self._insert(
             "attempts",
             request_id=intent.request_id,

@@ -292,7 +292,8 @@ class Interrupt:
     """Once begun, it ends every wait inside of a `guard`, then and later."""
 
     def __init__(self) -> None:
-        self._guards: set[asyncio.Timeout] = set()
+        #: In the order in which they were entered, and are ended.
+        self._guards: dict[asyncio.Timeout, None] = {}
         self.begun = False
 
     def begin(self) -> None:
@@ -306,8 +307,8 @@ class Interrupt:
     async def guard(self) -> AsyncIterator[None]:
         """What is awaited inside is cancelled, and TimeoutError raised, when the interrupt comes first."""
         async with asyncio.timeout(0 if self.begun else None) as guard:
-            self._guards.add(guard)
+            self._guards[guard] = None
             try:
                 yield
             finally:
-                self._guards.discard(guard)
+                self._guards.pop(guard, None)

@@ -76,7 +76,8 @@ def _rows_wrong(story: Story) -> Iterator[str]:
         product = jobs.get(("products/create", _product_content(line, pattern.result_id)), [pattern])[-1]
         if "orrect the row" in (row.remedy or ""):
             yield f"row {line.sku} is to be corrected: {row.error}"
-        if (pattern.was_refused or product.was_refused) and _is_for_a_person(row, story.setup.weather):
+        was_refused = any(item.request_id in story.service.refused for item in row.items)
+        if was_refused and _is_for_a_person(row, story.setup.weather):
             continue
         status = RowStatus.FAILED if product.reason else RowStatus.SUCCEEDED
         if row.status is not status:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,6 +20,7 @@ from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.weather import FINAL, Weather
 
 POLL, LOOK_UP = "jobs/get", "jobs/find"
+ACCOUNT_LIMIT = "The plan has none left."
 #: The client's time-out of one exchange.
 TIMEOUT = 30.0
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,8 +39,6 @@ class SimulatedJob:
     reason: str | None
     #: When the service first reported that it had failed.
     failure_told: float | None = None
-    #: Its request was refused because the service has it.
-    was_refused: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -93,6 +92,8 @@ class SimulatedService:
     jobs: dict[str, SimulatedJob] = field(default_factory=dict)
     by_request: dict[str, SimulatedJob] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    #: Requests that were refused, because it has them or for a limit of the account.
+    refused: set[str] = field(default_factory=set)
     fired: Counter[str] = field(default_factory=Counter)
     #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
@@ -160,7 +161,7 @@ class SimulatedService:
 
     def _arrive(self, operation: str, body: bytes) -> Answer:
         now = self.loop.time()
-        if any(begin <= now < end for begin, end in self.weather.outages):
+        if _is_within(now, self.weather.outages):
             self.fired["outage"] += 1
             return make_answer(self.chance.choice([500, 502, 503, 504]))
         if not self.limits[operation].takes(now):
@@ -178,6 +179,10 @@ class SimulatedService:
     def _create(self, operation: str, fields: dict[str, Any], body: bytes) -> Answer:
         request_id = fields["requestId"]
         job = self.by_request.get(request_id)
+        if operation == "products/create" and _is_within(self.loop.time(), self.weather.limits):
+            self.fired["account_limit"] += 1
+            self.refused.add(request_id)
+            return make_answer(422, {"error": ACCOUNT_LIMIT}, detail=ACCOUNT_LIMIT)
         is_known = job is not None
         if job is None:
             job = self._charge(operation, request_id, body)
@@ -188,7 +193,7 @@ class SimulatedService:
         elif job.body != body or job.operation != operation:
             self.offences.append(f"request {request_id} was sent again with other bytes")
         if is_known and self.weather.dialect:
-            job.was_refused = True
+            self.refused.add(request_id)
             self.fired["refused_as_known"] += 1
             status, said = (DIALECTS | UNKNOWN)[self.weather.dialect]
             return make_answer(status, said, detail=reason_in(said))
@@ -256,6 +261,10 @@ class SimulatedService:
         now = EPOCH + timedelta(seconds=self.loop.time())
         body = self.chance.choice(["1", "0", "", "soon", "2.5", format_datetime(now + timedelta(seconds=2))])
         return make_answer(429, retry_after=body, date=format_datetime(now))
+
+
+def _is_within(now: float, spans: Iterable[tuple[float, float]]) -> bool:
+    return any(begin <= now < end for begin, end in spans)
 
 
 def make_answer(status: int, body: Any = None, **more: Any) -> Answer:

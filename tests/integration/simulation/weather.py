@@ -30,6 +30,7 @@ HAPPENINGS = (
     "job_unknown",
     "status_unknown",
     "sent_elsewhere",
+    "account_limit",
     "refused_as_known",
     "looked_up",
 )
@@ -52,6 +53,8 @@ class Weather:
     status_unknown: float = 0.0
     #: From when to when nothing is answered well.
     outages: tuple[tuple[float, float], ...] = ()
+    #: From when to when the account may have no more products, which is refused like a row.
+    limits: tuple[tuple[float, float], ...] = ()
     #: How it refuses a request ID that it has; None: it answers with the job.
     dialect: str | None = None
     #: Requests that another machine has sent before.
@@ -88,4 +91,10 @@ def mixed(chance: random.Random) -> Weather:
         pattern_time=chance.choice([2.0, 20.0, 75.0]),
         product_time=chance.choice([1.0, 10.0, 30.0]),
         spread=chance.choice([0.05, 0.35, 0.7]),
+        limits=_limits(chance),
     )
+
+
+def _limits(chance: random.Random) -> tuple[tuple[float, float], ...]:
+    begins = chance.uniform(0, 120)
+    return ((begins, begins + chance.choice([10.0, 60.0, 400.0])),) if chance.random() < 0.8 else ()

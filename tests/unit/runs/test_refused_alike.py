@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.service.outcomes import No
+from patternmill.service.outcomes import NOT_BEGUN, No
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.runs.fake_studio import Service
 from tests.unit.runs.workshop import Workshop, many
@@ -83,3 +83,13 @@ def test_all_rows_of_a_small_run_have_both_readings(shop: Workshop, service: Ser
     assert ended.outcome is Outcome.COMPLETED_WITH_FAILURES
     assert {row.remedy for row in ended.rows.values()} == {BOTH}
     assert shop.run(many(2)).outcome is Outcome.COMPLETED
+
+
+def test_refusal_stands_until_it_is_sent_again(shop: Workshop, service: Service) -> None:
+    """A run that is stopped before that does not say that nothing was asked for."""
+    service.on_create["prompt 000"] = [refused("unclear_refusal"), NOT_BEGUN]
+    first, second = shop.run(many(1)), shop.run(many(1))
+    for ended in (first, second):
+        assert ended.rows["S-000"].error_code == "unclear_refusal"
+        assert (ended.rows["S-000"].remedy or "").startswith("Do not change the row")
+    assert shop.run(many(1)).outcome is Outcome.COMPLETED
