@@ -45,6 +45,8 @@ ATTEMPT_COLUMNS = (
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
+#: Jobs that are read for how long jobs take: enough for a hundred of each stage.
+_LAST_JOBS = 500
 #: The kind of the event that an order was seen for the first time, in another status, or paid.
 ORDERED = "ordered"
 _NOTHING: Mapping[Stage, int] = {}
@@ -171,6 +173,16 @@ class Purchases(Tables):
         stages = frozenset(filter(is_accepted, Stage))
         named = {operation: f'%"operation":"{operation}"%' for operation in operations}
         return stages, frozenset(one for one, text in named.items() if is_accepted(Stage.REFINEMENT, text))
+
+    def durations(self, environment: str) -> list[tuple[Stage, float]]:
+        """Return how many seconds each of the last jobs of the environment took, the latest last."""
+        rows = self.database.rows(
+            "SELECT i.stage, a.ended_at - a.accepted_at FROM (SELECT item_key, accepted_at, ended_at FROM attempts "
+            "WHERE state = 'succeeded' AND ended_at >= accepted_at ORDER BY ended_at DESC LIMIT :most) a "
+            "JOIN items i ON i.key = a.item_key WHERE i.environment = :environment ORDER BY a.ended_at",
+            {"environment": environment, "most": _LAST_JOBS},
+        )
+        return [(Stage(stage), float(seconds)) for stage, seconds in rows]
 
     def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
         """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.

@@ -260,9 +260,10 @@ async def _leased(
 async def learn_what_works(
     api: StudioApi, writer: LedgerWriter, environment: str, unstated: Unstated
 ) -> None:
-    """What the service has ever accepted, so that "not found" is about one item."""
+    """What the service has ever accepted, so that "not found" is about one item, and how long its last jobs took."""
     stages, refinements = await writer.run(lambda ledger: ledger.purchases.accepted(environment, REFINEMENTS))
     api.known_to_work(stages, unstated.operations(stages, refinements))
+    api.remember(await writer.run(lambda ledger: ledger.purchases.durations(environment)))
 
 
 #: A plan on record within its limits, the approval that it rests on, why rows were left out of it, and the catalog's

@@ -43,10 +43,7 @@ class Questions:
         number = 1
         while True:
             await self._limiter.acquire()
-            try:
-                answer = await self._post(operation, orjson.dumps(question))
-            finally:
-                self._limiter.release()
+            answer = await self._post(operation, orjson.dumps(question))
             passing = answer.status != 501 and (answer.service_failed or answer.status == RATE_LIMITED)
             if not passing or answer.trouble in UNREACHABLE_TROUBLES or number == tries:
                 return answer

@@ -251,7 +251,8 @@ def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisi
     if now.trying_for < policy.create_timeout:
         requested = read_retry_after(answer) if answer.status else None
         longest = policy.create_timeout / 2
-        return ResendAfter(max(policy.pause(now.tries), min(requested or timedelta(0), longest)), in_doubt)
+        delay = max(policy.pause(now.tries), min(requested or timedelta(0), longest))
+        return ResendAfter(delay, in_doubt, server_requested=bool(requested))
     if not now.well:
         return _stopped("service_away", answer, now.may_have_made or in_doubt)
     state = None if now.may_have_made or in_doubt else AttemptState.HELD

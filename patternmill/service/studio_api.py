@@ -30,11 +30,12 @@ from patternmill.service.outcomes import (
     No,
     failed_exchange,
 )
-from patternmill.service.pacing import Clock, Interrupt, JobLimit, Pace
+from patternmill.service.pacing import Clock, Interrupt, Pace
 from patternmill.service.polling import POLL, Poller
 from patternmill.service.questions import Questions
 from patternmill.service.refusals import GIVEN
 from patternmill.service.resend import (
+    RATE_LIMITED,
     REFUSED_IN_DOUBT,
     REPEATED_REQUEST,
     ResendAfter,
@@ -108,13 +109,12 @@ class StudioApi:
         self._clock, self._uptime = clock, uptime
         #: Requests a second at most; of the creates, by operation.
         self._rates, self._shared_among = (create_rate, poll_rate), 1
-        jobs = JobLimit(clock)
-        self._paces = defaultdict[str, Pace](
-            lambda: Pace(create_rate / self._shared_among, jobs=jobs, clock=clock)
-        )
-        #: Jobs that run, by their IDs, each with the pace that it counts for.
-        self._running: dict[str, Pace] = {}
-        self._polls = Pace(poll_rate, at_once=POLLS_AT_ONCE, clock=clock)
+        self._paces = defaultdict[str, Pace](lambda: Pace(create_rate / self._shared_among, clock=clock))
+        self._polls = Pace(poll_rate, clock=clock)
+        #: Polls and other questions that are out.
+        self._asking = asyncio.Semaphore(POLLS_AT_ONCE)
+        #: When a create was accepted last.
+        self._accepted_at = float("-inf")
         self._questions = Questions(self._post, self._polls, self._policy)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
@@ -149,6 +149,11 @@ class StudioApi:
         """Creates of these were accepted before, so that "not found" is about one item."""
         self._working.update(CREATES[stage] for stage in stages)
         self._working.update(operations)
+
+    def remember(self, took: Iterable[tuple[Stage, float]]) -> None:
+        """Take in how many seconds earlier jobs took, the latest last: it says when the next ones are first polled."""
+        for stage, seconds in took:
+            self._poller.remember(stage, seconds)
 
     def share_rates(self, among: int) -> None:
         """So many clients ask the service at once: of the configured rates this one takes its part."""
@@ -220,12 +225,7 @@ class StudioApi:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        self._begin(job_id, self._paces[CREATES[stage]])
-        try:
-            return await self._poller.follow(job_id, stage, age=age, known=known)
-        finally:
-            if pace := self._running.pop(job_id, None):
-                pace.ended()
+        return await self._poller.follow(job_id, stage, age=age, known=known)
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
@@ -281,7 +281,7 @@ class StudioApi:
 
     @property
     def queued(self) -> int:
-        """Creates that wait until they may be sent: for the rate, for a job to end, or for a pause that was asked."""
+        """Creates that wait until they may be sent: for the rate, or for a pause that was asked."""
         return self._creating - self._out
 
     def drain(self) -> None:
@@ -297,26 +297,21 @@ class StudioApi:
     async def close(self) -> None:
         """Abandon what is left and close the connections."""
         self.abandon()
-        await self._poller.close()
         await self._client.close()
 
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
-        pace, now = self._paces[sending.operation], sending.now
-        since, is_full = self._clock(), pace.is_full
+        pace = self._paces[sending.operation]
         try:
             async with self._draining.guard():
-                await pace.acquire(now.stage, again=now.in_doubt or now.tries > 0)
+                # What was begun first goes first: what is sent again before what is new.
+                await pace.acquire(since=sending.began)
         except TimeoutError:
             return _unsent(sending)
-        # That other jobs have to end first is not counted as trying.
-        sending.first_sent += self._clock() - since if is_full else 0.0
         try:
             await self._look_again(sending)
             return await self._send(sending, pace)
         except _KeptBackError as kept_back:
             return kept_back.end
-        finally:
-            pace.release()
 
     async def _look_again(self, sending: _Sending) -> None:
         """After the wait for its turn, and as the body is written: raise _KeptBackError if it is not sent after all.
@@ -352,6 +347,9 @@ class StudioApi:
         works = sending.operation in self._working
         if unclear_code(answer, replace(sending.now, works=works)):
             self._unclear[sending.operation].add(hash(sending.body))
+        if answer.status == RATE_LIMITED:
+            # As long as others are accepted it waits for its turn, which is not counted as trying.
+            sending.first_sent = max(sending.first_sent, self._accepted_at)
         sending.now = self._situation(sending)
         end = decide_create(answer, sending.now, self._policy)
         self._pace(sending.operation, answer, end, pace, sent_at)
@@ -375,26 +373,18 @@ class StudioApi:
     ) -> None:
         if isinstance(end, Job):
             pace.accepted(sent_at)
-            if not end.is_immediate:
-                self._begin(end.job_id, pace)
+            self._accepted_at = self._clock()
             self._working.add(operation)
             self._unclear[operation].clear()
-        elif answer.status == 429 and isinstance(end, ResendAfter):
+        elif isinstance(end, ResendAfter) and (answer.status == RATE_LIMITED or answer.overloaded):
             pace.refused(sent_at, end.delay.total_seconds() if end.server_requested else 0.0)
-        elif answer.service_failed:
-            pace.failed(sent_at, overloaded=answer.overloaded)
-
-    def _begin(self, job_id: str, pace: Pace) -> None:
-        """The job runs, whoever began it."""
-        if job_id not in self._running:
-            self._running[job_id] = pace
-            pace.began()
 
     async def _ask(self, job_id: str) -> Answer:
         return await self._post(POLL, orjson.dumps({"jobId": job_id}))
 
     async def _post(self, operation: str, body: bytes) -> Answer:
-        answer = await self._client.post(operation, body)
+        async with self._asking:
+            answer = await self._client.post(operation, body)
         self._learn(answer)
         return answer
 

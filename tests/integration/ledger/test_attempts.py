@@ -12,7 +12,7 @@ from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
 from .conftest import Clock
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, intent, item, learned
@@ -26,6 +26,21 @@ def test_intent_is_written_with_its_exact_body(ledger: Ledger, clock: Clock) -> 
     assert ledger.purchases.attempt(attempt.request_id) == attempt
     assert (attempt.state, attempt.body, attempt.intended_at) == (AttemptState.INTENDED, odd.body, clock.now)
     assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
+
+
+def test_durations_are_those_of_what_succeeded_in_the_environment_the_latest_last(
+    ledger: Ledger, clock: Clock
+) -> None:
+    for seconds, (name, end) in enumerate(
+        [("a", AttemptState.SUCCEEDED), ("b", AttemptState.FAILED), ("c", AttemptState.SUCCEEDED)], start=60
+    ):
+        for environment in (STAGING, "production"):
+            its_name = f"{name}-{environment}"
+            begin(ledger, its_name, environment=environment)
+            change(ledger, its_name, AttemptState.ACCEPTED)
+            clock.now += seconds
+            change(ledger, its_name, end)
+    assert ledger.purchases.durations(STAGING) == [(Stage.PATTERN, 60.0), (Stage.PATTERN, 62.0)]
 
 
 def test_known_intent_is_returned_in_its_present_state(ledger: Ledger) -> None:

@@ -167,6 +167,9 @@ class FakeStudioApi:
     def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """It says nothing that this would decide about."""
 
+    def remember(self, took: Iterable[tuple[Stage, float]]) -> None:
+        """It is asked for no job."""
+
     def share_rates(self, among: int) -> None:
         """It has none."""
 

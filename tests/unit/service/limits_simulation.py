@@ -11,7 +11,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from patternmill.service.client import Look
@@ -24,7 +24,7 @@ from tests.unit.service import virtual
 
 PATTERNS, PRODUCTS, POLLS = "patterns/create", "products/create", "jobs/get"
 CREATES = (PATTERNS, PRODUCTS)
-#: Seconds that a run has for learning a limit, at its beginning and after each change.
+#: Seconds that a run has for finding a limit.
 LEARNING = 60.0
 
 
@@ -83,17 +83,15 @@ class TokenBucket:
 
 @dataclass
 class JobsAtOnce:
-    """So many jobs that have not ended. `changes`: how many from a moment on."""
+    """So many jobs that have not ended."""
 
     most: int
-    changes: Mapping[float, int] = field(default_factory=dict)
     _ends: list[float] = field(default_factory=list)
 
     def takes(self, now: float) -> bool:
         while self._ends and self._ends[0] <= now:
             heapq.heappop(self._ends)
-        most = next((most for moment, most in reversed(self.changes.items()) if moment <= now), self.most)
-        return len(self._ends) < most
+        return len(self._ends) < self.most
 
     def wait(self, now: float) -> float:
         return self._ends[0] - now
@@ -199,14 +197,14 @@ class Case:
 
     name: str
     limits: Callable[[], Mapping[str, Limit]] = dict
-    #: What can be reached of each, or of both together, in each phase.
-    possible: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    phases: tuple[float, ...] = (240.0,)
+    #: What can be reached of each, or of both together.
+    possible: Mapping[str, float] = field(default_factory=dict)
+    #: Seconds.
+    lasts: float = 240.0
     retry_after: RetryAfter = unhinted
     #: By operation, the most jobs that the service runs; above that it answers 429.
     jobs_at_once: Callable[[], Mapping[str, JobsAtOnce]] = dict
     window: int = 200
-    processes: int = 1
     pattern_time: float = 2.0
     product_time: float = 2.0
     latency: float = 0.05
@@ -216,14 +214,7 @@ class Case:
     rows: int | None = None
 
 
-SIX = {PATTERNS: (6.0,), PRODUCTS: (6.0,)}
-
-
-def _jobs(name: str, most: int, seconds: float, **changed: Any) -> Case:
-    """A limit of jobs of patterns and products together."""
-    case = Case(name, possible={"together": (_rate(most, seconds),)}, phases=(420.0,), pattern_time=seconds,
-                product_time=seconds, jobs_at_once=lambda: _together(JobsAtOnce(most)))  # fmt: skip
-    return replace(case, **changed)
+SIX = {PATTERNS: 6.0, PRODUCTS: 6.0}
 
 
 def _rate(most: int, seconds: float) -> float:
@@ -237,20 +228,14 @@ def _cases() -> Iterable[Case]:
     yield Case("6 + 6, fixed window, Retry-After 5", windows, SIX, retry_after=lambda wait: "5")
     yield Case("6 + 6, burst 1, Retry-After", lambda: _apart(TokenBucket(6, 1), TokenBucket(6, 1)), SIX,
                retry_after=honest)  # fmt: skip
-    yield Case("12 together, burst 10, no hint", lambda: _together(TokenBucket(12)), {"together": (12.0,)})
+    yield Case("12 together, burst 10, no hint", lambda: _together(TokenBucket(12)), {"together": 12.0})
     yield Case("20 patterns + 3 products", lambda: _apart(TokenBucket(20), TokenBucket(3)),
-               {PATTERNS: (3.0,), PRODUCTS: (3.0,)})  # fmt: skip
-    for most, seconds in ((20, 10.0), (100, 60.0)):
-        yield _jobs(f"{most} jobs of {seconds:.0f} s at once", most, seconds)
-    yield _jobs("20 jobs of 10 s at once, two processes", 20, 10.0, processes=2)
-    apart = {PATTERNS: (_rate(10, 20.0),), PRODUCTS: (_rate(5, 10.0),)}
-    yield _jobs("10 patterns of 20 s + 5 products of 10 s at once", 0, 10.0, pattern_time=20.0, possible=apart,
-                jobs_at_once=lambda: _apart(JobsAtOnce(10), JobsAtOnce(5)))  # fmt: skip
-    changing = {"together": (_rate(20, 10.0), _rate(5, 10.0), _rate(20, 10.0))}
-    yield _jobs("20 -> 5 -> 20 jobs of 10 s at once", 20, 10.0, phases=(180.0, 180.0, 180.0), possible=changing,
-                jobs_at_once=lambda: _together(JobsAtOnce(20, {180.0: 5, 360.0: 20})))  # fmt: skip
-    yield _jobs("20 jobs of 10 s at once and 1.5 a second", 20, 10.0, possible={"together": (1.5,)},
-                limits=lambda: _together(TokenBucket(1.5)))  # fmt: skip
+               {PATTERNS: 3.0, PRODUCTS: 3.0})  # fmt: skip
+    yield Case("20 jobs of 10 s at once", possible={"together": _rate(20, 10.0)}, lasts=420.0,
+               pattern_time=10.0, product_time=10.0, jobs_at_once=lambda: _together(JobsAtOnce(20)))  # fmt: skip
+    yield Case("10 patterns of 20 s + 5 products of 10 s at once", lasts=420.0, pattern_time=20.0,
+               possible={PATTERNS: _rate(10, 20.0), PRODUCTS: _rate(5, 10.0)}, product_time=10.0,
+               jobs_at_once=lambda: _apart(JobsAtOnce(10), JobsAtOnce(5)))  # fmt: skip
     yield Case("no limit, 200 in flight", rows=2000, pattern_time=1, product_time=1)
     yield Case(
         "two minutes of 503, 200 in flight", rows=1200, pattern_time=10, product_time=10, away=(30.0, 150.0)
@@ -265,10 +250,10 @@ CASES = {case.name: case for case in _cases()}
 
 @dataclass(frozen=True)
 class Figures:
-    """`used`: by operation, or for both, the share of what was possible in each phase, its first minute excepted."""
+    """`used`: by operation, or for both, the share of what was possible, the first minute excepted."""
 
-    used: dict[str, tuple[float, ...]]
-    #: Of the creates after the first minute of each phase, and of all.
+    used: dict[str, float]
+    #: Of the creates after the first minute, and of all.
     late_429: float
     all_429: float
     #: The first minute.
@@ -277,10 +262,7 @@ class Figures:
     lasted: float | None
 
     def __str__(self) -> str:
-        used = "; ".join(
-            f"{name.partition('/')[0]} {' '.join(f'{one:4.0%}' for one in share)}"
-            for name, share in self.used.items()
-        )
+        used = "; ".join(f"{name.partition('/')[0]} {share:4.0%}" for name, share in self.used.items())
         lasted = f"{self.lasted:.1f} s" if self.lasted else ""
         return (
             f"{used}{lasted} | 429 {self.late_429:.1%} late, {self.all_429:.1%} of all, {self.early_429} in the first "
@@ -322,26 +304,21 @@ class _Process:
 
 async def _simulate(case: Case, seed: int) -> Figures:
     service = Service(case, seed)
-    processes = [_Process(case, service, 100 * seed + number) for number in range(case.processes)]
-    running = [asyncio.create_task(process.rows(case.rows)) for process in processes]
-    await asyncio.wait(running, timeout=sum(case.phases) if case.rows is None else None)
+    process = _Process(case, service, 100 * seed)
+    running = asyncio.create_task(process.rows(case.rows))
+    await asyncio.wait([running], timeout=case.lasts if case.rows is None else None)
     lasted = virtual.clock()
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
-    await asyncio.gather(*(process.api.close() for process in processes))
+    await process.api.close()
     return _figures(case, service, lasted)
 
 
 def _figures(case: Case, service: Service, lasted: float) -> Figures:
     creates = [request for request in service.requests if request.operation in CREATES]
-    late, used, begins = [], dict[str, tuple[float, ...]](), 0.0
-    for number, phase in enumerate(case.phases):
-        counted = [one for one in creates if begins + LEARNING <= one.at < begins + phase]
-        late += counted
-        for name, possible in case.possible.items():
-            share = _served(name, counted, phase - LEARNING) / possible[number]
-            used[name] = (*used.get(name, ()), share)
-        begins += phase
+    late = [one for one in creates if LEARNING <= one.at < case.lasts]
+    seconds = case.lasts - LEARNING
+    used = {name: _served(name, late, seconds) / possible for name, possible in case.possible.items()}
     return Figures(used, _refused(late), _refused(creates), sum(one.status == 429 for one in creates if one.at < 60),
                    lasted if case.rows else None)  # fmt: skip
 

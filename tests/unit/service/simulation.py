@@ -104,7 +104,7 @@ async def _simulate(rows: int, window: int, draws: list[list[float]]) -> Figures
 
     await _rows(rows, window, draws, wait)
     makespan = virtual.clock() - started
-    await poller.close()
+    poller.abandon()
     lags = sorted(service.lags)
     return Figures(
         polls_per_job=service.polls / len(service.ends),

@@ -146,7 +146,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         "19 503 with seconds",
         answered(503, retry_after="3"),
         None,
-        ResendAfter(timedelta(seconds=3), in_doubt=True),
+        ResendAfter(timedelta(seconds=3), in_doubt=True, server_requested=True),
     ),
     ("408", answered(408), None, D),
     *((f"20 {status} once", answered(status), None, REDIRECTED) for status in (301, 302, 308)),
