@@ -114,15 +114,12 @@ def patternmill() -> None:
 
 def _warn_of_unknown_variables() -> None:
     """A limit whose name is misspelt would be no limit."""
-    from patternmill.settings import PREFIX, Settings, of_file, variable
+    from patternmill.env_file import PREFIX, set_variables, variable
+    from patternmill.settings import Settings
 
-    try:
-        named = {name.upper() for name, text in os.environ.items() if text} | set(of_file())
-    except ConfigurationError:
-        # The verb says so, if it needs the file.
-        return
+    named = set_variables(os.environ)
     known = {*map(variable, Settings.model_fields), *OTHER_VARIABLES}
-    for name in sorted(name for name in named - known if name.startswith(PREFIX)):
+    for name in sorted(name for name in named.keys() - known if name.startswith(PREFIX)):
         echo(f"warning: {name} is no setting{_near(name, known)}", err=True)
 
 

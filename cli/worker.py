@@ -21,6 +21,7 @@ from cli.terminal import echo
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home
 from patternmill.settings import Settings, load_settings
+from prefect_host.client_settings import NO_PROFILES, use_server
 from prefect_host.work_pool import POOL, WORKER_FOLDER
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
@@ -38,6 +39,7 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
+    use_server(NO_PROFILES)
     asyncio.run(_serve(settings, limit, with_parent=with_parent))
 
 

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -151,6 +152,32 @@ def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
             f"{path} belongs to another user (UID {owner}).",
             code="foreign",
             remedy="Name one of your own: PATTERNMILL_HOME, or another working folder. Nothing was sent.",
+        )
+
+
+def refuse_shared(home: Path) -> None:
+    """Raise ConfigurationError when others own or may write a home, or anything in it: they decide what is in it."""
+    _refuse_shared_entry(str(home))
+    for folder, folders, files in os.walk(home):
+        for name in (*folders, *files):
+            _refuse_shared_entry(os.path.join(folder, name))  # noqa: PTH118  for thousands of pictures
+
+
+def _refuse_shared_entry(path: str) -> None:
+    """Look at a link, and at what it leads to."""
+    try:
+        link = os.lstat(path)
+        found = os.stat(path) if stat.S_ISLNK(link.st_mode) else link  # noqa: PTH116
+    except OSError:
+        return
+    foreign = {link.st_uid, found.st_uid} - {os.geteuid()}
+    if foreign or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        others = f"belongs to another user (UID {foreign.pop()})" if foreign else "can be written by others"
+        raise ConfigurationError(
+            f"{path} {others}, who would decide what is bought with your key.",
+            code="shared_home",
+            remedy="Keep the home where you alone can write, and export it: PATTERNMILL_HOME=~/.patternmill. "
+            "Nothing was sent.",
         )
 
 

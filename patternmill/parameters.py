@@ -193,8 +193,8 @@ def _minor_units(value: object, info: ValidationInfo) -> object:
 
 Url = Annotated[str, AfterValidator(checked_url)]
 Key = Annotated[SecretStr, AfterValidator(_checked_key)]
-#: A Dask scheduler's address, or the arguments of Prefect's DaskTaskRunner as JSON.
-Dask = Annotated[str, Field(pattern=r"^(tls://[^/\s]+:\d+|\{.*\})$")]
+#: A Dask scheduler's address, or the name of a file in the home: the arguments of Prefect's DaskTaskRunner as JSON.
+Dask = Annotated[str, Field(pattern=r"^(tls://[^/\s]+:\d+|\w[\w-]*\.json)$")]
 LedgerUrl = Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)]
 Sources = Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)]
 Reasons = Annotated[tuple[str, ...], AfterValidator(_checked_reasons)]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from patternmill.addresses import service_identity
+from patternmill.env_file import (
+    TIGHTENING,
+    read_env_file,
+    refuse_prefect_files,
+    set_variables,
+    variable,
+)
 from patternmill.errors import ConfigurationError
-from patternmill.files import refuse_foreign
+from patternmill.files import refuse_shared
 from patternmill.parameters import (
     Amount,
     Attempts,
@@ -28,6 +33,7 @@ from patternmill.parameters import (
     LedgerUrl,
     Price,
     Reasons,
+    RetireLimit,
     RetireLimitText,
     Sources,
     Window,
@@ -40,11 +46,6 @@ from patternmill.profiles import (
     read_profiles,
     unknown_environment,
 )
-
-PREFIX = "PATTERNMILL_"
-ENV_FILE = ".env"
-#: What Prefect reads in the working folder; it has Prefect's logging configuration too, and that runs code.
-_PREFECT_FILE, _PROJECT_FILE = Path("prefect.toml"), Path("pyproject.toml")
 
 
 class Settings(BaseModel):
@@ -61,7 +62,7 @@ class Settings(BaseModel):
     environment: EnvironmentName = "staging"
     #: None: SQLite under `home`. postgresql://... for several machines.
     ledger_url: LedgerUrl = None
-    #: None: one machine drives a run's rows. tls://... of a Dask scheduler, or JSON of a cluster's class, for several.
+    #: None: one machine drives a run's rows. tls://... of a Dask scheduler, or a cluster's file in the home.
     dask: Dask | None = None
     #: The most jobs in flight at once.
     max_in_flight: Window = 200
@@ -185,43 +186,51 @@ def read_settings(**overrides: object) -> Settings:
 
     For callers that find out with their help which environment is meant. Raises ConfigurationError.
     """
-    exported, file = _variables(os.environ), of_file()
-    texts = {name: exported.get(variable(name)) or file.get(variable(name)) for name in Settings.model_fields}
+    exported, file = set_variables(os.environ), read_env_file()
+    refuse_prefect_files()
     given = {name: value for name, value in overrides.items() if value is not None}
-    named = {name: value for name, value in {**texts, **given}.items() if value is not None}
-    # Each is taken whole from one source: two objects are never merged.
-    named.pop("profiles", None)
-    settings = _validated({name: _parsed(name, value) for name, value in named.items()})
-    refuse_foreign(settings.home)
+    settings = _validated({**_values(in_force(exported, file)), **given})
+    refuse_shared(settings.home)
     profiles = given.get("profiles")
     if profiles is None:
         profiles = read_profiles(settings.environment, settings.home, exported, file)
-    if profiles:
-        _refuse_files_of_prefect(file)
     return settings.model_copy(update={"profiles": profiles})
 
 
-def of_file() -> dict[str, str]:
-    """The variables of `.env` in the working folder, as they are written there. Raises ConfigurationError."""
-    path = Path(ENV_FILE)
-    try:
-        if not path.is_file():
-            return {}
-        refuse_foreign(path)
-        # A value that names another variable would have its text, a key for instance.
-        return _variables(dotenv_values(path, interpolate=False))
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable([f".env: cannot be read ({type(error).__name__})"]) from None
+def in_force(exported: Mapping[str, str], file: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that count: what is exported, the rest of `.env`, and its limits where they are tighter.
+
+    Raises ConfigurationError for a limit of the file that is looser than the default, with none exported.
+    """
+    limits = {name: file[name] for name in map(variable, TIGHTENING) if name in file}
+    counting = {**file, **exported}
+    tried = _validated(_values({**counting, **limits}))
+    default = set(limits) - set(exported)
+    held = _validated(_values({name: text for name, text in counting.items() if name not in default}))
+    looser = {
+        variable(field) for field in TIGHTENING if _is_looser(getattr(tried, field), getattr(held, field))
+    }
+    if refused := sorted(looser & default):
+        raise ConfigurationError(
+            f".env sets {', '.join(refused)} looser than the default, and a folder's file only tightens.",
+            code="not_in_env_file",
+            remedy="Remove it there; if it is yours, export it. Nothing was sent.",
+        )
+    return {**counting, **{name: text for name, text in limits.items() if name not in looser}}
 
 
-def variable(field: str) -> str:
-    """The environment variable of a setting."""
-    return f"{PREFIX}{field}".upper()
+def _is_looser(value: Any, than: Any) -> bool:
+    """Return whether a limit allows more than another one; None is no limit."""
+    if isinstance(value, str):
+        limit, other = RetireLimit.parse(value), RetireLimit.parse(than)
+        return limit.count > other.count or limit.share > other.share
+    return than is not None and (value is None or value > than)
 
 
-def _variables(values: Mapping[str, str | None]) -> dict[str, str]:
-    """By upper-case names; one that is empty is not set."""
-    return {name.upper(): text for name, text in values.items() if text}
+def _values(variables: Mapping[str, str]) -> dict[str, object]:
+    """Return the values of settings by field, but the profiles, which are taken whole from one source."""
+    fields = {name: variables.get(variable(name)) for name in Settings.model_fields if name != "profiles"}
+    return {name: _parsed(name, text) for name, text in fields.items() if text}
 
 
 def _parsed(name: str, value: object) -> object:
@@ -249,28 +258,6 @@ def _unusable(faults: list[str]) -> ConfigurationError:
         "The settings cannot be used: " + "; ".join(faults) + ".",
         remedy="Correct them in the environment or in .env.",
     )
-
-
-def _refuse_files_of_prefect(file: Mapping[str, str]) -> None:
-    """Raise ConfigurationError where the working folder configures Prefect, before Prefect reads that."""
-    where = None
-    if _PREFECT_FILE.exists():
-        where = _PREFECT_FILE
-    elif any(name.startswith("PREFECT_") for name in file):
-        where = Path(ENV_FILE)
-    elif _PROJECT_FILE.exists():
-        try:
-            project: Any = tomllib.loads(_PROJECT_FILE.read_text(encoding="utf-8"))
-            where = _PROJECT_FILE if "prefect" in project.get("tool", {}) else None
-        except (OSError, ValueError, TypeError, AttributeError):
-            where = _PROJECT_FILE
-    if where is not None:
-        raise ConfigurationError(
-            f"{where.resolve()} configures Prefect: its logging too, which can run any code, next to your key.",
-            code="prefect_files",
-            remedy="Run in another folder, or remove these settings; yours can be in the environment. "
-            "Nothing was sent.",
-        )
 
 
 def other_environment(url: str, its: str, named: str) -> ConfigurationError:

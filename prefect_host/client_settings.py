@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 
 API_URL = "PREFECT_API_URL"
+#: A path of nothing, and nobody can put anything there.
+_NOWHERE = f"{os.devnull}/none"
+#: Prefect's profile file is never read: it may be a folder's, and names a logging configuration, which runs code.
+NO_PROFILES = {"PREFECT_PROFILES_PATH": _NOWHERE}
 _QUIET = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
     "DO_NOT_TRACK": "1",
@@ -23,8 +28,19 @@ _QUIET = {
 
 
 def client_environment(api_url: str) -> dict[str, str]:
-    """The environment of a client of the server at `api_url`; the user's own profile may have the key to it."""
-    return {API_URL: api_url, **_QUIET}
+    """The environment of a client of the server at `api_url`; the key to it is exported."""
+    return {API_URL: api_url, **NO_PROFILES, **_QUIET}
+
+
+def kept_in(directory: Path) -> dict[str, str]:
+    """Return where our own server and its clients keep their files; none of them configures Prefect."""
+    return {
+        "PREFECT_HOME": str(directory),
+        **NO_PROFILES,
+        "PREFECT_PROFILE": "ephemeral",
+        # Else Prefect reads logging.yml of its home.
+        "PREFECT_LOGGING_CONFIG_PATH": _NOWHERE,
+    }
 
 
 def use_server(environment: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import socket
 from typing import Self
 
+from patternmill.env_file import refuse_prefect_files
 from patternmill.errors import PatternmillError
 from patternmill.files import UMASK, fresh_secret, replace_private
 from prefect_host import client_settings
@@ -47,20 +48,12 @@ UNATTENDED = {
 }
 
 
-def _kept_in(directory: Path) -> dict[str, str]:
-    return {
-        "PREFECT_HOME": str(directory),
-        "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        "PREFECT_PROFILE": "ephemeral",
-    }
-
-
 def server_environment(directory: Path, port: int) -> dict[str, str]:
     """The settings of a server that keeps all in `directory`, in place of the caller's."""
     lines = [line for line in SETTINGS.read_text("utf-8").splitlines() if line and line[0] != "#"]
     return {
         **dict(line.split("=", 1) for line in lines),
-        **_kept_in(directory),
+        **client_settings.kept_in(directory),
         # In its working folder: no letter of a path has to be quoted.
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
         # Which address its pages call.
@@ -101,7 +94,7 @@ class OwnServer(SharedProcess):
         """Of its clients: Prefect's files and profiles are kept with it, and it asks for its credential."""
         return {
             **client_settings.client_environment(self.api_url),
-            **_kept_in(self.directory),
+            **client_settings.kept_in(self.directory),
             "PREFECT_API_AUTH_STRING": own_password(self.directory.parent),
         }
 
@@ -120,6 +113,7 @@ class OwnServer(SharedProcess):
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """With a credential that nobody else has had."""
+        refuse_prefect_files(self.directory)
         # The named port alone, or else the last one, so that addresses stay valid, or any.
         try:
             bound = bound_socket(self._last_port() if self._named_port is None else self._named_port)

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prefect import get_run_logger, task
@@ -18,6 +19,7 @@ from prefect.states import Cancelled, Completed
 from patternmill.engine.groups import Group
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError
+from patternmill.files import own_text
 from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunGroup
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
@@ -91,7 +93,7 @@ class _Round:
 
     async def drive(self, left: list[int], cluster: str) -> None:
         # Dask's client blocks, for as long as a network may.
-        runner = _runner(cluster)
+        runner = _runner(cluster, self._run.spec.settings.home)
         runner.__enter__()
         try:
             await asyncio.to_thread(_connect, runner)
@@ -124,7 +126,7 @@ class _Round:
                     self._submit(runner, number)
 
 
-def _runner(cluster: str) -> Any:
+def _runner(cluster: str, home: Path) -> Any:
     try:
         import dask
         from prefect_dask.task_runners import DaskTaskRunner
@@ -134,7 +136,15 @@ def _runner(cluster: str) -> Any:
         return DaskTaskRunner(address=cluster)
     # A cluster of this process has its scheduler here.
     dask.config.set({f"distributed.scheduler.{name}": value for name, value in SCHEDULER_SETTINGS.items()})
-    return DaskTaskRunner(**json.loads(cluster))
+    return DaskTaskRunner(**_cluster_of_file(home / cluster))
+
+
+def _cluster_of_file(path: Path) -> dict[str, Any]:
+    """Return the arguments of Prefect's DaskTaskRunner; they name code, so that the file must be the user's alone."""
+    try:
+        return dict(json.loads(own_text(path) or ""))
+    except ValueError:
+        raise _unfit(f"{path} has no cluster.", "Write one as docs/operations.md shows.") from None
 
 
 def _connect(runner: Any) -> None:

@@ -103,12 +103,13 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     """The environment of the worker and its runs, with the settings of this folder's file; serves what they ask."""
     # The worker is in another folder, and would read the file there: without the limits and prices of this one.
-    from patternmill.settings import PREFIX, of_file
+    from patternmill.env_file import PREFIX, read_env_file, set_variables
+    from patternmill.settings import in_force
 
-    exported = {name.upper() for name, text in os.environ.items() if text}
+    here = in_force(set_variables(os.environ), read_env_file())
     environment = {
         **os.environ,
-        **{n: text for n, text in of_file().items() if n.startswith(PREFIX) and n not in exported},
+        **{name: text for name, text in here.items() if name.startswith(PREFIX)},
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
         WORKER_FOLDER: str(Path.cwd()),

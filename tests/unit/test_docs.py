@@ -10,7 +10,8 @@ import click
 
 from cli.main import VERBS, patternmill
 from patternmill.catalog.problems import FileCode, RowCode
-from patternmill.settings import PREFIX, Settings
+from patternmill.env_file import PREFIX
+from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, WRITTEN_OFF, AttemptState, Outcome, RowStatus
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -55,10 +55,8 @@ def home_file(folder: Path, url: str = ONE, mode: int = 0o600) -> Path:
     "lines",
     [
         f"PATTERNMILL_STUDIO_URL={EVIL}",
-        f"PATTERNMILL_STUDIO_URL={EVIL}\nPATTERNMILL_EMBEDDED=true\nEMBEDDED=1",
         f"patternmill_studio_url={EVIL}",
         f"PATTERNMILL_STUDIO_URL={EVIL}\nPATTERNMILL_API_KEY=sk_file",
-        f"PATTERNMILL_PROFILES__STAGING__URL={EVIL}\nPATTERNMILL_STUDIO_URL={EVIL}",
     ],
 )
 def test_address_of_the_folder_gets_no_key_from_elsewhere(
@@ -80,26 +78,6 @@ def test_exported_address_takes_no_key_of_the_folder(folder: Path, monkeypatch: 
         load_settings()
     export(monkeypatch, API_KEY="sk_exported")
     assert pair_of(load_settings()) == (OTHER, "sk_exported")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        f'PATTERNMILL_PROFILES={{"production": {{"url": "{EVIL}"}}}}',
-        f'patternmill_profiles={{"production": {{"url": "{EVIL}", "key": "sk_mine"}}}}',
-        f"PATTERNMILL_PROFILES__PRODUCTION__URL={EVIL}\nPATTERNMILL_PROFILES__production__url={EVIL}",
-        "PATTERNMILL_EMBEDDED=true",
-    ],
-)
-def test_profiles_are_taken_whole_from_one_source(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str
-) -> None:
-    """Nothing of the folder's is merged into those of the environment, in any case or by any delimiter."""
-    (folder / ".env").write_text(lines + "\n")
-    export(monkeypatch, PROFILES=profiles(production=ONE))
-    found = load_settings(environment="production")
-    assert pair_of(found) == (ONE, "sk_production")
-    assert not found.embedded
 
 
 @pytest.mark.parametrize("text", ["$PATTERNMILL_API_KEY", "${SECRET}", "${PATTERNMILL_PROFILES}"])
@@ -243,33 +221,3 @@ def test_worker_finds_the_embedded_studio_while_it_is_served(folder: Path) -> No
             path.write_text(json.dumps(forged))
             assert announced_studio(home, "staging") is None
     assert announced_studio(home, "staging") is None
-
-
-# -- what other libraries read in the working folder
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("prefect.toml", ""),
-        ("pyproject.toml", '[tool.prefect.logging]\nconfig_path = "x.yml"\n'),
-        ("pyproject.toml", "[tool.prefect"),
-        (".env", "PREFECT_LOGGING_CONFIG_PATH=x.yml\n"),
-        (".env", "prefect_logging_settings_path=x.yml\n"),
-    ],
-)
-def test_folder_that_configures_prefect_gets_no_key(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
-) -> None:
-    """Its logging configuration runs code. Without a key there is nothing to take."""
-    (folder / name).write_text(text)
-    load_settings()
-    export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
-    with pytest.raises(ConfigurationError, match=f"{name} configures Prefect"):
-        load_settings()
-
-
-def test_checkout_is_no_such_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).resolve().parents[2])
-    export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
-    load_settings()

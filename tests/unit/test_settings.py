@@ -10,20 +10,14 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from patternmill.addresses import service_identity
+from patternmill.env_file import PREFIX, variable
 from patternmill.errors import ConfigurationError
 from patternmill.parameters import RetireLimit
 from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.profiles import Profile
-from patternmill.settings import (
-    PREFIX,
-    Settings,
-    load_settings,
-    variable,
-)
+from patternmill.settings import Settings, load_settings
 
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
-#: The short form of one profile.
-PAIR = ["studio_url", "api_key"]
 SECRETS = {"api_key", "ledger_url"}
 CANARY = "canary-7f3a"
 #: A value that each field refuses.
@@ -90,11 +84,6 @@ def example() -> dict[str, tuple[str, str]]:
             assert match.group(1) not in found, "each variable once"
             found[match.group(1)] = (before, match.group(2))
     return found
-
-
-def test_example_has_exactly_the_settings() -> None:
-    """In the order of the code."""
-    assert list(example()) == [variable(name) for name in [*PAIR, *Settings.model_fields]]
 
 
 def test_example_explains_every_setting_and_sets_nothing() -> None:
@@ -171,7 +160,7 @@ def test_valid_value_is_accepted(field: str, value: str, monkeypatch: pytest.Mon
 
 
 def test_settings_file_in_another_encoding_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_bytes(b"PATTERNMILL_HOME=\xff\xfe")
+    (tmp_path / ".env").write_bytes(b"PATTERNMILL_CURRENCY=\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"\.env: cannot be read"):
         load_settings()
 
@@ -234,13 +223,11 @@ def test_option_wins_over_the_environment_and_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The command line, then the environment, then `.env`; None is no option."""
-    (tmp_path / ".env").write_text(
-        "PATTERNMILL_ATTEMPTS=3\nPATTERNMILL_CONFIRM_ABOVE=7\nPATTERNMILL_OTHER=1\n"
-    )
-    assert load_settings().attempts == 3
-    monkeypatch.setenv(variable("attempts"), "4")
-    assert load_settings(attempts=None).attempts == 4
-    assert load_settings(attempts=5).attempts == 5
+    (tmp_path / ".env").write_text("PATTERNMILL_MAX_IN_FLIGHT=3\nPATTERNMILL_CONFIRM_ABOVE=7\nOTHER=1\n")
+    assert load_settings().max_in_flight == 3
+    monkeypatch.setenv(variable("max_in_flight"), "4")
+    assert load_settings(max_in_flight=None).max_in_flight == 4
+    assert load_settings(max_in_flight=5).max_in_flight == 5
     assert load_settings().confirm_above == 7
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -15,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from patternmill.errors import PatternmillError
-from prefect_host.client_settings import server_answers
+from prefect_host.client_settings import kept_in, server_answers
 from prefect_host.own_server import LOGIN_PATH, OwnServer, own_password
 from prefect_host.shared_process import bound_socket
 
@@ -147,3 +150,24 @@ def test_unreachable_or_invalid_address_is_no_server() -> None:
     """A refused connection and an address that is none are both answered with no."""
     assert not server_answers("http://127.0.0.1:9/api", timeout=1.0)
     assert not server_answers("file:///etc")
+
+
+def test_files_of_the_home_do_not_configure_prefect(tmp_path: Path) -> None:
+    """A logging configuration names what is called: neither a profile of the home brings one nor its own place."""
+    ran, directory = tmp_path / "ran", tmp_path / "prefect"
+    directory.mkdir()
+    logging = directory / "logging.yml"
+    logging.write_text(f"{{version: 1, formatters: {{x: {{(): os.mkdir, path: {ran}}}}}}}")
+    (directory / "profiles.toml").write_text(
+        f'active = "ephemeral"\n[profiles.ephemeral]\nPREFECT_LOGGING_CONFIG_PATH = "{logging}"\n'
+    )
+    ours = [sys.executable, "-P", "-c", "import prefect; prefect.flow(print)"]
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PREFECT_")}
+    unguarded = {**environment, "PREFECT_HOME": str(directory)}
+    subprocess.run(ours, cwd=tmp_path, env=unguarded, capture_output=True, check=False)
+    assert ran.exists(), "the attack works where nothing is done against it"
+    ran.rmdir()
+    subprocess.run(
+        ours, cwd=tmp_path, env={**environment, **kept_in(directory)}, capture_output=True, check=True
+    )
+    assert not ran.exists()
