@@ -16,6 +16,7 @@ from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import Proposal, order_proposal
 from patternmill.results.picks import Picks
 from patternmill.runs.request import OrderRequest
+from patternmill.runs.results_input import require_environment
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
 from patternmill.text import moment
@@ -44,6 +45,9 @@ def order_spec(request: OrderRequest) -> OrderSpec:
     with open_ledger(wanted, must_exist=True) as ledger:
         environment, catalog = _scope_with(ledger, request)
         record = find_run(ledger, decided or LATEST, environment=environment, catalog=catalog)
+        if decided is not None:
+            assert request.picks is not None, "the decisions are in a file"
+            require_environment(request.picks.name, record, request.environment, settings)
         if decided is not None or request.is_empty:
             picks = decided_picks(ledger, record, request, wanted.home)
         else:

@@ -32,7 +32,7 @@ from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
-from patternmill.runs.results_input import origin_note, run_of_file, unknown_run
+from patternmill.runs.results_input import origin_note, require_environment, run_of_file, unknown_run
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings
@@ -127,9 +127,9 @@ def run_spec(
 ) -> RunSpec:
     """What a run of the request is made from; of a retry and of a remake with the rows that the ledger has for them.
 
-    Raises ConfigurationError and InputRefused. A results file, known by its column `run`, goes on with the catalog and
-    the environment of its run. `by_deployment`: no path may leave the allowed folders, except that of a source that
-    the settings name.
+    Raises ConfigurationError and InputRefused. A results file, known by its column `run`, goes on with the catalog of
+    its run, whose environment has to be the one that is named or configured. `by_deployment`: no path may leave the
+    allowed folders, except that of a source that the settings name.
     """
     settings = read_settings()
     if by_deployment:
@@ -155,7 +155,8 @@ def _import_spec(request: ImportRequest, settings: Settings) -> RunSpec:
     found = _mapping_of(request, str(request.file), settings)
     origin = run_of_file(request.file, found.reading, settings)
     if origin is not None:
-        _refuse_other_scope(request.file.name, origin, request)
+        require_environment(request.file.name, origin, request.environment, settings)
+        _refuse_other_catalog(request.file.name, origin, request)
     spec = _spec_of_file(request, request.file, settings, found, origin)
     if origin is not None:
         with ledger_if_any(spec.settings) as ledger:
@@ -217,10 +218,9 @@ def _spec_of_file(
     found: MappingFile,
     origin: RunRecord | None = None,
 ) -> RunSpec:
-    environment = origin.environment if origin else request.environment
     name = origin.catalog if origin else request.catalog or catalog_name(source)
     _require_folder_name(name)
-    spec = _spec_of(request, environment, name, source, settings)
+    spec = _spec_of(request, request.environment, name, source, settings)
     return replace(spec, origin=origin).with_mapping(found)
 
 
@@ -268,18 +268,11 @@ def _require_folder_name(catalog: str) -> None:
         )
 
 
-def _refuse_other_scope(name: str, record: RunRecord, request: ImportRequest) -> None:
-    """Raise InputRefused for a results file that is to go on elsewhere than its run.
-
-    A setting does not count: it is for every file.
-    """
-    for what, its, asked in (
-        ("environment", record.environment, request.environment),
-        ("catalog", record.catalog, request.catalog),
-    ):
-        if asked is not None and asked != its:
-            raise InputRefused(
-                f"{origin_note(name, record)} The {what} {asked!r} is named.",
-                code=f"other_{what}",
-                remedy=f"Leave --{what} out to go on there; for another {what}, import the catalog's own file.",
-            )
+def _refuse_other_catalog(name: str, record: RunRecord, request: ImportRequest) -> None:
+    """Raise InputRefused for a results file that is to go on in another catalog than its run."""
+    if request.catalog is not None and request.catalog != record.catalog:
+        raise InputRefused(
+            f"{origin_note(name, record)} The catalog {request.catalog!r} is named.",
+            code="other_catalog",
+            remedy="Leave --catalog out to go on there; for another catalog, import the catalog's own file.",
+        )

@@ -134,11 +134,12 @@ def twice(rows: list[Cells]) -> list[Cells]:
 
 
 @pytest.fixture
-def production(desk: Desk) -> Desk:
-    """A run in production, in which the ferns failed; one in staging is newer."""
+def production(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A run in production, in which the ferns failed; one in staging is newer. Production is configured."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     desk.run(desk.file("other.csv", FOUR.replace("ferns", "moss")), catalog="spring")
+    monkeypatch.setenv("PATTERNMILL_ENVIRONMENT", "production")
     return desk
 
 
@@ -164,7 +165,7 @@ def production(desk: Desk) -> Desk:
     ids=lambda value: Path(value).name if isinstance(value, str) else "",
 )
 def test_failures_go_on_where_their_run_was(production: Desk, at: str, edit: Edit, bought: list[str]) -> None:
-    """Wherever the file lies and whatever it is called: catalog and environment are the ledger's."""
+    """Wherever the file lies and whatever it is called: the catalog is the ledger's."""
     file = production.saved("failures.csv", at, edit)
     before = len(production.service.bought)
     work = production.run(file)
@@ -211,6 +212,19 @@ def test_refused_results(
         production.run(production.saved(name, "x.csv", edit), **asked)
     assert caught.value.code == code
     assert len(production.service.creates) == before
+
+
+def test_file_never_chooses_the_environment(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody mailed it: its run was in production, and staging is what this machine is set to."""
+    monkeypatch.delenv("PATTERNMILL_ENVIRONMENT")
+    before, file = len(production.service.creates), production.saved("failures.csv", "mailed.csv", as_it_is)
+    with pytest.raises(InputRefused, match=r"environment production.*'staging' is configured") as refused:
+        production.run(file)
+    assert refused.value.code == "other_environment"
+    assert "--environment production" in refused.value.remedy
+    assert len(production.service.creates) == before
+    production.run(file, environment="production")
+    assert len(production.service.creates) > before
 
 
 def test_results_of_another_ledger_are_refused(production: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,9 +333,10 @@ def test_catalog_is_written_whole_at_the_end_of_each_run(production: Desk) -> No
 
 def test_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That would wait for a writer, before the refusal of pipes could be said."""
+    settings = load_settings()
     os.mkfifo(tmp_path / "spring.csv")
     monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("opened"))
-    assert run_of_file(tmp_path / "spring.csv", NO_CHOICES, load_settings()) is None
+    assert run_of_file(tmp_path / "spring.csv", NO_CHOICES, settings) is None
 
 
 def test_other_service_under_the_same_environment_is_refused(
