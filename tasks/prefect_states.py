@@ -56,10 +56,10 @@ def group_state(engine: Engine, group: Group) -> State[Any]:
 
 
 def failure_message(failed: RowFailed) -> str:
-    """The error, with the job and request that support needs to know."""
+    """Return the error and its remedy, with the job and request that support needs to know."""
     names = {"job": failed.job_id, "request": failed.request_id}
     named = ", ".join(f"{kind} {name}" for kind, name in names.items() if name)
-    return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
+    return f"{failed.code}: {failed}" + (f" ({named})" if named else "")
 
 
 def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:

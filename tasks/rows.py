@@ -32,6 +32,11 @@ class ItemWork:
     def __init__(self, engine: Engine, item: Item) -> None:
         self.engine, self.item, self.label = engine, item, line(item.describe())
 
+    @property
+    def sku(self) -> str:
+        """The sku of the first row that the item is made for."""
+        return next(row.sku for row in self.engine.plan.rows if self.item.key in row.keys)
+
 
 class GroupWork:
     """A group of rows with the engine that drives it; opaque to Prefect."""
@@ -49,7 +54,7 @@ async def make_item(work: ItemWork) -> State[Any]:
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=line(str(reason)))
     except RowFailed as failed:
-        return Failed(message=line(failure_message(failed)))
+        return Failed(message=line(f"{work.sku}: {failure_message(failed)}"))
     except PatternmillError as error:
         return Failed(message=line(str(error)))
 

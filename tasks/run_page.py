@@ -44,7 +44,14 @@ _MOST_FAILED = 200
 #: Up to so many items each has a task run: nobody reads a page of many thousands.
 _MOST_ITEM_TASKS = 500
 #: Columns of the table of failed rows, by the field of results.jsonl.
-_FAILED_ROW = {"sku": "sku", "status": "status", "code": "error_code", "what": "error", "remedy": "remedy"}
+_FAILED_ROW = {
+    "row": "line",
+    "sku": "sku",
+    "status": "status",
+    "code": "error_code",
+    "what": "error",
+    "remedy": "remedy",
+}
 
 
 def is_by_groups(run: Run) -> bool:
@@ -87,23 +94,33 @@ async def progress_shown(run: Run) -> AsyncIterator[None]:
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
-    """Put the summary on the page, with pictures, and tables of the rows that failed and of large runs' groups."""
+    """Put the summary with the rows that failed on the page, then pictures, and of large runs a table of the groups."""
     key = f"run-{ending.record.run_id}"
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
-    await show_text(f"{key}-summary", _summary(run, ending, results), title)
-    out = results.out.resolve()
-    rows = await asyncio.to_thread(_rows, out)
+    rows = await asyncio.to_thread(_rows, results.out.resolve())
+    text = f"{_summary(run, ending, results)}\n\n{_failed_rows(rows, results)}"
+    await show_text(f"{key}-summary", text, title)
     await _show_pictures(run, rows)
-    failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
-    first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
-    text = f"{first} rows that failed or were not made. As a file: {out / results.failures.name}"
-    shown = ({name: row[field] for name, field in _FAILED_ROW.items()} for row in failed[:_MOST_FAILED])
-    await _show_table(f"{key}-failures", shown, text)
     if is_by_groups(run):
         names = {row.entry.record.line: group.describe() for group in run.engine.groups for row in group.rows}
         driven = ({**row, "group": names[row["line"]]} for row in rows if row["line"] in names)
         shown = ({name: row[name] for name in ("sku", "group", "status")} for row in driven)
         await _show_table(f"{key}-groups", shown, "The task run in which each row was driven.")
+
+
+def _failed_rows(rows: Sequence[Mapping[str, Any]], results: Results) -> str:
+    """Return a markdown table of the rows that were refused, failed or not made."""
+    failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
+    if not failed:
+        return ""
+    first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
+    cells = (
+        [markdown(str(row[field] or "")) for field in _FAILED_ROW.values()] for row in failed[:_MOST_FAILED]
+    )
+    table = [_FAILED_ROW, ["---"] * len(_FAILED_ROW), *cells]
+    where = markdown(str(results.out.resolve() / results.failures.name))
+    lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
+    return f"{first} rows that failed or were not made, which are in {where}:\n\n{lines}"
 
 
 async def _show_table(key: str, rows: Iterable[Mapping[str, str | None]], text: str) -> None:

@@ -20,6 +20,7 @@ from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
+from patternmill.ledger.row_outcomes import remedy_of
 from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.planning.items import Item, Made
 from patternmill.service import outcomes
@@ -344,7 +345,8 @@ def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
         code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(joined(message, attempt.error), code=code)
-    return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
+    code = attempt.error_code or "failed"
+    return fail(attempt.error or "", code=code, remedy=remedy_of(attempt), is_final=True)
 
 
 def _up_to(stage: Stage) -> tuple[Stage, ...]:

@@ -185,14 +185,14 @@ def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> Ro
                 RowStatus.FAILED,
                 attempt.error_code or f"{stage}_failed",
                 attempt.error or f"The service could not make the {stage}.",
-                _remedy(attempt),
+                remedy_of(attempt),
             )
         case AttemptState.HELD:
             return RowOutcome(
                 RowStatus.HELD,
                 attempt.error_code or "held",
                 attempt.error or "The service's answers about this item contradict one another.",
-                "Look at it with `patternmill explain`, then decide with `patternmill settle`.",
+                remedy_of(attempt),
             )
         case AttemptState.ACCEPTED:
             stopped = outcome in (None, Outcome.CANCELLED)
@@ -207,7 +207,10 @@ def _unfinished(status: RowStatus, attempt: Attempt) -> RowOutcome:
     return replace(found, error=joined(found.error, attempt.error))
 
 
-def _remedy(attempt: Attempt) -> str:
+def remedy_of(attempt: Attempt) -> str:
+    """Return what a person can do about an item that ended without what it was to make."""
+    if attempt.state is AttemptState.HELD:
+        return "Look at it with `patternmill explain`, then decide with `patternmill settle`."
     if attempt.error_code == UNCLEAR_REFUSAL:
         return (
             "Do not change the row before you know whether it exists: look into the service's console. "

@@ -194,10 +194,10 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
 def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, list[dict[str, Any]]]) -> None:
     artifacts = {artifact["key"].rpartition("-")[2]: artifact for artifact in record["artifacts"]}
     # The contact sheet, under the catalog's name, is left out where its pictures take too long to draw.
-    assert artifacts.keys() - {"spring"} == {"progress", "summary", "failures"}
+    assert artifacts.keys() - {"spring"} == {"progress", "summary"}
     assert artifacts["progress"]["data"] == 100.0
     assert "Completed with failures" in artifacts["summary"]["data"]
-    assert "unknown_category" in artifacts["failures"]["data"]
+    assert "| A-4 | refused | unknown\\_category |" in artifacts["summary"]["data"]
 
 
 def test_second_import_buys_nothing(shop: Shop, record: object) -> None:
