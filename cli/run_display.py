@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +19,8 @@ from patternmill.states import UNDECIDED, UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import plural, visible_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from patternmill.ledger.records import RunRecord
+    from patternmill.results.results_files import Results
     from patternmill.runs.run import Run, RunEnding
 
 _LINE_EVERY = 5.0
@@ -127,7 +127,7 @@ def ending_lines(run: Run | None, message: str, command: str) -> Iterator[str]:
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES)
     yield from _next_lines(run, run.ending, command)
     if run.results is not None:
-        yield from _correction_lines(run.record, run.ending.rows, run.results.failures)
+        yield from _correction_lines(run.record, run.ending.rows, run.results)
 
 
 def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
@@ -139,13 +139,12 @@ def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
 def _next_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
     """The command that goes on with what did not finish; no run goes on with what waits for a person."""
     causes = run.results.causes if run.results is not None else ()
-    if undecided := sum(cause.count for cause in causes if cause.code == UNDECIDED):
+    if any(cause.code == UNDECIDED for cause in causes):
         yield f"To decide: patternmill look {shlex.quote(run.record.catalog)}"
     if ending.to_decide:
         yield f"To decide, as no run resends {plural(ending.to_decide, 'request')}: patternmill settle"
-    unfinished = UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}
-    if undecided and undecided == ending.rows.get(RowStatus.WAITING):
-        unfinished -= {RowStatus.WAITING}
+    left = run.results.to_retry if run.results is not None else ending.rows
+    unfinished = UNFINISHED_ROWS & {status for status, count in left.items() if count}
     is_stuck = unfinished <= {RowStatus.IN_DOUBT} and ending.to_decide and not ending.resumed
     if unfinished and not is_stuck:
         if ending.outcome is Outcome.CANCELLED:
@@ -155,15 +154,26 @@ def _next_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
                 "What was made or begun is kept, and is not bought again: the next command finishes "
                 f"{begun}{f', and begins {rest:,}' if rest else ''}."
             )
-        higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
-        yield f"To go on{higher}: {command}"
+        yield f"To go on{_with_higher_limit(command, ending)}"
 
 
-def _correction_lines(record: RunRecord, rows: Mapping[RowStatus, int], failures: Path) -> Iterator[str]:
+def _with_higher_limit(command: str, ending: RunEnding) -> str:
+    """Return how to go on; the value of a limit that was reached is left to whoever raises it."""
+    reason = ending.record.reason or ""
+    if ending.outcome is not Outcome.BUDGET_REACHED or "Raise " not in reason:
+        return f": {command}"
+    for option in ("--budget", "--max-items"):
+        if f"Raise {option} " in reason:
+            command = re.sub(rf"({option}[ =])('[^']*'|\S+)", r"\1…", command)
+    return f", with a higher limit: {command}"
+
+
+def _correction_lines(record: RunRecord, rows: Mapping[RowStatus, int], results: Results) -> Iterator[str]:
     """What to do about rows that no other run changes; an import of their file retries those that failed too."""
+    failures = results.failures
     correct = f"correct {failures.name}, then patternmill import {shlex.quote(str(failures))}"
     if rows.get(RowStatus.REFUSED):
         yield f"Next: {correct}"
-    elif rows.get(RowStatus.FAILED):
+    elif results.to_retry.get(RowStatus.FAILED):
         scope = f"--catalog {shlex.quote(record.catalog)} --environment {record.environment}"
         yield f"Next: patternmill retry {scope}; or {correct}"

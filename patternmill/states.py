@@ -104,6 +104,9 @@ UNFINISHED_ROWS = frozenset(
     {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
 )
 
+#: What a retry can change: the rest is made already, or waits for an edit or a decision.
+RETRIABLE = UNFINISHED_ROWS | {RowStatus.FAILED}
+
 
 class Outcome(StrEnum):
     """How a run ended. The values are the names of the Prefect states too."""

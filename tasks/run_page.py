@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -144,13 +144,16 @@ def _summary(run: Run, ending: RunEnding, results: Results) -> str:
     notes = ending.record.options.get("notes", ())
     lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
     shown = [markdown_lines(lines), "".join(f"> {markdown(note)}  \n" for note in notes)]
-    if {status for status, count in ending.rows.items() if count} - {RowStatus.SUCCEEDED}:
+    return "\n\n".join([*shown, *next_steps(ending, results)])
+
+
+def next_steps(ending: RunEnding, results: Results) -> Iterator[str]:
+    """Yield, as markdown, what a person may do about the rows that were not made: only what does something."""
+    if any(results.to_retry.values()):
         retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
-        shown.append(
-            f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt. "
-            f"Rows that have to be corrected: correct `{results.failures.name}`, and import it."
-        )
-    return "\n\n".join(shown)
+        yield f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt."
+    if ending.rows.get(RowStatus.REFUSED) or ending.rows.get(RowStatus.FAILED):
+        yield f"Rows that have to be corrected: correct `{results.failures.name}`, and import it."
 
 
 def _rows(out: Path) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from patternmill.planning.plan import Cost
 from patternmill.processes import is_stopped, machine
 from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, holder_of, is_surely_dead
-from patternmill.runs.retry import RETRIABLE
+from patternmill.runs.retry import has_rows_to_retry
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Stage, Verdict
 from patternmill.text import counted, duration, goods, moment, plural
@@ -232,7 +232,6 @@ def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collectio
     for record in filter(had_lease, records):
         latest.setdefault(_scope(record), record)
     for record in latest.values():
-        rows = ledger.runs.rows_by_status(record)
-        if any(rows.get(status) for status in RETRIABLE) and record.run_id not in running:
+        if record.run_id not in running and has_rows_to_retry(ledger, record):
             catalog = shlex.quote(record.catalog)
             yield f"To go on: patternmill retry --catalog {catalog} --environment {record.environment}"

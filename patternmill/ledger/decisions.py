@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import Decided
+from patternmill.states import UNWANTED, Decided
 
 #: Years; at the ends of the calendar a time cannot be read back from its seconds.
 _EARLIEST, _LATEST = 1970, 3000
@@ -92,6 +92,12 @@ def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemK
         found.pop(decision.item, None)
         found[decision.item] = decision
     return found
+
+
+def unwanted_patterns(ledger: Ledger, environment: str, catalog: str) -> set[ItemKey]:
+    """Return the pattern items that a person decided against."""
+    decisions = last_decisions(ledger, environment, catalog)
+    return {item for item, decision in decisions.items() if decision.verdict in UNWANTED}
 
 
 def last_sequence(ledger: Ledger, environment: str, catalog: str) -> int:

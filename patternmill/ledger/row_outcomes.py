@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import orjson
@@ -13,6 +13,8 @@ from patternmill.ledger.records import Attempt, RunRow
 from patternmill.states import (
     PASSING_REFUSALS,
     REFUSED_ALIKE,
+    REOPENED,
+    RETRIABLE,
     UNCLEAR_REFUSAL,
     UNDECIDED,
     UNFINISHED_ROWS,
@@ -44,7 +46,8 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
     needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
     found = row_outcome(needed, product, outcome)
     is_made = needed is not None and needed.state is AttemptState.SUCCEEDED
-    if UNDECIDED in kept and product is None and is_made:
+    may_begin = product is None or product.state is AttemptState.FAILED or product.state in REOPENED
+    if UNDECIDED in kept and may_begin and is_made:
         found = _UNDECIDED
     remedy = found.remedy
     if product is None and needed is not None and _may_miss_its_reference(row, needed):
@@ -120,6 +123,17 @@ class RowOutcome:
         """As it was written when the row's run ended."""
         assert row.outcome is not None, "its run has ended"
         return _OUTCOME.validate_json(row.outcome)
+
+
+def is_retriable(outcome: RowOutcome, unwanted: Collection[ItemKey]) -> bool:
+    """Return whether another run would do something for the row as it is.
+
+    `unwanted`: the patterns that a person decided against, on which nothing more is begun.
+    """
+    if outcome.status not in RETRIABLE or not outcome.items or outcome.error_code == UNDECIDED:
+        return False
+    is_open = outcome.items[-1].state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
+    return is_open or not any(item.key in unwanted for item in outcome.items)
 
 
 _OUTCOME = TypeAdapter(RowOutcome)

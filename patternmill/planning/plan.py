@@ -212,7 +212,7 @@ class _Planner:
         product, needed = chain.product, (*chain.before, chain.pattern)
         candidates = self._candidates(row, chain)
         reason = self._product_reason(product)
-        if reason in TO_BUY and (chain.is_undecided or self._is_unwanted(needed)):
+        if reason in TO_BUY | {Reason.FAILED_BEFORE} and (chain.is_undecided or self._is_unwanted(needed)):
             reason = Reason.UNDECIDED
         if reason in TO_DO and not self.only(row):
             reason = Reason.LEFT_OUT

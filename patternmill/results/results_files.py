@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -11,10 +12,11 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RecordedChange, counts_of
-from patternmill.ledger.decisions import last_sequence
+from patternmill.ledger.decisions import last_sequence, unwanted_patterns
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
+from patternmill.ledger.row_outcomes import is_retriable
 from patternmill.parameters import STAGING
 from patternmill.results import row_files
 from patternmill.results.catalog_files import CHANGES_FILE, changes_file, state_bytes
@@ -29,6 +31,7 @@ from patternmill.results.summary import (
     failures_by_cause,
     manifest_bytes,
 )
+from patternmill.states import RowStatus
 from patternmill.text import moment
 
 RESULTS = "results.csv"
@@ -50,6 +53,8 @@ class Results:
     files: tuple[str, ...]
     counts: Counts
     causes: tuple[Cause, ...]
+    #: How many rows another run changes as they are, by status.
+    to_retry: Mapping[RowStatus, int] = field(default_factory=dict)
     #: The file with all that the catalog has now, for feeds; None where it was not written.
     catalog: Path | None = None
 
@@ -88,7 +93,9 @@ def rebuild(
     results = write_results(record, header, kept, rows, out, page, changes=changes, decided=decided)
     for name in links:
         link_latest(out, name)
-    return results
+    unwanted = unwanted_patterns(ledger, record.environment, record.catalog)
+    to_retry = Counter(row.status for row in rows if is_retriable(row.outcome, unwanted))
+    return replace(results, to_retry=to_retry)
 
 
 def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Iterator[bytes]:

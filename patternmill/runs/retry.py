@@ -13,25 +13,19 @@ from patternmill.catalog.rows import Row, sku_key
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.decisions import unwanted_patterns
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import find_run
+from patternmill.ledger.row_outcomes import is_retriable
 from patternmill.limits import amount_of
 from patternmill.planning.plan import Cost
 from patternmill.results.row_filter import rows_meant
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.runs.request import RetryRequest
-from patternmill.states import UNDECIDED, AttemptState, RowStatus, Stage
+from patternmill.states import RETRIABLE, AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
 
-#: What a retry can change: the rest is made already, or waits for an edit or a decision.
-RETRIABLE = (
-    RowStatus.FAILED,
-    RowStatus.CANCELLED,
-    RowStatus.NOT_STARTED,
-    RowStatus.IN_DOUBT,
-    RowStatus.WAITING,
-)
 _REMEDIES = {
     RowStatus.SUCCEEDED: "They are made; `patternmill remake` makes another take of them.",
     RowStatus.REFUSED: "Correct them in failures.csv and import that.",
@@ -94,12 +88,9 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
             raise ConfigurationError(f"Rows that are {status} cannot be retried.", remedy=_REMEDIES[status])
     file = input_file(ledger, record)
     present = list(row_results(ledger, record, file, now=True))
-    wanted = request.model_copy(update={"status": request.status or RETRIABLE})
-    fitting = {
-        row.sku: row
-        for row in rows_meant(present, wanted)
-        if row.product_key is not None and row.error_code != UNDECIDED
-    }
+    wanted = request.model_copy(update={"status": request.status or tuple(RETRIABLE)})
+    unwanted = unwanted_patterns(ledger, record.environment, record.catalog)
+    fitting = {row.sku: row for row in rows_meant(present, wanted) if is_retriable(row.outcome, unwanted)}
     superseded = _superseded(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
@@ -108,6 +99,15 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
         {sku: superseded[sku] for sku in fitting if sku in superseded},
         Counter(row.status for row in present if row.sku not in fitting),
     )
+
+
+def has_rows_to_retry(ledger: Ledger, record: RunRecord) -> bool:
+    """Return whether a retry of a run would do something for one of its rows at least."""
+    if not any(ledger.runs.rows_by_status(record).get(status) for status in RETRIABLE):
+        return False
+    unwanted = unwanted_patterns(ledger, record.environment, record.catalog)
+    rows = ledger.runs.rows_with_outcomes(record)
+    return any(is_retriable(outcome, unwanted) for _, outcome in rows)
 
 
 def _superseded(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -111,8 +112,10 @@ def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPat
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > -1
 
 
-def results_of(*causes: Cause, files: tuple[str, ...] = ()) -> Results:
-    return Results(Path("results"), files, cast(Any, None), causes)
+def results_of(
+    *causes: Cause, files: tuple[str, ...] = (), to_retry: Mapping[RowStatus, int] = MappingProxyType({})
+) -> Results:
+    return Results(Path("results"), files, cast(Any, None), causes, to_retry)
 
 
 def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **changes: Any) -> Run:
@@ -126,7 +129,7 @@ def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **chan
         "ending": SimpleNamespace(
             outcome=outcome, rows=rows or {}, record=record, spent=spent, to_decide=0, resumed=0
         ),
-        "results": results_of(),
+        "results": results_of(to_retry=rows or {}),
         "progress": Progress(),
         "reported": "",
         "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
@@ -151,7 +154,8 @@ def test_end_of_a_run_says_where_the_other_causes_are() -> None:
 @pytest.mark.parametrize("others", [0, 1])
 def test_rows_that_wait_for_a_choice_are_gone_on_with_by_looking(others: int) -> None:
     """No import decides; what waits for anything else goes on with it."""
-    results, rows = results_of(Cause(UNDECIDED, "", 3, (), "", "")), {RowStatus.WAITING: 3 + others}
+    cause, rows = Cause(UNDECIDED, "", 3, (), "", ""), {RowStatus.WAITING: 3 + others}
+    results = results_of(cause, to_retry={RowStatus.WAITING: others})
     lines = last_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, rows, results=results))
     assert "To decide: patternmill look spring" in lines
     assert ("To go on: patternmill import spring.csv" in lines) is bool(others)
@@ -161,9 +165,34 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     """The command is the very one to type; a limit that was reached is to be raised."""
     spec = SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40}))
     cost = Cost(1_000, 2_000, "EUR")
-    lines = last_lines(ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, cost=cost, spec=spec))
+    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, cost=cost, spec=spec)
+    cast(Any, run.record).reason = "Raise PATTERNMILL_DAY_BUDGET and run the same command again."
+    lines = last_lines(run)
     assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
+
+
+@pytest.mark.parametrize(
+    ("reason", "typed", "line"),
+    [
+        (
+            "Raise --budget and run the same command again.",
+            "--budget '€ 10' --max-items 4",
+            ", with a higher limit: patternmill import a.csv --budget … --max-items 4",
+        ),
+        (
+            "Raise --max-items and run the same command again.",
+            "--max-items=4",
+            ", with a higher limit: patternmill import a.csv --max-items=…",
+        ),
+        ("Run again: what is left needs another approval.", "", ": patternmill import a.csv"),
+    ],
+)
+def test_limit_that_was_reached_is_not_printed_again(reason: str, typed: str, line: str) -> None:
+    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2})
+    cast(Any, run.record).reason = reason
+    lines = list(ending_lines(run, "", f"patternmill import a.csv {typed}".strip()))
+    assert lines[-1] == f"To go on{line}"
 
 
 @pytest.mark.parametrize(("left", "goes_on"), [((2, 0), False), ((2, 1), True), ((0, 3), True)])
@@ -196,12 +225,15 @@ def test_end_of_a_stopped_run_says_what_is_kept(rest: int) -> None:
         ([RowStatus.REFUSED], (FAILURES_BOOK,), "correct failures.xlsx, then patternmill import "),
         ([RowStatus.FAILED], (), "patternmill retry --catalog spring --environment staging; or correct "),
         ([RowStatus.SUCCEEDED, RowStatus.HELD, RowStatus.NOT_STARTED], (), None),
+        # Its pattern was rejected meanwhile.
+        ([RowStatus.FAILED], None, None),
     ],
 )
 def test_end_of_a_run_says_what_to_do_about_its_failures(
-    statuses: list[RowStatus], files: tuple[str, ...], step: str | None
+    statuses: list[RowStatus], files: tuple[str, ...] | None, step: str | None
 ) -> None:
-    results = results_of(files=files)
+    to_retry = dict.fromkeys(statuses, 1) if files is not None else {}
+    results = results_of(files=files or (), to_retry=to_retry)
     lines = last_lines(
         ended_run(Outcome.COMPLETED_WITH_FAILURES, dict.fromkeys(statuses, 1), results=results)
     )

@@ -9,6 +9,7 @@ import csv
 
 import pytest
 
+from cli.commands.status import status_lines
 from patternmill.catalog.offer import Category, Offer
 from patternmill.ledger.ledger import open_ledger
 from patternmill.settings import load_settings
@@ -96,7 +97,7 @@ CASES = {
         refresh a=herons                 | herons a | a:product_failed
         reject herons 1                  |          | a:product_failed
         retry                            |          | a:product_failed
-        refresh a=herons b=herons        |          | a:product_failed b:undecided
+        refresh a=herons b=herons        |          | a:undecided b:undecided
         remake a                         | herons a b | a2 b2""",
     "a remake that was cut short": """
         refresh a=herons                 | herons a | a1
@@ -141,6 +142,23 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
     for now, counts in ((rows | {"c": rows["b"]}, (1, 2)), ({"a": rows["a"]}, (0, 1)), (rows, (1, 1))):
         shop.refresh(now)
         assert (shop.changes["added"], shop.changes["unchanged"]) == counts
+
+
+def test_failed_product_on_a_rejected_pattern_is_not_retried(shop: Shop) -> None:
+    """Nothing would be made: status, retry and the next run's results say that a person chooses first."""
+    shop.service.on_follow["a"] = [failed()] * 3
+    shop.refresh({"a": {"prompt": "herons"}})
+    with open_ledger(load_settings()) as ledger:
+        assert any(
+            "patternmill retry" in line for line in status_lines(ledger, load_settings(), None, None, None)
+        )
+    shop.decide(Decided.REJECT, "herons")
+    with open_ledger(load_settings()) as ledger:
+        lines = status_lines(ledger, load_settings(), None, None, None)
+        assert not any("patternmill retry" in line for line in lines)
+    assert shop.retry() is None
+    shop.refresh()
+    assert _there(shop) == {"a:undecided"}
 
 
 def _run(shop: Shop, words: list[str]) -> None:
