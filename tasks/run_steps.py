@@ -92,22 +92,20 @@ def _step(
     """Make a task of a step; an expected refusal ends its task run with a message and no traceback, and is raised."""
 
     def make(function: Callable[[Pipeline], Awaitable[str]]) -> Callable[[Pipeline], Awaitable[None]]:
-        faults: list[PatternmillError] = []
-
         @task(name=name, task_run_name=task_run_name, retries=0, cache_policy=NO_CACHE, persist_result=False)
         async def step(work: Pipeline) -> State[Any]:
             try:
                 return Completed(message=line(logged(await function(work))))
             except PatternmillError as error:
-                faults.append(error)
+                work.refusal = error
                 return Failed(message=line(str(error)))
 
         @functools.wraps(function)
         async def run_step(work: Pipeline) -> None:
             running: Any = step
             state: State[Any] = await running(work, return_state=True)
-            if faults:
-                raise faults.pop()
+            if work.refusal is not None:
+                raise work.refusal
             if not state.is_completed():
                 result = await state.aresult(raise_on_failure=False)
                 raise result if isinstance(result, BaseException) else PatternmillError(state.message or "")

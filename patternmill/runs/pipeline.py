@@ -64,6 +64,8 @@ class Pipeline:
         self.refused: Approval | None = None
         self._run: Run | None = None
         self._finishing: asyncio.Task[Results] | None = None
+        #: Why a step refused to go on, where a task ran it.
+        self.refusal: PatternmillError | None = None
 
     async def __aenter__(self) -> Self:
         return self
