@@ -7,15 +7,18 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from cli import main
 from patternmill.catalog.catalog_file import NO_CHOICES
 from patternmill.catalog.problems import RowCode
 from patternmill.errors import ConfigurationError, InputRefused
@@ -39,6 +42,7 @@ from .workshop import rows
 FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
 URLS = '{"staging": "http://127.0.0.1:9/v1", "production": "http://127.0.0.1:10/v1"}'
 
+FROM_SETTINGS = StudioApi.from_settings
 
 Cells = dict[str, str]
 Edit = Callable[[list[Cells]], list[Cells]]
@@ -360,6 +364,65 @@ def test_other_service_under_the_same_environment_is_refused(
     profile(monkeypatch, "https://studio.example/v1", "production", ["http://127.0.0.1:9/v1"])
     with pytest.raises(ConfigurationError, match="belongs to the environment 'staging'"):
         desk.run(desk.file(), environment="production")
+
+
+@pytest.fixture
+def other_service() -> Iterator[tuple[str, list[str]]]:
+    """The address of another service, and the requests that it got."""
+    requests: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requests.append(f"{self.command} {self.path} {self.headers.get('Authorization')}")
+            self.send_error(404)
+
+        do_POST = do_GET
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1", requests
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "check spring.csv",
+        "offer",
+        "import spring.csv",
+        "import spring.csv --plan-only",
+        "import new.csv --yes",
+        "refresh spring.csv --catalog spring",
+        "retry --yes",
+        "remake --sku H-1",
+        "order --sku H-1",
+        "settle REQUEST --job job_1 --reason said",
+        "explain REQUEST --report --yes",
+    ],
+)
+def test_no_verb_sends_the_key_to_another_service(
+    desk: Desk,
+    other_service: tuple[str, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+) -> None:
+    """Nothing is asked there, not even what it offers."""
+    url, requests = other_service
+    profile(monkeypatch, "http://127.0.0.1:9/v1")
+    desk.service.on_create["ferns"] = [ANSWER_LOST]
+    desk.run(desk.file())
+    desk.file("new.csv")
+    monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
+    with open_ledger(load_settings()) as ledger:
+        request_id = unsettled(ledger, timedelta(0))[0].attempt.request_id
+    monkeypatch.setattr(StudioApi, "from_settings", FROM_SETTINGS)
+    profile(monkeypatch, url)
+    monkeypatch.setenv("PREFECT_API_URL", f"{url}/none")  # no server of our own is started
+    assert main.run(verb.replace("REQUEST", request_id).split()) == 2
+    assert "127.0.0.1:9/v1" in capsys.readouterr().err
+    assert not [request for request in requests if "Bearer" in request]
 
 
 def test_other_name_of_the_same_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
