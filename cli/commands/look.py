@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from socket import socket
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.terminal import echo, login_hint
-from patternmill.errors import PatternmillError
-from patternmill.files import own_text, replace_private
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.settings import load_settings
@@ -41,6 +37,7 @@ def command(run: str, environment: str | None) -> int:
     from patternmill.looking.decision_files import user
     from patternmill.looking.server import LookServer
     from patternmill.looking.viewed_run import ViewedRun
+    from prefect_host.shared_process import bound_socket
 
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
@@ -54,25 +51,14 @@ def command(run: str, environment: str | None) -> int:
         with open_ledger(settings) as ledger, ledger.transaction():
             ledger.approvals.decide(approval.id, Verdict.APPROVED, who=user(), note="while looking")
 
-    bound = _bound(settings.home / "look-port")
+    # A new one each time: what somebody else served at the last one since, a browser still runs and keeps for it.
+    bound = bound_socket()
     server, address = LookServer(viewed, bound, user(), approve).prepared()
     echo(f"Run {record.run_id} of {record.catalog} ({record.environment}): {login_hint(address, 'look')}")
     echo("Ctrl-C stops.")
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
     return 0
-
-
-def _bound(kept: Path) -> socket:
-    """The port of the last time, so that what a browser keeps of the page is found again, or any."""
-    from prefect_host.shared_process import bound_socket
-
-    try:
-        bound = bound_socket(int(own_text(kept) or 0))
-    except (PatternmillError, ValueError):
-        bound = bound_socket()
-    replace_private(kept, str(bound.getsockname()[1]))
-    return bound
 
 
 def _meant(ledger: Ledger, name: str, environment: str | None) -> RunRecord:

@@ -43,6 +43,9 @@ const rows = read("row-data");
 const groups = read("pattern-data");
 const owners = new Map(groups.flatMap((group) => group.takes.map((take) => [take.item, group])));
 const served = document.querySelector("meta[name=patternmill-served]");
+/* What opens the server: for this tab alone. Nothing of it is sent by the browser itself. */
+const session = served && sessionStorage.getItem("patternmill");
+const ask = (path, how = {}) => fetch(path, { ...how, headers: { ...how.headers, authorization: `Bearer ${session}` } });
 const number = (value) => value.toLocaleString();
 const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
 const nameOf = (row) => row.sku || `Row ${row.line}`;
@@ -106,7 +109,7 @@ function judge(verdict) {
   const panel = view !== "sheet" ? panels[at] : null;
   const target = panel?.item ? panel : takeOf(current);
   if (!current.made) return say("There is no picture to decide on here.");
-  ask(verdict === "again" ? target : null);
+  askWhy(verdict === "again" ? target : null);
   decide(target, verdict);
   if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
   else step(1, (group) => group.made);
@@ -115,7 +118,7 @@ function judge(verdict) {
 function undo() {
   const last = events.findLast((event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id) && owners.has(event.item));
   if (!last) return say("There is nothing to undo.");
-  ask(null);
+  askWhy(null);
   decide({ item: last.item, digest: last.picture }, last.was.verdict ?? "undecided", last.was.note ?? "", { undoes: last.id });
   if (!shown.includes(owners.get(last.item))) clear();
   go(owners.get(last.item));
@@ -124,7 +127,7 @@ function undo() {
 /* Why it is to be made again: asked beside the next picture, and answered by one more key or not at all. */
 let asked = null;
 
-function ask(target) {
+function askWhy(target) {
   asked = target;
   byId("why").hidden = !target;
   if (!target) return;
@@ -137,7 +140,7 @@ function ask(target) {
 function because(note) {
   if (note) decide(asked, "again", note, { amends: true });
   document.activeElement.blur();
-  ask(null);
+  askWhy(null);
   go(current);
 }
 
@@ -159,7 +162,8 @@ function keep(changed) {
 
 async function load() {
   try {
-    const asking = indexedDB.open(`patternmill ${run.id}`, 1);
+    // By the session: what another server of this address has left here is not read.
+    const asking = indexedDB.open(`patternmill ${run.id} ${session ?? ""}`.trim(), 1);
     asking.onupgradeneeded = () => asking.result.createObjectStore("events", { keyPath: ["number", "id"] });
     draft = await done(asking);
     events.push(...await done(draft.transaction("events").objectStore("events").getAll()));
@@ -195,7 +199,7 @@ async function send() {
   soon();
 }
 
-const post = (path, value) => fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
+const post = (path, value) => ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
 
 async function sendBatch(batch) {
   const answer = await post("/decisions", batch.map(({ id, item, picture, verdict, note, by, at }) => ({ id, item, picture, verdict, note, by, at })));
@@ -253,9 +257,21 @@ function tile(group) {
 }
 
 function picture(address, how, instead) {
-  const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: address });
+  const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: served ? null : address });
   image.addEventListener("error", () => (instead ? image.replaceWith(instead()) : image.remove()), { once: true });
+  if (served) image.fetched = fill(image, address);
   return image;
+}
+
+async function fill(image, address) {
+  try {
+    const answer = await ask(address);
+    if (!answer.ok) throw new Error(answer.status);
+    image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
+    image.src = URL.createObjectURL(await answer.blob());
+  } catch {
+    image.dispatchEvent(new Event("error"));
+  }
 }
 
 const pool = new Map();
@@ -272,7 +288,12 @@ function large({ group, picture: address, label = "Pattern" }) {
 
 function decodeAhead() {
   const from = shown.indexOf(current) + 1;
-  for (const group of shown.slice(from, from + AHEAD)) if (takeOf(group)?.picture) large({ ...takeOf(group), group }).decode().catch(() => {});
+  for (const group of shown.slice(from, from + AHEAD)) if (takeOf(group)?.picture) decoded(large({ ...takeOf(group), group })).catch(() => {});
+}
+
+async function decoded(image) {
+  await image.fetched;
+  await image.decode();
 }
 
 function badge([glyph, word, colour], text = word) {
@@ -524,7 +545,7 @@ function count() {
   const refused = events.filter((event) => event.refused).length;
   byId("saved").textContent = [`${number(saved)} saved`, left, refused ? `${number(refused)} refused` : "", trouble, draft ? "" : "this browser keeps no draft"].filter(Boolean).join(" · ");
   byId("saved").dataset.kept = kept;
-  byId("save-file").hidden = Boolean(served) || !verdicts.size;
+  byId("save-file").hidden = served ? !trouble || !unsent.length : !verdicts.size;
   byId("tally").textContent = `${counted(shown.length, "pattern")} with ${counted(shown.reduce((sum, group) => sum + group.rows.length, 0), "row")}, ${number(openCount())} undecided`;
   countBuys();
 }
@@ -606,10 +627,10 @@ function onKey(event) {
   const isButton = event.target.closest("button, a");
   const [axis, by] = CROPS[event.key] ?? [];
   if (event.shiftKey && axis) return moveCrop(axis, crop[axis] + by);
-  if (asked && event.key === "Escape") return ask(null);
+  if (asked && event.key === "Escape") return askWhy(null);
   if (asked && single && /^[1-9]$/.test(event.key)) return because(REASONS[event.key - 1]);
   if (event.key === "Enter") return isButton ? false : asked ? byId("why").querySelector("input").focus() : show("one");
-  if (MOVES[view][event.key]) return void (ask(null), MOVES[view][event.key]());
+  if (MOVES[view][event.key]) return void (askWhy(null), MOVES[view][event.key]());
   // On a keyboard of other letters the place of the key counts.
   const key = /^[!-~ ]$/.test(event.key) ? event.key.toLowerCase() : event.code.replace("Key", "").toLowerCase();
   const action = ACTIONS.find(([name]) => name === key);

@@ -216,12 +216,18 @@ def _script_json(value: object) -> bytes:
 
 
 def _policy(style: str, script: str, served: str | None) -> str:
-    sources = "file: http: https:" if served is None else "'self'"
+    # Served, pictures are fetched by the script, which has what opens them.
+    sources = "img-src file: http: https:;" if served is None else "img-src blob:; connect-src 'self';"
     return (
-        f"default-src 'none'; img-src {sources}; base-uri 'none'; form-action 'none';"
-        + ("" if served is None else " connect-src 'self';")
-        + f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
+        f"default-src 'none'; {sources} base-uri 'none'; form-action 'none';"
+        f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
     )
+
+
+def served_policy(opening: str) -> str:
+    """Return the policy of a document whose script writes the served page into it."""
+    style, script = page_part("page.css"), page_part("page.js")
+    return _policy(style, script, "") + f" '{policy_digest(opening)}'"
 
 
 def policy_digest(text: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from patternmill.identifiers import ItemKey
@@ -41,6 +42,11 @@ class ViewedRun:
             *(item.picture_url for row in self._rows for item in row.items[-2:]),
             *(take.picture_url for take in self._takes.values()),
         } - {None}
+        self._names = {picture_name(url): url for url in self._urls if url is not None}
+
+    def picture(self, name: str) -> Path | None:
+        """Return the file of a picture of this run, where it is at hand."""
+        return self.pictures.path(name) if name in self._names else None
 
     def ledger(self) -> AbstractContextManager[Ledger]:
         return open_ledger(self._settings, must_exist=True)
@@ -71,7 +77,7 @@ class ViewedRun:
         return page(
             self.record,
             self._rows,
-            {url: f"pictures/{picture_name(url)}" for url in self._urls if url is not None},
+            {url: f"pictures/{name}" for name, url in self._names.items()},
             known=self._known(),
             currency=self._settings.currency,
             approval=(

@@ -7,7 +7,7 @@ import csv
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -193,12 +193,12 @@ def test_everything_wrong_in_the_pages_file_is_named(
 
 
 def test_page_is_its_own_persons_and_saves_each_decision_once(shop: Workshop, ended: Ended) -> None:
-    """Without the cookie nothing is shown; with another origin nothing is written; a changed picture asks again."""
+    """Without what opens it nothing is shown or written; a changed picture asks again."""
     viewed = ViewedRun(shop.settings, ended.run.record)
     with bound_socket() as bound:
         server = LookServer(viewed, bound, "anna", NO_APPROVALS)
         found = asyncio.run(_visit(server, item(ended, "A"), viewed.digests()[item(ended, "A")]))
-    assert found["strange"] == [401, 401, 403, 403]
+    assert found["strange"] == [401] * 6
     assert found["page"] == {item(ended, "A"), item(ended, "C")}
     assert found["answer"] == {
         "saved": ["1"],
@@ -239,34 +239,102 @@ def _event(key: str, **given: Any) -> dict[str, Any]:
     return event | given
 
 
+def _browser(server: LookServer, token: str = "secret") -> httpx.AsyncClient:
+    headers = {"authorization": f"Bearer {token}".encode()}
+    transport = httpx.ASGITransport(server.app("secret"), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url=server.address, headers=headers)
+
+
 async def _decided(server: LookServer, events: list[dict[str, Any]]) -> dict[str, Any]:
-    transport, own = httpx.ASGITransport(server.app("secret")), {"origin": server.origin}
-    async with httpx.AsyncClient(transport=transport, base_url=server.origin, headers=own) as browser:
-        await browser.post("/session", content="secret")
+    async with _browser(server) as browser:
         answer = await browser.post("/decisions", content=json.dumps(events))
         return dict(answer.json())
 
 
 async def _visit(server: LookServer, key: str, digest: str) -> dict[str, Any]:
     event = _event(key, picture=digest)
-    own = {"origin": server.origin}
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(server.app("secret")), base_url=server.origin
-    ) as browser:
-        strange = [
-            (await browser.get("/")).status_code,
-            (await browser.get("/pictures/a.png")).status_code,
-            (await browser.post("/session", content="guess", headers=own)).status_code,
-        ]
-        assert (await browser.post("/session", content="secret", headers=own)).status_code == 204
-        strange.append((await browser.post("/decisions", json=[event])).status_code)
-        page = (await browser.get("/")).text
+    strange = []
+    for token in ("guess", "gu\u00e9ss"):
+        async with _browser(server, token) as browser:
+            assert key not in (await browser.get("/")).text
+            asked = [
+                browser.get("/page"),
+                browser.get("/pictures/a.png"),
+                browser.post("/decisions", json=[event]),
+            ]
+            strange += [(await answer).status_code for answer in asked]
+    async with _browser(server) as browser:
+        page = (await browser.get("/page")).text
         patterns = re.search(r'id="pattern-data">(.*?)</script>', page, re.DOTALL)
         assert patterns is not None
         events = [event, event, {**event, "id": "2", "picture": "00"}]
-        answers = [(await browser.post("/decisions", json=events, headers=own)).json() for _ in range(2)]
-        return {
-            "strange": strange,
-            "page": {group["item"] for group in json.loads(patterns[1])},
-            "answer": answers[1],
-        }
+        answers = [(await browser.post("/decisions", json=events)).json() for _ in range(2)]
+    return {
+        "strange": strange,
+        "page": {group["item"] for group in json.loads(patterns[1])},
+        "answer": answers[1],
+    }
+
+
+@pytest.mark.parametrize("path", ["/decisions", "/approve"])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"[" * 200_000, 400),
+        (b"\xff", 400),
+        (b"[1]", 400),
+        (b'{"digest": {}}', 400),
+        (b'"digest"', 400),
+        (b" " * (1 << 20), 400),
+        (b" " * ((1 << 20) + 1), 413),
+    ],
+)
+def test_no_body_breaks_the_server(shop: Workshop, ended: Ended, path: str, body: bytes, status: int) -> None:
+    """Nor fills its memory: it is read up to a mebibyte, and not at all before what opens the server is seen."""
+    read: list[int] = []
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, 50 * len(body), 65_536):
+            read.append(start)
+            yield body[start : start + 65_536]
+
+    async def main() -> list[int]:
+        async with _browser(server) as browser, _browser(server, "guess") as stranger:
+            strange = (await stranger.post(path, content=chunks())).status_code
+            assert not read
+            return [strange, (await browser.post(path, content=body)).status_code]
+
+    with bound_socket() as bound:
+        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna", NO_APPROVALS)
+        assert asyncio.run(main()) == [401, status]
+
+
+@pytest.mark.parametrize("event", ['{"id": NaN}', '{"id": "\\ud83d", "item": "x"}', '{"id": 1e999}', "{}"])
+def test_no_decision_breaks_the_answer(shop: Workshop, ended: Ended, event: str) -> None:
+    """JSON that Python reads, and cannot write."""
+
+    async def main() -> httpx.Response:
+        async with _browser(server) as browser:
+            return await browser.post("/decisions", content=f"[{event}]")
+
+    with bound_socket() as bound:
+        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna", NO_APPROVALS)
+        answer = asyncio.run(main())
+    assert answer.status_code == 200
+    assert [one["why"] for one in answer.json()["refused"]] == ["It is no decision."]
+
+
+@pytest.mark.parametrize("name", ["looks.json", "%00.png", "..%2fledger.sqlite3", "x" * 5000])
+def test_pictures_of_the_run_alone_are_served(shop: Workshop, ended: Ended, name: str) -> None:
+    """Whatever else lies in their folder."""
+
+    async def main() -> int:
+        async with _browser(server) as browser:
+            return (await browser.get(f"/pictures/{name}")).status_code
+
+    folder = shop.settings.home / "pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "looks.json").write_text("{}")
+    with bound_socket() as bound:
+        server = LookServer(ViewedRun(shop.settings, ended.run.record), bound, "anna", NO_APPROVALS)
+        assert asyncio.run(main()) == 404

@@ -1,0 +1,135 @@
+"""Another port of this machine, in the browser of the person who looks: it gets and does nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from PIL import Image
+
+from patternmill.identifiers import ItemKey
+from patternmill.looking.page import page
+from patternmill.looking.server import LookServer
+from patternmill.looking.viewed_run import ViewedRun
+from prefect_host.shared_process import bound_socket
+from tests.acceptance.browser import Browser
+from tests.acceptance.test_looking_page import READY, RUN, rows
+
+#: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
+ATTACK = """(async () => {
+  const reached = [];
+  for (const [path, how] of [['/page', {}], ['/pictures/0.png', {}], ['/decisions', {method: 'POST', body: '[]'}],
+                             ['/approve', {method: 'POST', body: '{"digest": "d"}'}]]) {
+    for (const mode of ['cors', 'no-cors']) {
+      try { reached.push((await fetch(TARGET + path, {...how, mode, credentials: 'include'})).type); }
+      catch { reached.push('refused'); }
+    }
+  }
+  return JSON.stringify([reached, document.cookie, {...sessionStorage}, {...localStorage}]);
+})()"""
+
+
+class _Run:
+    """A run whose page and picture are there, and which notes what is asked of it."""
+
+    record = RUN
+    items = frozenset[str]()
+
+    def __init__(self, picture: Path) -> None:
+        self.asked: list[str] = []
+        self._picture = picture
+
+    def page(self, by: str) -> Iterator[bytes]:
+        self.asked.append("page")
+        url = "https://studio.example/0.png"
+        take = {"item": "p0", "take": 1, "picture": url, "digest": "", "chosen": True, "decision": None}
+        known = {ItemKey("p0"): {"takes": [take]}}
+        return page(self.record, rows(), {url: "pictures/0.png"}, known=known, served=by)
+
+    def picture(self, name: str) -> Path:
+        self.asked.append(name)
+        return self._picture
+
+    def digests(self) -> dict[str, str]:
+        self.asked.append("decisions")
+        return {}
+
+    def waiting_approval(self) -> None:
+        self.asked.append("approve")
+
+    def ledger(self) -> Any:
+        return nullcontext()
+
+
+class _Other(BaseHTTPRequestHandler):
+    """A port of somebody else's; notes what the browser sends."""
+
+    heard: list[str]
+
+    def do_GET(self) -> None:
+        self.heard += [self.path, *map(str, self.headers.values())]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>other</title>")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def looking(run: _Run) -> Iterator[str]:
+    """The address that opens its page."""
+    with bound_socket() as bound:
+        server, address = LookServer(cast("ViewedRun", run), bound, "Ada", lambda one: None).prepared()
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        try:
+            yield address
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture
+def other() -> Iterator[tuple[str, list[str]]]:
+    handler = type("Handler", (_Other,), {"heard": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", handler.heard
+        server.shutdown()
+
+
+def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]]) -> None:
+    """The person sees pages and pictures, after a reload too; a page of another port, in the same tab, has nothing."""
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "picture.png")
+    url, heard = other
+    run = _Run(tmp_path / "picture.png")
+    with looking(run) as address, Browser(tmp_path / "profile") as browser:
+        target, secret = address.split("/#")
+        browser.watch()
+        for _ in range(2):
+            browser.open(address)
+            browser.until(f"location.href === '{target}/' && {READY}")
+            browser.until(
+                "[...document.images].some((one) => one.naturalWidth && one.src.startsWith('blob:'))"
+            )
+            assert browser.do("complaints.join()") == ""
+            address = f"{target}/"
+        assert browser.do("document.cookie") == ""
+        asked = len(run.asked)
+        browser.open(url)
+        browser.until("document.title === 'other'")
+        reached, *kept = json.loads(browser.do(ATTACK.replace("TARGET", json.dumps(target))))
+        assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
+        assert len(run.asked) == asked, run.asked[asked:]
+        assert secret not in " ".join(heard) and "cookie" not in " ".join(heard).lower()
