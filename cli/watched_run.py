@@ -14,10 +14,10 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.looking.takes import pictures_of_takes
+from patternmill.results.file_origin import origin_note
 from patternmill.runs.pipeline import Command, Pipeline, command
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
-from patternmill.runs.results_input import origin_note
 from patternmill.runs.spec import RunSpec
 from patternmill.states import EXIT_CODES, Outcome
 from patternmill.text import duration

@@ -98,7 +98,7 @@ def run_cell(run_id: str, sequence: int) -> str:
 def read_run_cell(text: str) -> tuple[str, int]:
     """The run, and the place in the ledger of the last decision before the file was written; 0: there was none."""
     run_id, _, sequence = text.strip().partition("@")
-    return run_id, int(sequence) if sequence.isdecimal() else 0
+    return run_id, int(sequence) if sequence.isdecimal() and len(sequence) < 19 else 0
 
 
 def is_results_header(header: Sequence[str]) -> bool:

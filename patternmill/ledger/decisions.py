@@ -18,6 +18,8 @@ from patternmill.states import UNWANTED, Decided
 _EARLIEST, _LATEST = 1970, 3000
 
 
+#: In characters: of what a person writes, and of an ID, a picture's digest and a name.
+_LONGEST_NOTE, _LONGEST_TEXT = 2000, 100
 #: The kind of its event.
 DECIDED = "decided"
 
@@ -44,8 +46,19 @@ class Decision:
     def is_pick(self) -> bool:
         return self.verdict is Decided.PICK
 
+    @property
+    def fits(self) -> bool:
+        """Whether it has an ID, and none of its texts is longer than a page's decision."""
+        texts = (self.id, self.picture, self.by)
+        return bool(self.id) and len(self.note) <= _LONGEST_NOTE and max(map(len, texts)) <= _LONGEST_TEXT
+
 
 _DECISION = TypeAdapter(Decision)
+
+
+def storable(text: str) -> str:
+    """Return a text without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def decision_time(text: str) -> datetime | None:

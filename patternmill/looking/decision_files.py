@@ -28,12 +28,15 @@ from patternmill.ledger.decisions import (
     Decision,
     decision_time,
     last_decisions,
+    last_sequence,
     record_decisions,
+    storable,
 )
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.pictures import Pictures
 from patternmill.looking.takes import Take, takes_made
+from patternmill.results.file_origin import require_environment
 from patternmill.results.picks import rows_refused
 from patternmill.results.row_results import RowResult, input_file, row_results
 from patternmill.settings import Settings
@@ -106,15 +109,18 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pict
     digests = dict.fromkeys(takes, "") | pictures.digests(takes.values())
     found: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
+    latest = last_sequence(ledger, record.environment, record.catalog)
     for line, cells in written:
         try:
             if is_page:
-                found.append((line, cells["sku"], _of_page(cells, record.run_id, digests)))
+                decision = _of_page(cells, record.run_id, digests)
+                found.append((line, cells["sku"], _credible(decision, latest)))
             elif tidy(cells[_DECISION]) not in (
                 "",
                 _as_written(own, by_sku.get(sku_key(tidy(cells["sku"])))),
             ):
-                found.append((line, *_of_sheet(cells, record.run_id, digests, by_sku)))
+                sku, decision = _of_sheet(cells, record.run_id, digests, by_sku)
+                found.append((line, sku, _credible(decision, latest)))
         except ValueError as error:
             problems.append(f"row {line}{error}")
     problems += _contradictions(found)
@@ -156,7 +162,7 @@ def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> st
 
 
 def record_file(settings: Settings, path: Path) -> str | None:
-    """Record what the page's file says, in the ledger of its run; in a sentence, what became of it.
+    """Record what the page's file says of a run in the environment of the settings; in a sentence, what became of it.
 
     None for any other file. Raises InputRefused as `read_decisions`.
     """
@@ -167,6 +173,7 @@ def record_file(settings: Settings, path: Path) -> str | None:
     for ledger in every_ledger(settings):
         record = ledger.runs.get(run_id)
         if record is not None:
+            require_environment(path.name, record, None, settings)
             decided = read_decisions(ledger, record, path, Pictures(settings.home))
             return keep_decisions(ledger, record, decided)
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
@@ -199,6 +206,20 @@ def _read(path: Path) -> tuple[frozenset[str], list[tuple[int, Mapping[str, str]
     ]
 
 
+def _credible(decision: Decision, latest: int) -> Decision:
+    """Return a decision of a file, which may be anybody's. Raises ValueError for one that no page or table writes.
+
+    `latest`: the place of the last decision in the ledger, which no file can be newer than.
+    """
+    if decision.sequence > latest:
+        raise ValueError(
+            f", column run: it names decision {decision.sequence}, and the last one here is {latest}"
+        )
+    if not decision.fits:
+        raise ValueError(": it has no ID, or is longer than a decision may be (2,000 characters of a note)")
+    return decision
+
+
 def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str]) -> Decision:
     """Return the decision of a line. `digests`: of all that was made; "" where the picture is not at hand.
 
@@ -216,15 +237,17 @@ def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, 
     now = digests[item]
     if picture and now and picture != now:
         raise ValueError(", column picture: the picture has changed since; look at it and decide again")
-    at, by = decision_time(cells["at"]) or datetime.now(UTC), cells["by"] or user()
-    return Decision(cells["id"], item, picture or now, verdict, cells["note"], by, at, sequence)
+    at = decision_time(cells["at"]) or datetime.now(UTC)
+    # Whoever wrote the file wrote the name, too.
+    by, note, id = (storable(cells[name]) for name in ("by", "note", "id"))
+    return Decision(id, item, picture or now, verdict, note, f"file: {by or user()}", at, sequence)
 
 
 def _of_sheet(
     cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str], rows: Mapping[str, RowResult]
 ) -> tuple[str, Decision]:
     """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
-    text, note, sku = (tidy(cells[name]) for name in (*DECISION_COLUMNS, "sku"))
+    text, note, sku = (storable(tidy(cells[name])) for name in (*DECISION_COLUMNS, "sku"))
     verdict, row = _verdict(_DECISION, text), rows.get(sku_key(sku))
     if row is None or row.pattern is None or row.pattern.key not in digests:
         raise ValueError(f": run {run_id} has no pattern for {shown(sku)}; empty the cell")

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from patternmill.errors import PatternmillError
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, decision_time, record_decisions
+from patternmill.ledger.decisions import Decision, decision_time, record_decisions, storable
 from patternmill.ledger.records import Approval
 from patternmill.looking.page import served_policy
 from patternmill.looking.viewed_run import ViewedRun
@@ -28,7 +28,6 @@ from patternmill.states import Decided
 HOST = "127.0.0.1"
 #: Of one request, in bytes: a thousand decisions with their notes.
 _LARGEST = 1 << 20
-_LONGEST_NOTE = 2000
 _NO_DECISION = "It is no decision."
 # The secret is in the fragment, which no browser sends and no log has. It is kept for this tab and this port alone; a
 # cookie would go to every port of the machine.
@@ -136,14 +135,15 @@ class LookServer:
         time = decision_time(at)
         if time is None or verdict not in list(Decided):
             raise ValueError(_NO_DECISION)
-        if not 0 < len(id) <= 100 or len(note) > _LONGEST_NOTE or len(picture) > 64:
-            raise ValueError(_NO_DECISION)
         key = ItemKey(item)
+        decision = Decision(id, key, picture, Decided(verdict), note, self.by, time)
+        if not decision.fits:
+            raise ValueError(_NO_DECISION)
         if key not in self.run.items:
             raise ValueError("This run made no such pattern.")
         if picture and picture != digests.get(key, picture):
             raise ValueError("The picture has changed since: look at it and decide again.")
-        return Decision(id, key, picture, Decided(verdict), note, self.by, time)
+        return decision
 
     async def _approved(self, request: Request) -> Response:
         given = await _json(request)
@@ -173,9 +173,8 @@ async def _json(request: Request) -> Any:
         return None
 
 
-def _plain(text: object) -> str | None:
-    """Return a text without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "") if isinstance(text, str) else None
+def _plain(value: object) -> str | None:
+    return storable(value) if isinstance(value, str) else None
 
 
 def _capped(app: Any) -> Any:

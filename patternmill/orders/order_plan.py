@@ -14,9 +14,9 @@ from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.orders.picked_lines import decided_picks, fitting_picks, named_picks
 from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import Proposal, order_proposal
+from patternmill.results.file_origin import require_environment
 from patternmill.results.picks import Picks
 from patternmill.runs.request import OrderRequest
-from patternmill.runs.results_input import require_environment
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import AttemptState
 from patternmill.text import moment

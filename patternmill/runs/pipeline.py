@@ -23,13 +23,14 @@ from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
 from patternmill.looking.pictures import Pictures
 from patternmill.planning.plan import TO_DO, Plan
+from patternmill.results.file_origin import origin_note
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.followed_source import follow
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
-from patternmill.runs.results_input import has_failures_alone, held_to_run, origin_note
+from patternmill.runs.results_input import has_failures_alone, held_to_run
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_new_ledger, refuse_other_service, require_machines
 from patternmill.runs.spec import RunSpec

@@ -49,21 +49,6 @@ def run_of_file(source: Path, choices: SheetChoices, settings: Settings) -> RunR
     raise unknown_run(name, run_id)
 
 
-def require_environment(name: str, record: RunRecord, named: str | None, settings: Settings) -> None:
-    """Raise InputRefused where a file's run was in another environment than the one that is named, or else configured.
-
-    The file may be anybody's: what is bought where is not for its column `run` to say.
-    """
-    here = named or settings.environment
-    if record.environment != here:
-        raise InputRefused(
-            f"{origin_note(name, record)} The environment {here!r} is {'named' if named else 'configured'}.",
-            code="other_environment",
-            remedy=f"To go on in {record.environment}, name it: --environment {record.environment}; for another "
-            "environment, import the catalog's own file. Nothing was bought.",
-        )
-
-
 def unknown_run(name: str, run_id: str) -> InputRefused:
     return InputRefused(
         f"{name} has results of run {plain(run_id)}, which this ledger lacks: what was bought for them is not known.",
@@ -118,10 +103,3 @@ def has_failures_alone(ledger: Ledger, record: RunRecord, checked: CheckedCatalo
     skus = {sku_key(entry.row.sku) for entry in checked.entries if entry.row is not None}
     outcomes = ledger.runs.rows_with_outcomes(record)
     return not any(sku_key(row.sku) in skus and outcome.status not in FAILURES for row, outcome in outcomes)
-
-
-def origin_note(name: str, record: RunRecord) -> str:
-    """`failures.csv has rows of run 2026…: catalog spring, environment staging.`"""
-    return (
-        f"{name} has rows of run {record.run_id}: catalog {record.catalog}, environment {record.environment}."
-    )

@@ -30,9 +30,10 @@ from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
+from patternmill.results.file_origin import origin_note, require_environment
 from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
-from patternmill.runs.results_input import origin_note, require_environment, run_of_file, unknown_run
+from patternmill.runs.results_input import run_of_file, unknown_run
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.settings import Settings, in_environment, read_settings

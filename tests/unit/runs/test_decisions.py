@@ -24,6 +24,7 @@ from patternmill.looking.decision_files import (
     decided_run,
     keep_decisions,
     read_decisions,
+    record_file,
 )
 from patternmill.looking.kept_pictures import picture_cache, picture_name
 from patternmill.looking.page import gallery
@@ -182,14 +183,42 @@ def test_everything_wrong_in_a_sheet_is_named(
         ({"verdict": "pick", "picture": "00"}, "the picture has changed since"),
         ({"verdict": "pick", "checksum": "00000000"}, "its checksum does not fit"),
         ({"verdict": "buy"}, "is no decision"),
+        ({"verdict": "pick", "note": "x" * 2001}, "longer than a decision may be"),
+        ({"verdict": "pick", "by": "x" * 200}, "longer than a decision may be"),
+        ({"verdict": "pick", "id": ""}, "has no ID"),
+        ({"verdict": "pick", "id": "x" * 101}, "longer than a decision may be"),
+        ({"verdict": "pick", "run": "RUN@7"}, "names decision 7, and the last one here is 0"),
     ],
 )
 def test_everything_wrong_in_the_pages_file_is_named(
     shop: Workshop, ended: Ended, tmp_path: Path, given: dict[str, str], named: str
 ) -> None:
+    given = {name: text.replace("RUN", ended.run.record.run_id) for name, text in given.items()}
     with pytest.raises(InputRefused) as refused:
         read(shop, ended, page_file(tmp_path, ended, {"item": item(ended, "A"), **given}))
     assert named in str(refused.value)
+
+
+def test_file_says_neither_who_decided_nor_how_late(shop: Workshop, ended: Ended, tmp_path: Path) -> None:
+    """Anybody can write one: its name for a person is marked, and it is no newer than the ledger."""
+    key = item(ended, "A")
+    forged = page_file(tmp_path, ended, {"item": key, "verdict": "pick", "by": "root", "note": "dim"})
+    (decision,) = read(shop, ended, forged).decisions
+    assert (decision.by, decision.note) == ("file: root", "dim")
+    run = ended.run.record.run_id
+    for decisions, at in (("pick", ""), 9), (("pick", "x" * 2001), 0):
+        with pytest.raises(InputRefused, match=r"names decision 9|longer than a decision may be"):
+            read(shop, ended, sheet(tmp_path, ended, ("A", *decisions), run=f"{run}@{at}"))
+
+
+def test_file_of_decisions_never_chooses_the_environment(
+    shop: Workshop, ended: Ended, tmp_path: Path
+) -> None:
+    """It was mailed: its run was in staging, and this machine is set to production."""
+    path = page_file(tmp_path, ended, {"item": item(ended, "A"), "verdict": "pick"})
+    with pytest.raises(InputRefused, match=r"environment staging.*'production' is configured"):
+        record_file(shop.settings.model_copy(update={"environment": "production"}), path)
+    assert record_file(shop.settings, path) == "1 decision recorded, 0 known before."
 
 
 def test_page_is_its_own_persons_and_saves_each_decision_once(shop: Workshop, ended: Ended) -> None:
