@@ -48,19 +48,7 @@ async def bulk_import(
     confirm: Box[Confirmation] = None,
 ) -> State[Any]:
     """Turn a sheet of prompts and selections into products. Run it again: nothing is bought twice."""
-    request = ImportRequest(
-        file=file,
-        catalog=catalog,
-        environment=environment,
-        mapping=mapping,
-        whole=whole,
-        takes=takes,
-        out=out,
-        budget=budget,
-        max_items=max_items,
-        max_failures=max_failures,
-        confirm=confirm,
-    )
+    request = ImportRequest(**locals())  # its fields are the parameters
     async with open_run(request) as run:
         return await make_products(run)
 

@@ -38,18 +38,6 @@ async def catalog_refresh(
     confirm: Box[Confirmation] = None,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone."""
-    request = RefreshRequest(
-        source=source,
-        catalog=catalog,
-        environment=environment,
-        retire_at_most=retire_at_most,
-        retire=retire,
-        mapping=mapping,
-        out=out,
-        budget=budget,
-        max_items=max_items,
-        max_failures=max_failures,
-        confirm=confirm,
-    )
+    request = RefreshRequest(**locals())  # its fields are the parameters
     async with open_run(request) as run:
         return await make_products(run)

@@ -36,18 +36,6 @@ async def remake_patterns(
     confirm: Box[Confirmation] = None,
 ) -> State[Any]:
     """Choose the rows and their takes, and import them from the catalog as the ledger has it."""
-    request = RemakeRequest(
-        catalog=catalog,
-        environment=environment,
-        sku=sku,
-        picks=picks,
-        takes=takes,
-        take=take,
-        again=again,
-        budget=budget,
-        max_items=max_items,
-        max_failures=max_failures,
-        confirm=confirm,
-    )
+    request = RemakeRequest(**locals())  # its fields are the parameters
     async with open_run(request) as run:
         return await make_products(run)

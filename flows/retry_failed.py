@@ -42,22 +42,7 @@ async def retry_failed(
     confirm: Box[Confirmation] = None,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file."""
-    request = RetryRequest(
-        catalog=catalog,
-        environment=environment,
-        run=run,
-        status=status,
-        code=code,
-        sku=sku,
-        category=category,
-        changed_since=changed_since,
-        picks=picks,
-        out=out,
-        budget=budget,
-        max_items=max_items,
-        max_failures=max_failures,
-        confirm=confirm,
-    )
+    request = RetryRequest(**locals())  # its fields are the parameters
     async with open_run(request) as opened:
         selection = opened.spec.selection
         if selection is not None and not selection.rows:
