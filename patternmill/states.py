@@ -19,9 +19,6 @@ class Stage(StrEnum):
     CHECKOUT = "checkout"
 
 
-#: Each content has a result of its own. A refinement may change its pattern in place, a picture may be known already.
-OWN_RESULTS = frozenset({Stage.PATTERN, Stage.PRODUCT})
-
 #: What a run makes for its rows.
 ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 

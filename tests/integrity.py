@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.spending import day_of
-from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage, Verdict
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage, Verdict
 
 _STATES = frozenset(state.value for state in AttemptState)
 #: The sentence about each row that a query finds.
@@ -52,8 +52,8 @@ def _contents(ledger: Ledger) -> Iterator[str]:
         "SELECT a.result_id, i.environment, i.stage FROM attempts a JOIN items i ON i.key = a.item_key "
         "WHERE a.result_id IS NOT NULL GROUP BY a.result_id, i.environment, i.stage HAVING count(*) > 1"
     ):
-        if stage in OWN_RESULTS:
-            first, *others = ledger.purchases.attempts_with_result(result_id, environment, Stage(stage))
+        if stage in (Stage.PATTERN, Stage.PRODUCT):
+            first, *others = ledger.purchases.attempts_with_result(result_id, environment, [Stage(stage)])
             if any(other.content != first.content for other in others):
                 yield f"The {stage} {result_id} is the result of requests which asked for something else."
 

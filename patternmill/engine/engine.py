@@ -26,7 +26,6 @@ from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
-from patternmill.service.jobs import Job
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, Stage
 from patternmill.text import plural
@@ -258,8 +257,8 @@ class Engine:
         async with self._attempts.turn(item):
             attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
             last_number = self.options.attempts + (attempt.attempt - 1 if retried else 0)
-            attempt, job = await self._create(item, attempt, sent_ago)
-        attempt = await self._follow(item, attempt, job)
+            attempt = await self._create(item, attempt, sent_ago)
+        attempt = await self._follow(item, attempt)
         while attempt.state is AttemptState.FAILED:
             await self._going.wait()
             await self._alike.settled()
@@ -268,17 +267,15 @@ class Engine:
                 if another is None:
                     break
                 self.progress.tried_again += 1
-                attempt, job = await self._create(item, *another)
-            attempt = await self._follow(item, attempt, job)
+                attempt = await self._create(item, *another)
+            attempt = await self._follow(item, attempt)
         await self._attempts.leave_window(attempt)
         return self._result(item, attempt)
 
-    async def _create(
-        self, item: Item, attempt: Attempt, sent_ago: timedelta | None
-    ) -> tuple[Attempt, Job | None]:
-        """The attempt as its answer leaves it, with the job that this answer showed."""
+    async def _create(self, item: Item, attempt: Attempt, sent_ago: timedelta | None) -> Attempt:
+        """Return the attempt as its answer leaves it."""
         if attempt.state is not AttemptState.INTENDED:
-            return attempt, None
+            return attempt
         with self._alike.sending(item):
             created = await self._api.create(
                 item.stage,
@@ -292,15 +289,14 @@ class Engine:
                 stopping=lambda: self.halt.forbids_sending(item.stage),
                 permitted=self._writer.confirm_lease,
             )
-            attempt = await self._attempts.record_create(item, attempt, created)
-        return attempt, created if isinstance(created, Job) else None
+            return await self._attempts.record_create(item, attempt, created)
 
-    async def _follow(self, item: Item, attempt: Attempt, job: Job | None) -> Attempt:
+    async def _follow(self, item: Item, attempt: Attempt) -> Attempt:
         if attempt.state is not AttemptState.ACCEPTED:
             return attempt
         assert attempt.job_id is not None, "an accepted attempt has a job ID"
         age = self._attempts.age_of_job(attempt)
-        ended = await self._api.follow(attempt.job_id, item.stage, age=age, known=job)
+        ended = await self._api.follow(attempt.job_id, item.stage, age=age)
         return await self._attempts.record_end(item, attempt, ended)
 
     def stop(self, why: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from patternmill.engine.evidence import Contradiction, contradictions, known_owners
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.engine.refused_alike import RefusedAlike
@@ -24,10 +25,9 @@ from patternmill.ledger.row_outcomes import remedy_of
 from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.planning.items import Item, Made
 from patternmill.service import outcomes
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import FAILED, SUCCEEDED, Job
 from patternmill.states import (
     NOT_REPEATABLE,
-    OWN_RESULTS,
     PASSING_REFUSALS,
     REDIRECTED,
     REOPENED,
@@ -44,6 +44,7 @@ _UNPROMISED = "Nothing promises that the same request may be sent again."
 FINAL_FAILURE = "failed_for_good"
 #: After these no attempt follows unless a person asks for one.
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+_STATE_OF_JOB = {SUCCEEDED: AttemptState.SUCCEEDED, FAILED: AttemptState.FAILED}
 
 
 class Attempts:
@@ -197,7 +198,7 @@ class Attempts:
         """
         await self._keep_exchange(attempt, end)
         if isinstance(end, Job):
-            recorded = await self._accept(attempt, end)
+            recorded = await self._learn(item, attempt, end)
             self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
             self._alike.accepted(item)
@@ -219,11 +220,8 @@ class Attempts:
     async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
         """A job that has not ended stays accepted."""
         await self._keep_exchange(attempt, end)
-        if isinstance(end, outcomes.Succeeded):
-            return await self._succeed(item.stage, attempt, end.result_id, end.picture_url)
-        if end.state is AttemptState.FAILED:
-            code = FINAL_FAILURE if self._options.is_final(end.message) else f"{item.stage}_failed"
-            end = replace(end, code=code)
+        if isinstance(end, outcomes.Ended):
+            return await self._learn(item, attempt, end.job)
         return await self._record(attempt, end)
 
     def age_of_job(self, attempt: Attempt) -> timedelta:
@@ -242,56 +240,34 @@ class Attempts:
             return last.attempt
         return None
 
-    async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
-        """Write the job ID before anything builds on it; a job of another request is a contradiction.
+    async def _learn(self, item: Item, attempt: Attempt, job: Job) -> Attempt:
+        """Write what a response says of a job, its ID before anything builds on it; hold what it contradicts."""
 
-        What was made without a job is a result at once.
-        """
-
-        def accept(ledger: Ledger) -> Attempt | RequestId:
-            other = self._request_of(ledger, job)
-            if other is not None and other != attempt.request_id:
-                return other
+        def learn(ledger: Ledger) -> tuple[Attempt, Contradiction | None]:
+            owners = known_owners(ledger.purchases, job, attempt, item.stage, self._environment)
+            found = next(contradictions(job, attempt, item.stage, owners), None)
             change = partial(ledger.purchases.change, self._run_id, attempt.request_id)
-            accepted = change(AttemptState.ACCEPTED, job_id=job.job_id)
-            return change(AttemptState.SUCCEEDED, result_id=job.job_id) if job.is_immediate else accepted
+            if found is not None:
+                return change(AttemptState.HELD, error_code=found.code, error=found.message), found
+            to = _STATE_OF_JOB[job.status] if job.has_ended else AttemptState.ACCEPTED
+            current = ledger.purchases.attempt(attempt.request_id)
+            if current is not None and current.state not in (AttemptState.ACCEPTED, to):
+                current = change(AttemptState.ACCEPTED, job_id=job.job_id)
+            assert current is not None, "its intent is on record"
+            return (current if to is AttemptState.ACCEPTED else change(to, **self._end_of(item, job))), None
 
-        accepted = await self._writer.write(accept)
-        if isinstance(accepted, Attempt):
-            return accepted
-        message = f"The service answered with job {job.job_id}, which belongs to request {accepted}."
-        return await self._record(attempt, _contradiction("job_of_another_item", message))
+        learned, found = await self._writer.write(learn)
+        if found is not None and found.stops:
+            self._halt.begin(HaltReason(Outcome.FAILED, found.code, found.message))
+        return learned
 
-    async def _succeed(self, stage: Stage, attempt: Attempt, made: str, picture: str | None) -> Attempt:
-        """Write the result, unless the service named it for other content: one of the two would be the wrong one."""
-
-        def succeed(ledger: Ledger) -> Attempt | RequestId:
-            named = (
-                ledger.purchases.attempts_with_result(made, self._environment, stage)
-                if stage in OWN_RESULTS
-                else []
-            )
-            other = next((one for one in named if one.content != attempt.content), None)
-            if other is not None:
-                return other.request_id
-            return ledger.purchases.change(
-                self._run_id, attempt.request_id, AttemptState.SUCCEEDED, result_id=made, picture_url=picture
-            )
-
-        succeeded = await self._writer.write(succeed)
-        if isinstance(succeeded, Attempt):
-            return succeeded
-        message = (
-            f"The service says that job {attempt.job_id} made {made}, which it made for request {succeeded}."
-        )
-        return await self._record(attempt, _contradiction("result_of_another_item", message))
-
-    def _request_of(self, ledger: Ledger, job: Job) -> RequestId | None:
-        """The request that has the job already. The same picture may have the same ID, whoever uploads it."""
-        immediate = Stage(job.kind) if job.is_immediate else None
-        if immediate is Stage.REFERENCE:
-            return None
-        return ledger.purchases.request_of_job(job.job_id, self._environment, immediate)
+    def _end_of(self, item: Item, job: Job) -> dict[str, str | None]:
+        """What goes on record with the end of a job."""
+        if job.status != FAILED:
+            return {"result_id": job.result_id(item.stage), "picture_url": job.picture_url(item.stage)}
+        error = job.error or "the service gave no reason"
+        is_final = self._options.is_final(error)
+        return {"error_code": FINAL_FAILURE if is_final else f"{item.stage}_failed", "error": error}
 
     async def _record(self, attempt: Attempt, no: outcomes.No) -> Attempt:
         """What may still be made stays as it is; of what was not sent there is nothing to say."""
@@ -318,7 +294,7 @@ class Attempts:
 
     async def _keep_exchange(self, attempt: Attempt, end: outcomes.CreateEnd | outcomes.JobEnd) -> None:
         """For a report about it; the attempt itself has the reason alone."""
-        if not isinstance(end, outcomes.No) or end.exchange is None:
+        if isinstance(end, Job) or end.exchange is None:
             return
         detail = json.dumps(end.exchange)
         await self._writer.write(
@@ -329,11 +305,6 @@ class Attempts:
         return await self._writer.write(
             lambda ledger: ledger.purchases.change(self._run_id, attempt.request_id, to, **learned)
         )
-
-
-def _contradiction(code: str, message: str) -> outcomes.No:
-    """A person decides, and the run stops."""
-    return outcomes.No(AttemptState.HELD, code, message, stops=True)
 
 
 def failure_of(item: Item, attempt: Attempt) -> PatternmillError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -234,31 +234,28 @@ class Purchases(Tables):
         self.record_event(run_id, "intended", intent.request_id, at=intended.intended_at)
         return intended
 
-    def request_of_job(
-        self, job_id: str, environment: str, immediate: Stage | None = None
-    ) -> RequestId | None:
-        """The request that has this job. Environments are different services, which may number their jobs alike.
-
-        `immediate`: the stage of an ID that stands for a job, where there is none.
-        """
+    def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
+        """The request that has this job. Environments are different services, which may number their jobs alike."""
         found = self._row(
             "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE a.job_id = :job_id AND i.environment = :environment AND (i.stage = :immediate "
-            "OR :immediate = '' AND i.stage NOT IN ('reference', 'checkout')) LIMIT 1",
+            "WHERE a.job_id = :job_id AND i.environment = :environment "
+            "AND i.stage NOT IN ('reference', 'checkout') LIMIT 1",
             job_id=job_id,
             environment=environment,
-            immediate=immediate.value if immediate else "",
         )
         return RequestId(found[0]) if found else None
 
-    def attempts_with_result(self, result_id: str, environment: str, stage: Stage) -> list[Attempt]:
-        """Those that a pattern, product or reference of an environment was made for."""
+    def attempts_with_result(
+        self, result_id: str, environment: str, stages: Collection[Stage]
+    ) -> list[Attempt]:
+        """Those of these stages that something in an environment was made for."""
         found = self.database.rows(
-            "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE a.result_id = :result_id AND i.stage = :stage AND i.environment = :environment",
-            {"result_id": result_id, "stage": stage.value, "environment": environment},
+            "SELECT a.request_id, i.stage FROM attempts a JOIN items i ON i.key = a.item_key "
+            "WHERE a.result_id = :result_id AND i.environment = :environment",
+            {"result_id": result_id, "environment": environment},
         )
-        return [attempt for (name,) in found if (attempt := self.attempt(RequestId(name))) is not None]
+        named = [self.attempt(RequestId(name)) for name, stage in found if stage in stages]
+        return [attempt for attempt in named if attempt is not None]
 
     def change(
         self,

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from patternmill.catalog.rows import tidy
+from patternmill.engine.evidence import Contradiction, contradictions, known_owners, owner_of_result
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.feedback_log import last_answer
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.items import RecordedItem
 from patternmill.service.jobs import Job, named_result
-from patternmill.states import UNPROMISED_STAGES, AttemptState, Stage
+from patternmill.states import UNPROMISED_STAGES, AttemptState
 
 LookUp = Callable[[str], Awaitable[Job | None]]
 
-#: Where a service may repeat what it was asked for, next to the job itself.
-_REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
 _REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
 
 
-async def verified_job(job_id: str, item: RecordedItem, look_up: LookUp | None) -> Job:
-    """The job as the service shows it, when nothing in it speaks against the request.
-
-    Raises ConfigurationError when something does, and when the service knows no such job or cannot be asked.
-    """
+async def verified_job(job_id: str, look_up: LookUp | None) -> Job:
+    """The job as the service shows it. Raises ConfigurationError when it knows no such job, or cannot be asked."""
     if look_up is None:
         raise ConfigurationError(f"Job {job_id} could not be looked at.", remedy="Nothing was changed.")
     try:
@@ -39,18 +35,16 @@ async def verified_job(job_id: str, item: RecordedItem, look_up: LookUp | None) 
         ) from stopped
     if job is None:
         raise ConfigurationError(f"The service knows no job {job_id}.", remedy=_REMEDY)
-    for contradiction in _contradictions(job, job_id, item):
-        raise ConfigurationError(
-            f"Job {job_id} is not of request {item.attempt.request_id}: {contradiction}", remedy=_REMEDY
-        )
     return job
 
 
-def refuse_result_of_another(ledger: Ledger, job: Job, item: RecordedItem) -> None:
-    result_id = job.result_id(item.stage)
-    if result_id and (other := _other_with(ledger, result_id, item)):
+def refuse_contradictions(ledger: Ledger, job: Job, job_id: str, item: RecordedItem) -> None:
+    """Raise ConfigurationError where something speaks against a job that a person names for a request."""
+    asked = replace(item.attempt, job_id=job_id)
+    owners = known_owners(ledger.purchases, job, asked, item.stage, item.environment)
+    for found in (*contradictions(job, asked, item.stage, owners), *_repeats_another(job, item)):
         raise ConfigurationError(
-            f"Job {job.job_id} made {result_id}, which belongs to request {other.request_id}.", remedy=_REMEDY
+            f"Job {job_id} is not of request {asked.request_id}: {found.message}", remedy=_REMEDY
         )
 
 
@@ -66,38 +60,30 @@ def refuse_made(ledger: Ledger, result_id: str, item: RecordedItem) -> None:
         why = f"A job makes the {item.stage} of request {request_id}: name that with --job."
     elif named not in (None, result_id):
         why = f"The service answered request {request_id} with {named}."
-    elif other := _other_with(ledger, result_id, item):
-        why = f"{result_id} was made for request {other.request_id}."
+    elif other := owner_of_result(ledger.purchases, result_id, item.attempt, item.stage, item.environment):
+        why = f"{result_id} was made for request {other}."
     if why is not None:
         raise ConfigurationError(why, remedy=_REMEDY)
 
 
-def _other_with(ledger: Ledger, result_id: str, item: RecordedItem) -> Attempt | None:
-    """Made for another item; a refinement may change in place what it is made of."""
-    chain = {content.get("pattern") for content in ledger.purchases.pattern_contents(item.attempt.item_key)}
-    stages = {Stage.PATTERN, Stage.REFINEMENT} if item.stage is Stage.REFINEMENT else {item.stage}
-    named = (ledger.purchases.attempts_with_result(result_id, item.environment, stage) for stage in stages)
-    return next((other for made in named for other in made if other.item_key not in chain), None)
-
-
-def _contradictions(job: Job, job_id: str, item: RecordedItem) -> Iterator[str]:
-    if job.job_id != job_id:
-        yield f"the service answers with job {job.job_id}."
+def _repeats_another(job: Job, item: RecordedItem) -> Iterator[Contradiction]:
+    """What a person may have mistaken: a job of another kind, or one that repeats another prompt or selection."""
     if job.has_another_kind(item.stage):
-        yield f"its kind is {job.kind!r}, and a {item.stage} was asked for."
-    if job.made and item.stage not in job.made:
-        yield f"it made a {min(job.made)}, and a {item.stage} was asked for."
+        yield Contradiction("kind", f"its kind is {job.kind!r}, and a {item.stage} was asked for.")
     asked: Mapping[str, Any] = json.loads(item.attempt.body)
-    for shown in _repeated(job.raw):
-        for name in asked.keys() & shown.keys():
-            if shown[name] not in (None, "", {}) and _plain(shown[name]) != _plain(asked[name]):
-                yield f"its {name} is {shown[name]!r}, and the request's is {asked[name]!r}."
+    for shown in job.repeated:
+        for name in asked.keys() & shown.keys() - {"requestId"}:
+            if shown[name] not in (None, "", {}) and not _is_in(_plain(asked[name]), _plain(shown[name])):
+                yield Contradiction(
+                    name, f"its {name} is {shown[name]!r}, and the request's is {asked[name]!r}."
+                )
 
 
-def _repeated(raw: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The job itself, and what it was asked for where that is an object of its own."""
-    yield raw
-    yield from (raw[name] for name in _REPEATED_IN if isinstance(raw.get(name), dict))
+def _is_in(asked: Any, shown: Any) -> bool:
+    """Whether what is shown is what was asked for; a service may add its defaults to selections."""
+    if isinstance(asked, dict) and isinstance(shown, dict):
+        return asked.items() <= shown.items()
+    return bool(asked == shown)
 
 
 def _plain(value: Any) -> Any:

@@ -26,7 +26,7 @@ from patternmill.ledger.reports.unsettled import (
 from patternmill.planning.items import catalog_of
 from patternmill.results.row_filter import RowFilter, rows_meant
 from patternmill.results.row_results import input_file, row_results
-from patternmill.runs.job_evidence import LookUp, refuse_made, refuse_result_of_another, verified_job
+from patternmill.runs.job_evidence import LookUp, refuse_contradictions, refuse_made, verified_job
 from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 from patternmill.text import duration
@@ -82,7 +82,8 @@ async def settle(
         (item,) = items
         _refuse_impossible(ledger, item, settlement, limit)
         assert settlement.named, "the decision names a job"
-        job = await verified_job(settlement.named, item, look_up)
+        job = await verified_job(settlement.named, look_up)
+        refuse_contradictions(ledger, job, settlement.named, item)
     for scope, group in groupby(sorted(items, key=_scope), key=_scope):
         shown = list(group)
         try:
@@ -92,8 +93,8 @@ async def settle(
                     try:
                         # Once more: what was seen before the lease was acquired may have changed.
                         _refuse_impossible(ledger, item, settlement, limit)
-                        if job is not None:
-                            refuse_result_of_another(ledger, job, item)
+                        if job is not None and settlement.named:
+                            refuse_contradictions(ledger, job, settlement.named, item)
                     except ConfigurationError as error:
                         left[request_id] = error
                     else:

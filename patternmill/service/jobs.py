@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,8 @@ RESULT_FIELDS = {
 }
 #: The answer names what was made, and no job.
 _IMMEDIATE = frozenset({Stage.REFERENCE, Stage.CHECKOUT})
+#: Where a service may repeat what it was asked for, next to the job itself.
+_REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
 #: Fields that name a picture of it, before those that may name one of anything.
 _OWN_PICTURES = {
     Stage.PATTERN: ("patternImageUrl", "patternUrl"),
@@ -65,11 +68,32 @@ class Job:
         names = (*_OWN_PICTURES.get(stage, ()), *_PICTURES)
         return _picture(self._result, names) or _picture(self.raw, names)
 
-    def is_of_another_kind(self, stage: Stage) -> bool:
-        """Whether this job makes something else than `stage` does, by its result, or else by its kind."""
-        if self.result_id(stage) is not None:
-            return False
-        return bool(self.made) or self.has_another_kind(stage)
+    def named_anywhere(self, stage: Stage) -> str | None:
+        """The ID of what was asked for, also where the job itself has it next to its result."""
+        beside = named_result(self.raw, stage) if stage in {Stage.PATTERN, Stage.PRODUCT} else None
+        return self.result_id(stage) or beside
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the service says so; not of one that succeeded as long as it does not name what was made."""
+        return self.status == FAILED or (self.status == SUCCEEDED and bool(self.made))
+
+    @property
+    def repeated(self) -> Iterator[dict[str, Any]]:
+        """The job itself, and what it was asked for where that is an object of its own."""
+        yield self.raw
+        yield from (self.raw[name] for name in _REPEATED_IN if isinstance(self.raw.get(name), dict))
+
+    @property
+    def request_ids(self) -> Iterator[str]:
+        """Those that it names."""
+        yield from (name for shown in self.repeated if isinstance(name := shown.get("requestId"), str))
+
+    def pattern_ids(self, stage: Stage) -> Iterator[str]:
+        """Those that it names as what it was made on; a refinement's own result is no such name."""
+        beside, *asked = self.repeated
+        shown = asked if stage is Stage.REFINEMENT else (beside, self._result, *asked)
+        yield from (name for each in shown if (name := named_result(each, Stage.PATTERN)) is not None)
 
     @property
     def made(self) -> frozenset[Stage]:

@@ -22,21 +22,21 @@ FailedExchange = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Succeeded:
-    """The job made something: `result_id` is its pattern ID or product ID."""
+class Ended:
+    """The job succeeded or failed, as the service says; or the response to a poll shows another job."""
 
-    result_id: str
-    picture_url: str | None = None
+    job: Job
+    #: The last exchange, of a job that did not succeed.
+    exchange: FailedExchange | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """Nothing was made, as far as is known: of a create, and of a job."""
+    """Nothing was made, as far as is known: of a create, and of a job without an end."""
 
     #: What becomes of the attempt; None: it stays open, and the next run resumes it.
     state: AttemptState | None
     code: str = ""
-    #: A failed job's is the service's own reason (cleaned, at most 500 characters).
     message: str = ""
     #: No new item may be begun in this run.
     stops: bool = False
@@ -48,7 +48,7 @@ class No:
 
 #: A job: the service has the request, and the job may have ended already.
 CreateEnd = Job | No
-JobEnd = Succeeded | No
+JobEnd = Ended | No
 #: The run was stopped, and the service never had this request.
 NOT_BEGUN = No(AttemptState.WITHDRAWN)
 #: The job did not end in time.

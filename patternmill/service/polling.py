@@ -10,17 +10,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from patternmill.service.jobs import Job
-from patternmill.service.outcomes import GAVE_UP, Answer, JobEnd, No, Succeeded, failed_exchange
+from patternmill.service.jobs import SUCCEEDED
+from patternmill.service.outcomes import GAVE_UP, Answer, Ended, JobEnd, No, failed_exchange
 from patternmill.service.pacing import Clock, Interrupt, Pace
-from patternmill.service.resend import (
-    RATE_LIMITED,
-    UNKNOWN_STATUS,
-    AskAgain,
-    ResendPolicy,
-    decide_poll,
-    end_of_job,
-)
+from patternmill.service.resend import RATE_LIMITED, UNKNOWN_STATUS, AskAgain, ResendPolicy, decide_poll
 from patternmill.states import Stage
 
 logger = logging.getLogger("patternmill.service")
@@ -87,12 +80,8 @@ class Poller:
         took = sorted(self._took[stage])
         return max(EARLIER * took[int(PERCENTILE * len(took))], UNKNOWN) if took else UNKNOWN
 
-    async def follow(
-        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
-    ) -> JobEnd:
-        """Ask until the job ended or was waited for long enough. `known`: what the create answered."""
-        if known is not None and (end := end_of_job(known, stage)):
-            return end
+    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
+        """Ask until the job ended or was waited for long enough."""
         now, timeout = self._clock(), self._resend.job_timeout.total_seconds()
         seconds = age.total_seconds()
         job = Followed(job_id, stage, now - seconds, now + max(timeout - seconds, min(GRACE, timeout)))
@@ -114,7 +103,7 @@ class Poller:
             answer = await self._ask(job.job_id)
             decision = self._decide(job, answer, asked_at)
             if not isinstance(decision, AskAgain):
-                if isinstance(decision, Succeeded):
+                if isinstance(decision, Ended) and decision.job.status == SUCCEEDED:
                     self.remember(job.stage, self._clock() - job.accepted_at)
                 return decision
             if self._clock() >= job.deadline:
@@ -127,9 +116,9 @@ class Poller:
             self._last_success = now
         well = job.failures > 0 and self._last_success >= job.failing_since
         tries, age = job.failures + 1, timedelta(seconds=now - job.accepted_at)
-        decision = decide_poll(answer, self._resend, job.job_id, job.stage, age=age, tries=tries, well=well)
+        decision = decide_poll(answer, self._resend, job.job_id, age=age, tries=tries, well=well)
         self._pace(answer, decision, asked_at)
-        if isinstance(decision, No):
+        if isinstance(decision, No) or (isinstance(decision, Ended) and decision.job.status != SUCCEEDED):
             return replace(decision, exchange=failed_exchange(POLL, answer, now - asked_at))
         return decision
 

@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 
 from patternmill.service.jobs import (
-    FAILED,
     RESULT_FIELDS,
     RUNNING,
     SUCCEEDED,
@@ -22,7 +21,7 @@ from patternmill.service.jobs import (
     read_created,
     read_job,
 )
-from patternmill.service.outcomes import GAVE_UP, Answer, ExchangeResult, No, Succeeded, Trouble
+from patternmill.service.outcomes import GAVE_UP, Answer, Ended, ExchangeResult, No, Trouble
 from patternmill.service.redaction import clean, scrubbed
 from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
 from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
@@ -149,7 +148,7 @@ class AskAgain:
 
 
 CreateDecision = ResendAfter | Job | No
-PollDecision = AskAgain | Succeeded | No
+PollDecision = AskAgain | Ended | No
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
@@ -188,7 +187,6 @@ def decide_poll(
     answer: Answer,
     policy: ResendPolicy,
     job_id: str,
-    stage: Stage,
     *,
     age: timedelta,
     tries: int = 1,
@@ -211,7 +209,7 @@ def decide_poll(
     if status in {404, 410} and age >= policy.young and is_its_own:
         return No(AttemptState.HELD, "job_unknown", f"The service does not know the job {job_id} any more.")
     if answer.usable:
-        return _progress(answer, policy.pause(tries), job_id, stage)
+        return _progress(answer, policy.pause(tries), job_id)
     return _poll_pause(answer, tries, policy)
 
 
@@ -322,16 +320,13 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     )
 
 
-def _progress(answer: Answer, pause: timedelta, job_id: str, stage: Stage) -> PollDecision:
+def _progress(answer: Answer, pause: timedelta, job_id: str) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
         message = f"{sentence(answer)} It names no job, but has {_excerpt(answer.body)}."
         return AskAgain(pause, gave_up=replace(GAVE_UP, message=message))
-    if job.job_id != job_id:
-        message = f"Asked for job {job_id}, the service answered with job {job.job_id}."
-        return No(AttemptState.HELD, "wrong_job", message, stops=True)
-    if (end := end_of_job(job, stage)) is not None:
-        return end
+    if job.job_id != job_id or job.has_ended:
+        return Ended(job)
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
         message = f"Job {job.job_id} succeeded, and the service never said what it made."
         return AskAgain(pause, gave_up=No(AttemptState.HELD, "result_missing", message))
@@ -344,22 +339,6 @@ def _progress(answer: Answer, pause: timedelta, job_id: str, stage: Stage) -> Po
 def _excerpt(body: Any) -> str:
     """The begin of a body that is not what it should be."""
     return clean(orjson.dumps(scrubbed(body), default=str).decode(), limit=200)
-
-
-def end_of_job(job: Job, stage: Stage) -> Succeeded | No | None:
-    """How a job that was to make this ended, if it did. A person decides about one that made something else."""
-    if job.status not in {SUCCEEDED, FAILED}:
-        return None
-    if job.is_of_another_kind(stage):
-        return No(
-            AttemptState.HELD,
-            "job_of_another_kind",
-            f"The job {job.job_id} was to make a {stage}, and the service says that it made something else.",
-        )
-    if job.status == FAILED:
-        return No(AttemptState.FAILED, message=job.error or "the service gave no reason")
-    result_id = job.result_id(stage)
-    return Succeeded(result_id, job.picture_url(stage)) if result_id is not None else None
 
 
 def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecision:

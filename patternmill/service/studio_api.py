@@ -215,17 +215,15 @@ class StudioApi:
         request_id = orjson.loads(now.sent)["requestId"]
         answer = await self._questions.ask(look_up, {"requestId": request_id}, _LOOK_UP_TRIES)
         job = read_created(answer.body, now.stage) if answer.usable else None
-        if job is not None and job.raw.get("requestId", request_id) == request_id:
+        if job is not None:
             return job
         return replace(
             end, message=f"{end.message} Its job was looked for with {look_up}: {sentence(answer)}"
         )
 
-    async def follow(
-        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
-    ) -> JobEnd:
-        """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        return await self._poller.follow(job_id, stage, age=age, known=known)
+    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
+        """Ask for the job until it ends. `age`: how long ago it was accepted."""
+        return await self._poller.follow(job_id, stage, age=age)
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.

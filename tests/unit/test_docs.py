@@ -178,7 +178,7 @@ def test_operations_page_explains_every_error_code_of_a_row() -> None:
             " ".join(_source("service", "resend", "polling", "studio_api").split()),
         ),
         *re.findall(r'_refused\("(\w+)"', _source("service", "resend")),
-        *re.findall(r'"(job_of_another_item)"', _source("engine", "item_attempts")),
+        *re.findall(r'Contradiction\("(\w+)"', _source("engine", "evidence")),
         *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "item_attempts"), re.M),
         WRITTEN_OFF,
         *re.findall(r'RowOutcome\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "runs")),

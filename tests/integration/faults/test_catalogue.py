@@ -68,6 +68,7 @@ def stops(name: str, operation: str, fault: str, message: str, **params: Any) ->
 #: A part of the prompt of the first row.
 FIRST = "no. 1"
 SOON = {"PATTERNMILL_CREATE_TIMEOUT": "PT1S", "PATTERNMILL_JOB_TIMEOUT": "PT1S"}
+TRACED = {"requestId": "trace-4711", "selections": {"gift wrap": "none"}}
 LOST = Rule(PATTERN, "answer_lost", matching=FIRST, each=1)
 CASES = [
     # In doubt: the same request again.
@@ -181,8 +182,22 @@ CASES = [
     ),
     # Answers that mean something else than they seem to.
     case(
-        "44 a pattern named next to the product",
+        "44 another pattern named next to the product",
         Rule(POLL, "edit", {"result": {"patternId": "pattern_of_nobody"}}, matching="categoryId"),
+        statuses=[], code=1, message="pattern_of_nobody", bought=None,
+    ),
+    case(
+        "44 a failed job that names its product",
+        Rule(
+            POLL, "edit",
+            {"set": {"status": "failed", "error": {"message": "broke"}, "result": {"productId": "product_1"}}},
+            matching="categoryId", state="ended",
+        ),
+        statuses=["held"] * ROWS, code=3, message="names what it made: product_1", creates=2 * ROWS,
+    ),
+    case(
+        "44 a trace number as request ID, and defaults among selections",
+        *(Rule(one, "edit", {"set": TRACED}) for one in (PATTERN, PRODUCT, POLL)),
         creates=2 * ROWS,
     ),
     case(
@@ -191,7 +206,7 @@ CASES = [
             POLL, "edit", {"set": {"kind": "pattern", "result": {"patternId": "pattern_of_nobody"}}},
             matching="categoryId", state="ended",
         ),
-        statuses=["held"] * ROWS, code=3, message="made something else", creates=2 * ROWS,
+        statuses=["held"] * ROWS, code=3, message="it made something else", creates=2 * ROWS,
     ),
     one(
         "46 404 of one item", "failed", Rule(PRODUCT, "status", {"code": 404}, matching=FIRST),

@@ -37,8 +37,6 @@ ASKED: dict[str, Any] = {"patternId": PATTERN_ID, "categoryId": "cat_2", "select
         ("product", {"kind": "pattern"}),
         ("pattern", {"kind": "refine"}),
         ("product", {"kind": "product", "status": "succeeded", "result": {"patternId": "pat-9"}}),
-        ("pattern", {"requestId": "another"}),
-        ("pattern", {"request": {"requestId": "another"}}),
         ("pattern", {"prompt": "green ferns"}),
         ("product", {"request": {"categoryId": "cat_tote"}}),
         ("product", {"input": {"selections": {"size": "15oz"}}}),
@@ -62,7 +60,8 @@ def test_job_of_another_kind_or_content_is_refused(past: Past, stage: str, answe
         ("pattern", {"status": "failed", "error": {"message": "broke"}, "prompt": None, "requestId": ""}),
         ("product", {"kind": "product_build"}),
         ("product", {"result": {"patternId": PATTERN_ID, "productId": "prod-9"}, "request": ASKED}),
-        ("product", {"meta": {"requestId": "the-http-request"}, "input": "H-2"}),
+        ("product", {"requestId": "the-http-request", "input": "H-2"}),
+        ("product", {"selections": {"size": "11oz", "wrap": "none"}}),
     ],
 )
 def test_job_without_contradiction_is_accepted(past: Past, stage: str, answer: dict[str, Any]) -> None:
@@ -84,6 +83,15 @@ def test_result_of_another_request_is_refused(past: Past, stage: str) -> None:
     with pytest.raises(ConfigurationError, match="belongs to request"):
         decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
     assert past.ledger.purchases.attempt(before.request_id) == before
+
+
+def test_job_that_names_another_request_of_ours_is_refused(past: Past) -> None:
+    run = past.begin(FERN)
+    other = run.attempt(run.pattern("F-1"), AttemptState.SUCCEEDED)
+    _, before = held(past, "pattern")
+    answer = {"request": {"requestId": other.request_id}}
+    with pytest.raises(ConfigurationError, match="another one of ours"):
+        decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
 
 
 def test_job_that_cannot_be_read_is_refused(past: Past) -> None:

@@ -12,11 +12,13 @@ from datetime import timedelta
 from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
-from patternmill.service.jobs import Job
-from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, CreateEnd, JobEnd, No, Succeeded
+from patternmill.service.jobs import RESULT_FIELDS, Job, read_job
+from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, CreateEnd, Ended, JobEnd, No
 from patternmill.states import AttemptState, Stage
 
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
+#: Scripted: what the service shows of a job, but for its ID and kind.
+Shown = dict[str, Any]
 #: Scripted: the service executes the request, and its answer is lost.
 ANSWER_LOST = No(None, "in_doubt", "the answer was lost")
 
@@ -49,8 +51,8 @@ class Service:
     #: What was asked for under each name.
     contents: dict[tuple[Stage, str], list[bytes]] = field(default_factory=lambda: defaultdict(list))
     #: What the next creates, and the next ends of jobs, of a name are; then all is well.
-    on_create: dict[str, list[CreateEnd]] = field(default_factory=lambda: defaultdict(list))
-    on_follow: dict[str, list[JobEnd]] = field(default_factory=lambda: defaultdict(list))
+    on_create: dict[str, list[CreateEnd | Shown]] = field(default_factory=lambda: defaultdict(list))
+    on_follow: dict[str, list[No | Shown]] = field(default_factory=lambda: defaultdict(list))
     offer: Offer = OFFER
     #: Called with each create that reached the service, and before each end of a job is answered.
     at_create: Callable[[Create], None] = lambda create: None
@@ -127,13 +129,13 @@ class FakeStudioApi:
             job = self.service.execute(create)
             await self._pause()
             return end or job
+        if isinstance(end, dict):
+            return self._shown(self.service.execute(create).job_id, end)
         if age is not None and isinstance(end, No) and end.state is AttemptState.REJECTED:
             return No(AttemptState.HELD, "refused_in_doubt", end.message)
         return end
 
-    async def follow(
-        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
-    ) -> JobEnd:
+    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
         self.service.follows.append(job_id)
         await self._pause()
         if not await self._ended():
@@ -142,7 +144,13 @@ class FakeStudioApi:
         assert kind is stage
         await self._at(lambda: self.service.at_job_end(name))
         scripted = self.service.on_follow[name]
-        return scripted.pop(0) if scripted else Succeeded(self.service.results[job_id])
+        end = scripted.pop(0) if scripted else made(stage, self.service.results[job_id])
+        return Ended(self._shown(job_id, end)) if isinstance(end, dict) else end
+
+    def _shown(self, job_id: str, fields: Shown) -> Job:
+        job = read_job({"jobId": job_id, "kind": "", "status": "running", "result": None} | fields)
+        assert job is not None, "it has an ID"
+        return job
 
     async def _ended(self) -> bool:
         waits = [asyncio.ensure_future(event.wait()) for event in (self.jobs_may_end, self._abandoned)]
@@ -200,5 +208,9 @@ def _name(said: dict[str, Any], operation: str | None) -> str:
     )
 
 
-def failed(reason: str = "the loom broke") -> No:
-    return No(AttemptState.FAILED, message=reason)
+def failed(reason: str = "the loom broke") -> Shown:
+    return {"status": "failed", "error": {"message": reason}}
+
+
+def made(stage: Stage, result_id: str, **more: str) -> Shown:
+    return {"status": "succeeded", "result": {RESULT_FIELDS[stage]: result_id, **more}}

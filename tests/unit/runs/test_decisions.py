@@ -33,10 +33,10 @@ from patternmill.looking.server import Approve, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from patternmill.results.results_files import rebuild
 from patternmill.runs.results_input import run_of_file
-from patternmill.service.outcomes import Succeeded
-from patternmill.states import Decided
+from patternmill.states import Decided, Stage
 from prefect_host.shared_process import bound_socket
 
+from .fake_studio import made
 from .workshop import Ended, Workshop, rows
 
 NO_APPROVALS: Approve = pytest.fail
@@ -46,8 +46,8 @@ HERONS, FERNS = "http://127.0.0.1:9/herons", "http://127.0.0.1:9/ferns"
 @pytest.fixture
 def ended(shop: Workshop) -> Ended:
     """Two rows share a pattern, a third has one of its own; both pictures are at hand."""
-    shop.service.on_follow["herons"] = [Succeeded("pat-herons", HERONS)]
-    shop.service.on_follow["ferns"] = [Succeeded("pat-ferns", FERNS)]
+    shop.service.on_follow["herons"] = [made(Stage.PATTERN, "pat-herons", patternUrl=HERONS)]
+    shop.service.on_follow["ferns"] = [made(Stage.PATTERN, "pat-ferns", patternUrl=FERNS)]
     for url, colour in ((HERONS, "blue"), (FERNS, "green")):
         put_picture(shop, url, colour)
     return shop.run(rows(("A", "herons"), ("B", "herons"), ("C", "ferns")))

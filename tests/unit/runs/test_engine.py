@@ -18,9 +18,9 @@ from patternmill.planning.items import Item
 from patternmill.runs.run import Run
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
-from patternmill.states import AttemptState, Outcome, RowStatus
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 
-from .fake_studio import ANSWER_LOST, Crash, Create, FakeStudioApi, Service, failed
+from .fake_studio import ANSWER_LOST, Crash, Create, FakeStudioApi, Service, failed, made
 from .workshop import Workshop, many, rows, until
 
 
@@ -263,7 +263,7 @@ def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
 @pytest.mark.parametrize("other_run", [False, True])
 def test_pattern_of_another_prompt_is_held(shop: Workshop, service: Service, other_run: bool) -> None:
     """No product is made of it: it has the wrong picture. The same of products."""
-    service.on_follow["ferns"] = [outcomes.Succeeded("pattern-of-herons")]
+    service.on_follow["ferns"] = [made(Stage.PATTERN, "pattern-of-herons")]
     if other_run:
         shop.run(rows(("H-1", "herons")))
     ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls")), max_in_flight=1)
@@ -277,11 +277,11 @@ def test_product_of_another_row_is_held_but_not_the_same_of_the_same(
     shop: Workshop, service: Service
 ) -> None:
     """A service may make one product where two rows are the same but for their skus."""
-    service.on_follow["F-1"] = [outcomes.Succeeded("product-of-H-1")]
+    service.on_follow["F-1"] = [made(Stage.PRODUCT, "product-of-H-1")]
     ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns")), max_in_flight=1)
     assert ended.rows["F-1"].error_code == "result_of_another_item"
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
-    service.on_follow["A-1"] = [outcomes.Succeeded("product-1")] * 2
+    service.on_follow["A-1"] = [made(Stage.PRODUCT, "product-1")] * 2
     again = shop.run(rows(("A-1", "owls")) + "A-2,owls,Tote,A-1\n")
     assert set(again.statuses.values()) == {RowStatus.SUCCEEDED}
 

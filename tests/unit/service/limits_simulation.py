@@ -299,7 +299,7 @@ class _Process:
         for stage in (Stage.PATTERN, Stage.PRODUCT):
             created = await self.api.create(stage, b'{"row": %d}' % id(asyncio.current_task()))
             assert isinstance(created, Job), created
-            await self.api.follow(created.job_id, stage, known=created)
+            await self.api.follow(created.job_id, stage)
 
 
 async def _simulate(case: Case, seed: int) -> Figures:

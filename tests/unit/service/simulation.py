@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean, median
 
-from patternmill.service.outcomes import Answer, ExchangeResult, Succeeded
+from patternmill.service.outcomes import Answer, Ended, ExchangeResult
 from patternmill.service.pacing import Pace
 from patternmill.service.polling import Poller
 from patternmill.states import Stage
@@ -100,7 +100,7 @@ async def _simulate(rows: int, window: int, draws: list[list[float]]) -> Figures
 
     async def wait(_: str, stage: Stage, duration: float) -> None:
         end = await poller.follow(service.begin(duration), stage)
-        assert isinstance(end, Succeeded), end
+        assert isinstance(end, Ended), end
 
     await _rows(rows, window, draws, wait)
     makespan = virtual.clock() - started

@@ -20,7 +20,6 @@ def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
         None,
         5,
     )
-    assert not job.is_of_another_kind(Stage.PRODUCT)
 
 
 @pytest.mark.parametrize(
@@ -41,26 +40,6 @@ def test_result_is_read_by_the_requested_kind(
     job = read_job({"jobId": "j", "status": "succeeded", "result": result})
     assert job is not None
     assert (job.result_id(Stage.PATTERN), job.result_id(Stage.PRODUCT)) == (pattern_id, product_id)
-
-
-@pytest.mark.parametrize(
-    ("kind", "result", "stage", "another"),
-    [
-        ("pattern", {"patternId": "p"}, Stage.PRODUCT, True),
-        ("pattern", {"patternId": "p", "productId": "q"}, Stage.PRODUCT, False),
-        ("pattern", None, Stage.PRODUCT, True),
-        ("build", None, Stage.PRODUCT, False),
-        ("product", {"productId": "q"}, Stage.PATTERN, True),
-        ("product", None, Stage.PATTERN, True),
-        ("", None, Stage.PATTERN, False),
-        ("recolor", {"patternId": "p"}, Stage.REFINEMENT, False),
-    ],
-)
-def test_job_of_another_kind_is_recognised(kind: str, result: object, stage: Stage, another: bool) -> None:
-    """By the ID that it made, else by its kind; without either it is not contradicted."""
-    job = read_job({"jobId": "j", "kind": kind, "status": "failed", "result": result})
-    assert job is not None
-    assert job.is_of_another_kind(stage) == another
 
 
 def test_picture_is_of_the_requested_kind() -> None:
@@ -124,7 +103,6 @@ def test_create_without_a_job_names_what_was_made(stage: Stage, body: dict[str, 
     assert created is not None
     assert (created.job_id, created.is_immediate, created.status) == (made, True, "succeeded")
     assert created.result_id(stage) == made
-    assert not created.is_of_another_kind(stage)
 
 
 def test_create_may_answer_with_a_job_where_others_name_what_was_made() -> None:

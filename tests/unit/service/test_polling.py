@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.jobs import read_job
 from patternmill.service.outcomes import (
     GAVE_UP,
     Answer,
+    Ended,
     ExchangeResult,
     JobEnd,
     No,
-    Succeeded,
     Trouble,
 )
 from patternmill.service.pacing import Pace
@@ -127,7 +126,7 @@ LOST = Answer(ExchangeResult.LOST, Trouble.TIMEOUT)
 def test_failed_poll_changes_nothing(trouble: Answer) -> None:
     """The job is polled again, and ends as it ended."""
     end, _, asked = _follow(trouble, trouble, _ok(DONE))
-    assert isinstance(end, Succeeded)
+    assert isinstance(end, Ended)
     assert asked == 3
 
 
@@ -141,7 +140,7 @@ def test_endless_job_is_left_at_the_deadline() -> None:
 def test_job_of_an_earlier_run_is_polled_at_once_and_for_a_while() -> None:
     """However long ago it was accepted."""
     end, at, asked = _follow(_ok(DONE), age=90_000)
-    assert isinstance(end, Succeeded)
+    assert isinstance(end, Ended)
     assert (at < 0.1, asked) == (True, 1)
     end, at, _ = _follow(_ok(JOB), age=90_000)
     assert end is GAVE_UP
@@ -164,23 +163,12 @@ def test_success_that_never_names_its_result_is_kept_at_the_deadline() -> None:
     assert end.code == "result_missing"
 
 
-@pytest.mark.parametrize(
-    ("answer", "age", "expected"),
-    [
-        (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, (AttemptState.FAILED, False)),
-        (Answer(ExchangeResult.ANSWERED, status=404), 600, (AttemptState.HELD, False)),
-    ],
-)
-def test_other_ends(answer: Answer, age: float, expected: tuple[AttemptState | None, bool]) -> None:
+def test_other_ends() -> None:
     """16, 28."""
-    end = _follow(answer, age=age)[0]
-    assert isinstance(end, No) and (end.state, end.stops) == expected
-
-
-async def test_create_that_answered_with_the_end_is_not_polled() -> None:
-    """A repeated request may find its job done."""
-    end = await _poller(_never).follow("job-1", Stage.PATTERN, known=read_job(DONE))
-    assert isinstance(end, Succeeded)
+    end = _follow(_ok({**JOB, "status": "failed", "error": {"message": "no"}}))[0]
+    assert isinstance(end, Ended) and (end.job.status, end.job.error) == ("failed", "no")
+    end = _follow(Answer(ExchangeResult.ANSWERED, status=404), age=600)[0]
+    assert isinstance(end, No) and (end.state, end.stops) == (AttemptState.HELD, False)
 
 
 async def test_abandoned_waits_end_at_once() -> None:

@@ -18,9 +18,9 @@ from patternmill.service.outcomes import (
     NOT_BEGUN,
     Answer,
     CreateEnd,
+    Ended,
     ExchangeResult,
     No,
-    Succeeded,
     Trouble,
     failed_exchange,
 )
@@ -111,7 +111,7 @@ async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else(
         await asyncio.sleep(1)
         second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
         assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
-        assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
+        assert isinstance(await api.follow("job-9", Stage.PATTERN), Ended)
         assert (virtual.clock() < 2, api.queued) == (True, 2)
         await asyncio.gather(first, second)
         assert api.queued == 0
@@ -419,6 +419,6 @@ async def test_failed_job_has_the_poll_that_showed_it() -> None:
     script = Script({"jobs/get": [says(200, JOB), says(200, failed)]})
     async with _api(script) as api:
         end = await api.follow("job-1", Stage.PATTERN)
-    assert isinstance(end, No) and end.exchange is not None
+    assert isinstance(end, Ended) and end.exchange is not None
     found = end.exchange
     assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
