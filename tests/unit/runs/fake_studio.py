@@ -71,7 +71,9 @@ class Service:
         if content not in contents:
             contents.append(content)
         number = contents.index(content)
-        self.results[job_id] = f"{create.stage}-of-{create.name}" + (f"-{number + 1}" if number else "")
+        self.results[job_id] = f"{create.stage}-of-{create.name}".replace("\n", "¶") + (
+            f"-{number + 1}" if number else ""
+        )
         return Job(job_id, create.stage, "running", None, {})
 
 
