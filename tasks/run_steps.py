@@ -21,7 +21,7 @@ from patternmill.looking.kept_pictures import keep_pictures
 from patternmill.runs.pipeline import Pipeline, command
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.run import Run
-from patternmill.runs.safeguards import refuse_password
+from patternmill.runs.safeguards import refuse_secrets
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import Settings, with_service
 from patternmill.states import Outcome
@@ -81,7 +81,7 @@ def spec_of(request: Request) -> RunSpec:
         return asked.completed(run_spec(asked.request))
     by_deployment = in_worker_folder()
     if isinstance(request, RefreshRequest):
-        refuse_password(request.source)
+        refuse_secrets(request.source)
     spec = run_spec(request, by_deployment=by_deployment)
     return replace(spec, settings=with_service(spec.settings))
 

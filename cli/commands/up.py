@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo, login_hint
+from cli.terminal import echo, echo_lines, login_hint
 from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
 from prefect_host.own_server import OwnServer
 from prefect_host.shared_process import private_log
-from prefect_host.work_pool import POOL, TEMPLATE, WORKER_FOLDER
+from prefect_host.work_pool import WORKER_FOLDER
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
     from prefect_host.stop_signals import Interruption
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-PREFECT_FILE = Path("deployments") / "prefect.yaml"
 _POLL_SECONDS = 0.3
 
 
@@ -186,15 +185,10 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
 
 
 def _deploy(environment: Mapping[str, str]) -> None:
+    """Register the deployments; schedules and parameters that people set stay."""
     echo("Registering the deployments …")
-    pool = ("work-pool", "create", POOL, "--type", "process", "--base-job-template", str(TEMPLATE))
-    _prefect(environment, *pool, "--overwrite")
-    _prefect(environment, "deploy", "--all", "--prefect-file", str(PREFECT_FILE))
-
-
-def _prefect(environment: Mapping[str, str], *arguments: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "prefect", "--no-prompt", *arguments],
+        [sys.executable, "-P", "-m", "tasks.deployments"],
         cwd=CHECKOUT,
         env=dict(environment),
         capture_output=True,
@@ -206,8 +200,9 @@ def _prefect(environment: Mapping[str, str], *arguments: str) -> None:
         raise PatternmillError(
             f"The deployments could not be registered:\n{(done.stderr or done.stdout)[-2000:]}",
             code="deploy",
-            remedy=f"Correct {PREFECT_FILE}.",
+            remedy="See that the Prefect server answers, and start again.",
         )
+    echo_lines(done.stdout.splitlines())
 
 
 def _show_addresses(server: OwnServer, settings: Settings) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from patternmill.catalog.remote import is_remote, shown_address
+from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import ItemKey, RequestId
@@ -156,10 +155,10 @@ def require_agreed(ceiling: frozenset[ItemKey] | None, proposal: Proposal) -> No
         )
 
 
-def refuse_password(address: str) -> None:
-    """Raise ConfigurationError for a password: flow parameters are stored in clear."""
-    if is_remote(address) and "@" in urlsplit(address).netloc:
+def refuse_secrets(address: str) -> None:
+    """Raise ConfigurationError for a user, a password or a query: Prefect stores parameters in clear."""
+    if shown_address(address) != address:
         raise ConfigurationError(
-            f"The address {shown_address(address)} has a user name or password in it.",
+            f"The address {shown_address(address)} has a user, a password or a query in it, which Prefect would show.",
             remedy="Give it a name in PATTERNMILL_SOURCES (JSON: name to address), and name that.",
         )

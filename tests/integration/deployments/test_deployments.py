@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import urllib.error
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from prefect_host.own_server import OwnServer
 from prefect_host.work_pool import POOL
+from tasks.deployments import SCHEDULED
+from tests.acceptance.harness import COMMAND
+from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
+from tests.prefect_api import api_of
 
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
 #: Each in a process of its own, forked once Prefect is loaded.
@@ -31,11 +38,25 @@ for entrypoint in sys.argv[1:]:
 SECRET = re.compile(r"api.?key|secret|token|password|url", re.IGNORECASE)
 
 
-@pytest.fixture(scope="module")
-def deployed(prefect: Callable[..., str], ask: Ask) -> dict[str, dict[str, Any]]:
-    prefect("work-pool", "create", POOL, "--type", "process")
-    prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+Deployed = Mapping[str, dict[str, Any]]
+
+
+def register(environment: Mapping[str, str]) -> str:
+    """Register the deployments as `up` does, and as people do on a server of theirs; return what it prints."""
+    words = [sys.executable, "-P", "-m", "tasks.deployments"]
+    done = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def by_name(ask: Ask) -> dict[str, dict[str, Any]]:
     return {deployment["name"]: deployment for deployment in ask("deployments/filter", {})}
+
+
+@pytest.fixture(scope="module")
+def deployed(environment: dict[str, str], ask: Ask) -> Deployed:
+    register(environment)
+    return by_name(ask)
 
 
 def test_entrypoints_load(environment: dict[str, str]) -> None:
@@ -52,7 +73,7 @@ def test_entrypoints_load(environment: dict[str, str]) -> None:
     assert loaded.stdout.split() == list(NAMES), loaded.stderr
 
 
-def test_all_deployments_are_registered(deployed: dict[str, dict[str, Any]]) -> None:
+def test_all_deployments_are_registered(deployed: Deployed) -> None:
     """Each on the worker's pool, in this folder, with its parameters checked and its tag for the automations."""
     assert set(deployed) == set(NAMES)
     for name, deployment in deployed.items():
@@ -63,7 +84,7 @@ def test_all_deployments_are_registered(deployed: dict[str, dict[str, Any]]) -> 
         assert step == {"directory": str(CHECKOUT)}
 
 
-def test_form_describes_every_parameter(deployed: dict[str, dict[str, Any]]) -> None:
+def test_form_describes_every_parameter(deployed: Deployed) -> None:
     """Every parameter has a description, and none asks for an address or a key."""
     for name, deployment in deployed.items():
         for parameter, schema in deployment["parameter_openapi_schema"]["properties"].items():
@@ -71,19 +92,121 @@ def test_form_describes_every_parameter(deployed: dict[str, dict[str, Any]]) -> 
             assert not SECRET.search(parameter), f"{name}: {parameter}"
 
 
-def test_refresh_has_a_schedule_with_a_time_zone(deployed: dict[str, dict[str, Any]]) -> None:
-    """A cron line in a time zone, off until a person has named the source; never two at once."""
-    refresh = deployed["catalog-refresh"]
-    (schedule,) = refresh["schedules"]
-    assert schedule["active"] is False
-    assert schedule["schedule"]["timezone"] == "Europe/Berlin"
-    assert refresh["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+def of_people(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what people set of a deployment: two that differ in nothing here are theirs still."""
+    kept = ("active", "schedule", "parameters", "slug")
+    return {
+        "parameters": deployment["parameters"],
+        "schedules": [{name: one[name] for name in kept} for one in deployment["schedules"]],
+        "paused": deployment["paused"],
+        "limit": deployment["global_concurrency_limit"] and deployment["global_concurrency_limit"]["limit"],
+    }
 
 
-def test_wrong_parameters_are_refused_before_a_run(deployed: dict[str, dict[str, Any]], ask: Ask) -> None:
+def schedule(environment: Mapping[str, str], folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`refresh SOURCE --catalog linens --cron …` at the server of PREFECT_API_URL."""
+    words = [str(COMMAND), "refresh", *options, "--catalog", "linens", "--cron", "30 2 * * *"]
+    return run_process(words, cwd=folder, env=environment, timeout=120)
+
+
+def test_what_people_set_survives_a_registration(
+    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer, tmp_path: Path
+) -> None:
+    """Schedules that were made by `--cron`, with a slug and in the UI without one, parameters, a pause, a limit."""
+    api = api_of(server)
+    made = schedule(environment, tmp_path, "linens.csv", "--timezone", "Europe/Berlin", "--max-items", "7")
+    assert made.returncode == 0, made.stderr
+    refresh, imports = deployed["catalog-refresh"]["id"], deployed["bulk-import"]["id"]
+    nightly = {"cron": "0 4 * * *", "timezone": "Europe/Berlin"}
+    for slug in (None, "mine"):
+        wish = {"active": True, "schedule": nightly, "parameters": {"source": "a.csv"}, "slug": slug}
+        ask(f"deployments/{refresh}/schedules", [wish])
+    api.patch(f"deployments/{imports}", {"parameters": {"file": "b.csv", "environment": "production"}})
+    api.patch(f"deployments/{imports}", {"concurrency_limit": 3})
+    ask(f"deployments/{imports}/pause_deployment", {})
+    before = {name: of_people(found) for name, found in by_name(ask).items()}
+    assert before["linens (staging)"]["schedules"][0]["active"] is True
+
+    assert register(environment) == ""
+    assert {name: of_people(found) for name, found in by_name(ask).items()} == before
+
+
+def test_schedule_of_a_catalog(
+    deployed: Deployed, environment: dict[str, str], ask: Ask, tmp_path: Path
+) -> None:
+    """Named after it, with its environment written in and the tags that automations look for; again, it is replaced."""
+    for options in (("linens.csv", "--max-items", "7"), ("other.csv", "--timezone", "Europe/Berlin")):
+        made = schedule(environment, tmp_path, *options)
+        assert made.returncode == 0, made.stderr
+    assert "catalog-refresh/linens (staging)" in made.stdout
+    found = by_name(ask)["linens (staging)"]
+    assert found["parameters"] == {"source": "other.csv", "catalog": "linens", "environment": "staging"}
+    (its,) = found["schedules"]
+    assert its["active"] and its["schedule"]["timezone"] == "Europe/Berlin"
+    assert set(found["tags"]) == {"patternmill", SCHEDULED}
+    assert found["work_pool_name"] == POOL and found["enforce_parameter_schema"]
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "code", "says"),
+    [
+        ("https://me:secret@example.com/a.csv", {}, 2, "PATTERNMILL_SOURCES"),
+        ("https://example.com/a.csv?token=secret", {}, 2, "PATTERNMILL_SOURCES"),
+        (
+            "a.csv",
+            {"PATTERNMILL_STUDIO_URL": "https://studio.example/v1", "PATTERNMILL_API_KEY": "k"},
+            2,
+            "--confirm staging",
+        ),
+        ("a.csv", {"PREFECT_API_URL": "http://127.0.0.1:9/api"}, 1, "does not answer"),
+    ],
+)
+def test_schedule_that_is_refused(
+    environment: dict[str, str],
+    tmp_path: Path,
+    source: str,
+    settings: dict[str, str],
+    code: int,
+    says: str,
+) -> None:
+    """A secret that Prefect would show, a service that nobody confirmed to be paid, a server that is away."""
+    refused = schedule(environment | settings, tmp_path, source)
+    assert refused.returncode == code, refused.stderr
+    assert says in refused.stderr
+    assert "secret" not in refused.stdout + refused.stderr
+
+
+def test_parameters_that_a_flow_has_no_longer_are_dropped(
+    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer
+) -> None:
+    """From the deployment and its schedules, which stay as they are otherwise, and named in a line."""
+    retry = deployed["retry-failed"]["id"]
+    nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
+    wish = {"active": True, "schedule": nightly, "parameters": {"looms": 3, "catalog": "spring"}}
+    ask(f"deployments/{retry}/schedules", [wish])
+    api_of(server).patch(f"deployments/{retry}", {"parameters": {"thread": "red", "environment": "staging"}})
+
+    assert register(environment) == "retry-failed: dropped what its flow has no longer: looms, thread.\n"
+    found = by_name(ask)["retry-failed"]
+    assert found["parameters"] == {"environment": "staging"}
+    (its,) = found["schedules"]
+    assert its["active"] and its["parameters"] == {"catalog": "spring"}
+
+
+def test_prefects_own_deploy_keeps_schedules(
+    deployed: Deployed, prefect: Callable[..., str], ask: Ask
+) -> None:
+    """prefect.yaml has none, so that `prefect deploy` cannot set any back; parameters it does set back."""
+    nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
+    remake = deployed["remake-patterns"]["id"]
+    ask(f"deployments/{remake}/schedules", [{"active": True, "schedule": nightly, "parameters": {}}])
+    before = of_people(by_name(ask)["remake-patterns"])
+    prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+    assert of_people(by_name(ask)["remake-patterns"]) == before
+
+
+def test_wrong_parameters_are_refused_before_a_run(deployed: Deployed, ask: Ask) -> None:
     """By the server, from the schema: an unknown status never becomes a run."""
-    import urllib.error
-
     path = f"deployments/{deployed['retry-failed']['id']}/create_flow_run"
     with pytest.raises(urllib.error.HTTPError) as refused:
         ask(path, {"parameters": {"status": ["broken"]}})
