@@ -60,7 +60,8 @@ Lines = Annotated[int, Field(ge=1, le=1000)]
 #: Of the orders of a catalog.
 OrderName = Annotated[str, Field(pattern=r"^[\w][\w .-]{0,62}$")]
 #: A time to wait: a number and its unit.
-WaitTime = Annotated[str, Field(pattern=r"^\d{1,5}[smhd]$")]
+WAIT_TIME = r"^\d{1,5}[smhd]$"
+WaitTime = Annotated[str, Field(pattern=WAIT_TIME)]
 #: What a person confirms: a large purchase in an environment, by its name; a second one of what exists.
 Confirmation = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}(,[a-z0-9][a-z0-9_-]{0,62})*$")]
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from cli.terminal import echo, echo_lines, login_hint
+from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.order_report import checkouts
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
 from patternmill.money import money, sums
+from patternmill.parameters import WAIT_TIME, wait_time
 from patternmill.planning.items import catalog_of
 from patternmill.planning.plan import Cost
 from patternmill.processes import is_stopped, machine
@@ -23,7 +27,7 @@ from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.lease import HEARTBEAT_INTERVAL, holder_of, is_surely_dead
 from patternmill.runs.retry import has_rows_to_retry
 from patternmill.settings import load_settings
-from patternmill.states import AttemptState, Stage, Verdict
+from patternmill.states import EXIT_CODES, AttemptState, Outcome, Stage, Verdict
 from patternmill.text import counted, duration, goods, moment, plural
 
 if TYPE_CHECKING:
@@ -36,6 +40,9 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 10
 _MOST_CHECKOUTS = 5
+#: A run with one of these outcomes has tried every row.
+TRIED_EVERYTHING = frozenset({Outcome.COMPLETED, Outcome.COMPLETED_WITH_FAILURES})
+STALE = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
 _DEAD = "dead"
 _OPEN = {
     "intended": "sent or about to be, without an answer",
@@ -46,6 +53,14 @@ _OPEN = {
 T = TypeVar("T", bound="_InCatalog")
 
 
+def _limit(context: click.Context, option: click.Parameter, text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    if not re.fullmatch(WAIT_TIME, text):
+        raise click.BadParameter("must be a number and its unit, as in 26h or 8d")
+    return wait_time(text)
+
+
 @click.command("status")
 @click.option("--catalog", help="This catalog alone.")
 @click.option("--environment", help="This environment alone: staging, production, ...")
@@ -53,7 +68,16 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option(
     "--open", "is_open", is_flag=True, help="Then serve the Prefect UI of these runs, until Ctrl-C."
 )
-def command(catalog: str | None, environment: str | None, everything: bool, is_open: bool) -> int:
+@click.option(
+    "--older-than",
+    "limit",
+    metavar="TIME",
+    callback=_limit,
+    help="Instead, look for refreshes that did not come: 26h.",
+)
+def command(
+    catalog: str | None, environment: str | None, everything: bool, is_open: bool, limit: timedelta | None
+) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and stay in
@@ -62,21 +86,56 @@ def command(catalog: str | None, environment: str | None, everything: bool, is_o
     With --open the record that commands keep under PATTERNMILL_HOME (runs, task runs, logs, artifacts) is served, and
     its address shown. Runs on a Prefect server of yours (PREFECT_API_URL) are in that server's UI instead.
 
+    With --older-than it shows one line for each catalog that was ever refreshed: when its last refresh ended with
+    every row tried (Completed or CompletedWithFailures). For a monitor that notices the run that did not run.
+
     \b
     Examples:
       patternmill status
       patternmill status --catalog spring --all
       patternmill status --open
+      patternmill status --older-than 26h --catalog spring
 
-    Exit codes: 0 shown; 1 the Prefect server did not start or ended; 2 there is no ledger here, or a setting is wrong.
+    Exit codes: 0 shown; 3 a refresh is older than that, or never came; 1 the Prefect server did not start or ended;
+    2 there is no ledger here, or a setting is wrong.
     """
     settings = load_settings(environment, unknown_too=True)
     most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
+        if limit is not None:
+            return show_refreshes(ledger, catalog, environment, limit)
         echo_lines(status_lines(ledger, settings, catalog, environment, most))
     if is_open:
         _serve_history(settings)
     return 0
+
+
+def show_refreshes(ledger: Ledger, catalog: str | None, environment: str | None, limit: timedelta) -> int:
+    """Show when each catalog was last refreshed; return 3 where that is longer ago than the limit."""
+    last: dict[str, RunRecord | None] = {}
+    for record in ledger.runs.find(environment=environment, catalog=catalog):
+        if counts_of(record) is not None:
+            found = last.setdefault(_scope(record), None)
+            last[_scope(record)] = found or (record if record.outcome in TRIED_EVERYTHING else None)
+    ages = {scope: _age(ledger, record) for scope, record in sorted(last.items())}
+    for scope, age in ages.items():
+        when = "never to its end" if age is None else f"{duration(age)} ago"
+        echo(
+            f"{scope}: refreshed {when}{'' if _is_within(age, limit) else f', and not in {duration(limit)}'}"
+        )
+    if not ages:
+        echo("No catalog was ever refreshed.")
+    return 0 if ages and all(_is_within(age, limit) for age in ages.values()) else STALE
+
+
+def _age(ledger: Ledger, record: RunRecord | None) -> timedelta | None:
+    if record is None or record.ended_at is None:
+        return None
+    return timedelta(seconds=ledger.now() - record.ended_at.timestamp())
+
+
+def _is_within(age: timedelta | None, limit: timedelta) -> bool:
+    return age is not None and age <= limit
 
 
 def _serve_history(settings: Settings) -> None:

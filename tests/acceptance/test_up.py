@@ -16,7 +16,7 @@ from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import ONE_ROW
 from tests.acceptance.test_worker import WINDOW, begin_import
-from tests.acceptance.workers import Up, statuses, up
+from tests.acceptance.workers import Prefect, Up, statuses, up
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
 
@@ -94,26 +94,53 @@ def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signa
     assert rows["in_doubt"] == 0, rows
 
 
-def test_schedule_starts_a_refresh(serving: Up, tmp_path: Path) -> None:
-    """Each full minute instead of each night, with a source in the folder of `up`, below which runs may read."""
+def test_schedule_survives_a_restart_and_starts_a_refresh(tmp_path: Path) -> None:
+    """With whatever else people set at the server of `up`; its source lies in the folder of `up`, as it must."""
     shutil.copytree(CHECKOUT / "inputs", tmp_path / "sheets")
-    prefect = serving.prefect
-    deployment = prefect.ask("deployments/name/catalog-refresh/catalog-refresh")
-    every_minute = {"cron": "* * * * *", "timezone": "Europe/Berlin"}
-    parameters = {"source": "sheets/spring_catalog.csv", "out": "out"}
-    wanted = {"active": True, "schedule": every_minute, "parameters": parameters}
-    made = prefect.api.post(f"deployments/{deployment['id']}/schedules", [wanted])
-    of_it = {"deployments": {"id": {"any_": [deployment["id"]]}}}
-
-    def ended() -> list[dict[str, Any]]:
-        final = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED", "FAILED"]}}}}
-        found: list[dict[str, Any]] = prefect.api.post("flow_runs/filter", {**of_it, **final})
-        return found
-
-    eventually(lambda: bool(ended()), 240, lambda: prefect.api.post("flow_runs/filter", of_it))
-    prefect.api.delete(f"deployments/{deployment['id']}/schedules/{made[0]['id']}")
-    first = ended()[-1]
+    with up(tmp_path) as serving:
+        schedule_refresh(tmp_path, "0 5 * * *")
+        imports = serving.prefect.deployment("bulk-import")
+        serving.prefect.api.patch(f"deployments/{imports}", {"parameters": {"file": "a.csv"}})
+        before = set_by_people(serving)
+    with up(tmp_path) as serving:
+        assert set_by_people(serving) == before
+        assert before["spring (staging)"][1] == [(True, "0 5 * * *", "Europe/Berlin")]
+        schedule_refresh(tmp_path, "* * * * *")
+        eventually(lambda: bool(ended_runs(serving.prefect)), 240)
+        first = ended_runs(serving.prefect)[-1]
     assert first["auto_scheduled"] is True
     assert first["state"]["name"] == "Completed", first["state"]
     assert "24 added" in first["state"]["message"]
     assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25
+
+
+def schedule_refresh(folder: Path, cron: str) -> None:
+    """As a person does beside `up`: Prefect's server is that of the home."""
+    options = ("--catalog", "spring", "--out", "out", "--cron", cron, "--timezone", "Europe/Berlin")
+    subprocess.run(
+        [str(COMMAND), "refresh", "sheets/spring_catalog.csv", *options],
+        cwd=folder,
+        env=clean_environment() | {"PATTERNMILL_HOME": str(folder / "home")},
+        check=True,
+        timeout=120,
+    )
+
+
+def set_by_people(serving: Up) -> dict[str, tuple[dict[str, Any], list[tuple[bool, str, str]]]]:
+    """Return the parameters and schedules of each deployment."""
+    return {
+        found["name"]: (
+            found["parameters"],
+            [
+                (one["active"], one["schedule"]["cron"], one["schedule"]["timezone"])
+                for one in found["schedules"]
+            ],
+        )
+        for found in serving.prefect.api.post("deployments/filter", {})
+    }
+
+
+def ended_runs(prefect: Prefect) -> list[dict[str, Any]]:
+    final = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED", "FAILED"]}}}}
+    found: list[dict[str, Any]] = prefect.api.post("flow_runs/filter", final)
+    return found

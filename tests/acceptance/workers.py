@@ -99,13 +99,8 @@ def deployed(home: Path, service: dict[str, str], **settings: str) -> Iterator[P
             "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
             **settings,
         }
-        template = "deployments/process-pool.json"
-        for arguments in (
-            ("work-pool", "create", POOL, "--type", "process", "--base-job-template", template),
-            ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
-        ):
-            command = [sys.executable, "-m", "prefect", *arguments]
-            subprocess.run(command, cwd=CHECKOUT, env=environment, check=True, capture_output=True)
+        command = [sys.executable, "-P", "-m", "tasks.deployments"]
+        subprocess.run(command, cwd=CHECKOUT, env=environment, check=True, capture_output=True)
         yield Prefect(api_of(server), environment)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from cli import main
-from cli.commands.status import status_lines
+from cli.commands.status import show_refreshes, status_lines
+from patternmill.ledger.catalogs import CHANGES
 from patternmill.planning.items import Scope
 from patternmill.runs.lease import this_process
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.settings import load_settings
-from patternmill.states import AttemptState, Outcome
+from patternmill.states import EXIT_REFUSED, AttemptState, Outcome
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 
@@ -134,3 +136,32 @@ def test_rows_that_wait_to_be_retired_are_named_with_the_command(past: Past) -> 
     assert "patternmill refresh inputs/spring.csv --catalog spring --environment staging --retire 3" in shown(
         past
     )
+
+
+def refreshed(past: Past, catalog: str, outcome: Outcome) -> None:
+    past.begin(HERON, catalog=catalog, options={CHANGES: {"added": 1}}).end(outcome)
+
+
+def test_refresh_that_did_not_come_is_noticed(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """By catalog: the last one that tried every row counts, of imports none; one that never came is noticed too."""
+
+    def noticed(catalog: str | None = None) -> tuple[int, str]:
+        return show_refreshes(past.ledger, catalog, None, timedelta(hours=26)), capsys.readouterr().out
+
+    assert noticed() == (3, "No catalog was ever refreshed.\n")
+    refreshed(past, "spring", Outcome.COMPLETED)
+    refreshed(past, "autumn", Outcome.COMPLETED_WITH_FAILURES)
+    past.begin(HERON, catalog="summer").end(Outcome.COMPLETED)
+    assert noticed()[0] == 0
+    past.clock.now += 20 * 3600
+    refreshed(past, "spring", Outcome.COMPLETED)
+    past.clock.now += 10 * 3600
+    refreshed(past, "autumn", Outcome.FAILED)
+    code, text = noticed()
+    assert code == 3
+    autumn, spring = text.splitlines()
+    assert autumn == "autumn (staging): refreshed 1 d 6 h ago, and not in 1 d 2 h"
+    assert spring == "spring (staging): refreshed 10 h 1 min ago"
+    assert noticed("spring")[0] == 0
+    assert noticed("winter") == (3, "No catalog was ever refreshed.\n")
+    assert main.run(["status", "--older-than", "one night"]) == EXIT_REFUSED
