@@ -91,7 +91,7 @@ class WatchedRun:
         self._loop = asyncio.get_running_loop()
         try:
             if self.has_work and await self._is_answered(connection):
-                await self._run_flow(spec)
+                await self._run_flow(spec, connection)
             else:
                 await self._run_alone(spec)
         except Overlap as overlap:
@@ -125,7 +125,7 @@ class WatchedRun:
         async with Pipeline(spec, self._on_begin) as work:
             await work.run_through()
 
-    async def _run_flow(self, spec: RunSpec) -> None:
+    async def _run_flow(self, spec: RunSpec, connection: PrefectConnection) -> None:
         asked = Command(self._request, spec.settings, self._on_begin, spec.file, spec.ceiling)
         command.set(asked)
         self.is_shown = True
@@ -134,12 +134,14 @@ class WatchedRun:
             state: State[Any] = await running
         except Exception as error:
             # The server was lost at the start or at the end; the run itself does not depend on it.
-            self.display.print(
-                f"The Prefect server does not answer ({type(error).__name__}); the run does not need it."
-            )
-            if self.begun is None:
-                self.is_shown = False
-                await self._run_alone(spec)
+            lost = f"The Prefect server was lost ({type(error).__name__})."
+            if self.begun is not None:
+                self.display.print(lost)
+                return
+            connection.require_accepted(error)
+            self.is_shown = False
+            connection.go_without(lost)
+            await self._run_alone(spec)
             return
         self._flow_run_id = str(state.state_details.flow_run_id or "") or None
         if asked.fault is not None:

@@ -10,7 +10,7 @@ from tasks.crashed_runs import resume_crashed_runs
 from tasks.prefect_states import state_of
 
 
-@flow(name="resume-crashed", flow_run_name="look for crashed runs", persist_result=False)
+@flow(name="resume-crashed", flow_run_name="look for crashed runs", retries=0, persist_result=False)
 async def resume_crashed() -> State[Any]:
     """Begin again, once, the runs of deployments whose processes are gone: what they had begun goes on."""
     sentences = await resume_crashed_runs(read_settings())

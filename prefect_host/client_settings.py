@@ -6,6 +6,10 @@ import os
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from patternmill.addresses import is_loopback
+from patternmill.errors import ConfigurationError
 
 API_URL = "PREFECT_API_URL"
 #: A path of nothing, and nobody can put anything there.
@@ -28,8 +32,26 @@ _QUIET = {
 
 
 def client_environment(api_url: str) -> dict[str, str]:
-    """The environment of a client of the server at `api_url`; the key to it is exported."""
-    return {API_URL: api_url, **NO_PROFILES, **_QUIET}
+    """Return the environment of a client of the server at `api_url`; the key to it is exported."""
+    return {API_URL: api_url, **NO_PROFILES, **direct_to_loopback(), **_QUIET}
+
+
+def direct_to_loopback() -> dict[str, str]:
+    """Return the variables that have a client reach this machine directly, whatever proxies are set."""
+    given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    hosts = dict.fromkeys(filter(None, (*given.replace(" ", "").split(","), "127.0.0.1", "localhost", "::1")))
+    return dict.fromkeys(("NO_PROXY", "no_proxy"), "*" if "*" in hosts else ",".join(hosts))
+
+
+def api_address(given: str) -> str:
+    """Return a server's address as Prefect's client wants it: that of its API. Raises ConfigurationError."""
+    parts = urlsplit(given.strip())
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise ConfigurationError(
+            f"{API_URL} is no address of a Prefect server: {given}.",
+            remedy="Write it as http://HOST:4200/api.",
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/api'}"
 
 
 def kept_in(directory: Path) -> dict[str, str]:
@@ -49,11 +71,12 @@ def use_server(environment: Mapping[str, str]) -> None:
 
 
 def server_answers(api_url: str, timeout: float = 5.0) -> bool:
-    """Whether a Prefect API answers at `api_url` (which ends with `/api`)."""
+    """Return whether a Prefect API answers at `api_url`; no credential is sent."""
     if not api_url.startswith(("http://", "https://")):
         return False
+    proxies = urllib.request.ProxyHandler({} if is_loopback(api_url) else None)
     try:
-        with urllib.request.urlopen(f"{api_url.rstrip('/')}/health", timeout=timeout) as answer:  # noqa: S310
-            return bool(answer.status == 200)
+        with urllib.request.build_opener(proxies).open(f"{api_url}/health", timeout=timeout) as answer:
+            return bool(answer.status == 200 and answer.read(16).strip() == b"true")
     except (OSError, ValueError):
         return False

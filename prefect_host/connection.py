@@ -15,9 +15,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
-from patternmill.errors import PatternmillError
-from patternmill.passwords import mask_passwords
+from patternmill.errors import ConfigurationError, PatternmillError
 from prefect_host import client_settings
 
 if TYPE_CHECKING:
@@ -31,21 +31,25 @@ HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFEC
 #: For a server's first answer: a busy machine needs some seconds. One that refuses connections gets one more try.
 ANSWER_SECONDS = 20.0
 #: How long an ended run waits for its server; and while that answers, as a busy one does.
-END_SECONDS, MOST_END_SECONDS = 12.0, 60.0
+END_SECONDS, MOST_END_SECONDS = 5.0, 60.0
 _OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
 _POLL_SECONDS = 0.2
+#: A status of a server that may be another one a moment later.
+_PASSING = frozenset({408, 429})
 UNRECORDED = "The Prefect server did not get all of this run; `patternmill status` has it."
 
 
 class PrefectConnection:
-    """A run's connection to its Prefect server; without one it prints why, and the run continues."""
+    """A run's connection to its Prefect server; without one it prints why, and the run is driven without Prefect."""
 
     def __init__(self, home: Path, print_line: Callable[[str], None]) -> None:
+        """Raises ConfigurationError when PREFECT_API_URL is no address."""
         self._home = home
         self._print = print_line
         self._own: OwnServer | None = None
-        self.configured = os.environ.get(client_settings.API_URL)
-        self.is_started = False
+        given = os.environ.get(client_settings.API_URL)
+        self._configured = client_settings.api_address(given) if given else None
+        self._is_started = False
         #: Known after `wait`.
         self.is_available = False
         #: Whether Prefect's client could send everything.
@@ -65,49 +69,51 @@ class PrefectConnection:
 
         From now on Prefect can be imported.
         """
-        if self.is_started:
+        if self._is_started:
             return
-        self.is_started = True
-        if self.configured:
-            client_settings.use_server(client_settings.client_environment(self.configured))
+        self._is_started = True
+        if self._configured:
+            client_settings.use_server(client_settings.client_environment(self._configured))
             return
         from prefect_host.own_server import OwnServer
 
         try:
             self._own = OwnServer(self._home).for_this_process()
         except (PatternmillError, OSError) as error:
-            self._go_without(f"The Prefect server of {self._home} cannot be started: {error}")
+            self.go_without(f"The Prefect server of {self._home} cannot be started: {error}")
 
     @property
     def is_chosen(self) -> bool:
-        """Whether there is a server to wait for."""
-        return bool(self.configured) or self._own is not None
+        """Return whether there is a server to wait for."""
+        return bool(self._configured) or self._own is not None
 
     def wait(self) -> bool:
-        """Wait until the server answers; whether it does."""
+        """Wait until the server answers; returns whether it does. Raises ConfigurationError when it rejects us."""
         self.start()
         try:
             if self._own is not None:
                 self._own.wait_ready()
-            elif self.configured:
-                asyncio.run(_ask(self.configured))
+            elif self._configured:
+                asyncio.run(_ask(self._configured))
             else:
                 return False
+        except ConfigurationError:
+            raise
         except PatternmillError as error:
-            self._go_without(str(error))
+            self.go_without(str(error))
             return False
         # Else Prefect's handlers print what they cannot send.
         logging.raiseExceptions = False
         self.is_available = True
         return True
 
-    def wait_for(self, running: Future[None]) -> bool:
-        """Wait for the thread in which the flow still ends, as long as for the record; whether it came to that.
+    def require_accepted(self, error: Exception) -> None:
+        """Raise ConfigurationError when `error`, of a flow that has not begun, is the configured server's rejection."""
+        if self._configured and (why := _rejection(error)):
+            raise _refusal(self._configured, why) from error
 
-        A run may have its results before its server answers, which `wait` waits for in that thread.
-        """
-        while self._own is not None and not (self.is_available or running.done()):
-            time.sleep(_POLL_SECONDS)
+    def wait_for(self, running: Future[None]) -> bool:
+        """Wait for the thread in which the flow still ends, as long as for the record; returns whether it ended."""
         return _waited_for(running.done, time.monotonic())
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
@@ -129,36 +135,65 @@ class PrefectConnection:
             return _waited_for(lambda: _is_recorded(client, flow_run_id, task_runs), began)
 
     def run_line(self, flow_run_id: str) -> str:
-        """Where a recorded run is shown."""
-        base = self._own.ui_url if self._own is not None else mask_passwords(self.configured or "")
+        """Return where a recorded run is shown."""
+        base = self._own.ui_url if self._own is not None else (self._configured or "").removesuffix("/api")
         hint = "" if self._own is None else "  (open it with `patternmill status --open`)"
-        return f"In the Prefect UI: {base.removesuffix('/api')}/runs/flow-run/{flow_run_id}{hint}"
+        return f"In the Prefect UI: {base}/runs/flow-run/{flow_run_id}{hint}"
 
-    def _go_without(self, why: str) -> None:
+    def go_without(self, why: str) -> None:
+        """Print why the run is driven without Prefect."""
         self._print(
-            f"{why}\nThe run continues without the Prefect UI; results and ledger do not depend on it, "
+            f"{why}\nThe run is driven without Prefect: results and ledger do not depend on it, "
             "and `patternmill status` shows it."
         )
 
 
 async def _ask(api_url: str) -> None:
-    """Raise PatternmillError when the configured server cannot be used."""
+    """Raise ConfigurationError when the configured server rejects us, and PatternmillError when it does not answer."""
     from prefect.client.orchestration import get_client
-    from prefect.exceptions import PrefectHTTPStatusError
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-    why = "does not answer."
     try:
         with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
             async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
-                await client.api_version()
-                return
-    except PrefectHTTPStatusError as refused:
-        if refused.response.status_code in {401, 403}:
-            why = f"asks for a password: {HOW_TO_LOG_IN}"
+                await client.hello()
+                await client.raise_for_api_version_mismatch()
     except Exception as error:
+        if right := _right_address(api_url):
+            raise _refusal(
+                api_url, f"answers at another address: {client_settings.API_URL}={right}"
+            ) from error
+        if why := _rejection(error):
+            raise _refusal(api_url, why) from error
         logger.info("The Prefect server does not answer: %s", error)
-    raise PatternmillError(f"The Prefect server at {mask_passwords(api_url)} {why}")
+        raise PatternmillError(f"The Prefect server at {api_url} does not answer.") from error
+
+
+def _right_address(api_url: str) -> str | None:
+    """Return where the API is, if an address is another page of its server, or differs in http or https alone."""
+    parts = urlsplit(api_url)
+    other = {"http": "https", "https": "http"}[parts.scheme]
+    addresses = (f"{scheme}://{parts.netloc}/api" for scheme in (parts.scheme, other))
+    return next((a for a in addresses if a != api_url and client_settings.server_answers(a, 2.0)), None)
+
+
+def _rejection(error: BaseException) -> str | None:
+    """Return why a server that answers rejects this client; None where it may accept it later."""
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    if isinstance(error, PrefectHTTPStatusError):
+        status = error.response.status_code
+        if status in {401, 403}:
+            return f"asks for a password: {HOW_TO_LOG_IN}"
+        return f"answers {status}." if 400 <= status < 500 and status not in _PASSING else None
+    return f"is another version: {error}" if "incompatible versions" in str(error) else None
+
+
+def _refusal(api_url: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The Prefect server at {api_url} {why}",
+        remedy=f"Nothing was begun. Without {client_settings.API_URL} a command starts a server of its own.",
+    )
 
 
 def _sending() -> set[Future[bool]]:
@@ -189,13 +224,13 @@ def _is_recorded(client: SyncPrefectClient, flow_run_id: str, task_runs: int) ->
 
 
 def _waited_for(condition: Callable[[], bool], began: float) -> bool:
-    """Whether it comes true: 12 seconds after `began`, and as long as the server answers up to a minute."""
+    """Return whether it comes true: 5 s after `began`, and as long as the server answers up to a minute."""
     while not condition():
         waited = time.monotonic() - began
         if waited > MOST_END_SECONDS:
             return False
         if waited > END_SECONDS and not client_settings.server_answers(
-            os.environ.get(client_settings.API_URL, "")
+            os.environ.get(client_settings.API_URL, ""), 2.0
         ):
             return False
         time.sleep(_POLL_SECONDS)

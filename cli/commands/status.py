@@ -200,6 +200,8 @@ def _run_block(ledger: Ledger, record: RunRecord, running: Collection[str], now:
     price = f", for {sums(spent.amounts)}" if spent.amounts.total() else ""
     failed = ledger.purchases.failed_attempts(record.run_id)
     yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"
+    if spent.items.total() and record.prefect_flow_run_id is None:
+        yield "  driven without Prefect: no Prefect UI shows it"
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:

@@ -25,6 +25,7 @@ import pytest
 from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
+from tests.acceptance.agreement import disagreements, item_times_in
 from tests.acceptance.harness import clean_environment
 from tests.acceptance.prefect_servers import (
     eventually,
@@ -91,10 +92,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def first(shop: Shop) -> subprocess.CompletedProcess[str]:
-    """The first import of the file: wholly as a person starts it."""
+    """The first import of the file: wholly as a person starts it, whose company has a proxy, and retries by default."""
+    theirs = {
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "PREFECT_FLOWS_DEFAULT_RETRIES": "2",
+        "PREFECT_TASKS_DEFAULT_RETRIES": "2",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_process, "start_process", subprocess.Popen)
-        return shop.run("import", "spring.csv")
+        return shop.run("import", "spring.csv", **theirs)
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +196,19 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
     assert items[f"pattern · {HERONS}"]["type"] == items["product · A-2"]["type"] == "COMPLETED"
     assert items["pattern · Broken looms [fail]"]["type"] == items["product · A-5"]["type"] == "FAILED"
     assert not {"product · A-4", "product · A-6", "product · A-7"} & set(items)
+
+
+def test_task_runs_are_the_work(shop: Shop, record: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Each begins with its item's first write, and ends with its last."""
+    written = item_times_in(shop.home / "embedded")
+    assert len(written) == 8
+    assert disagreements(record["task_runs"], written) == []
+
+
+def test_prefect_retries_nothing(record: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Whatever its own settings say: failed runs ended as they are recorded."""
+    runs = [run for kind in ("flow_runs", "task_runs") for run in record[kind]]
+    assert {run["run_count"] for run in runs if run["state"]["type"] == "FAILED"} == {1}
 
 
 def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, list[dict[str, Any]]]) -> None:

@@ -51,7 +51,7 @@ MakeRoom = Callable[..., Room]
 BOUND = 90.0
 #: For how long a server is away that comes back.
 GAP = 6.0
-REPORTS = ("continues without", "did not get all of this run")
+REPORTS = ("driven without Prefect", "did not get all of this run")
 
 
 @dataclass
@@ -249,12 +249,12 @@ def assert_reported(ended: Ended) -> None:
 
 
 def test_server_absent_at_the_start(make_room: MakeRoom) -> None:
-    """Nothing listens at the address: one message, and the run continues without a record."""
+    """Nothing listens at the address: one message, and the run is driven without a record."""
     room = make_room(ROWS, Plan())
     ended = start_import(room, PREFECT_API_URL="http://127.0.0.1:9/api").wait(BOUND)
     assert_right(room, ended)
     assert_reported(ended)
-    assert ended.err.count("continues without") == 1
+    assert ended.err.count("driven without Prefect") == 1
 
 
 @pytest.mark.parametrize("play", [name(play) for play in LOSSES])

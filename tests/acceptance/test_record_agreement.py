@@ -1,13 +1,14 @@
-"""Prefect's record of a run: every task run is final and agrees with the ledger, on either database."""
+"""Prefect's record of a run: every task run is final and agrees with the ledger to the second, on any server."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 
 from prefect_host.own_server import OwnServer
+from tests.acceptance.agreement import ITEM_TIMES, Span, disagreements, item_times
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, Zygote, some_rows
 from tests.acceptance.prefect_servers import NamedServer, eventually, everything, start_import
@@ -27,7 +29,7 @@ from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 #: Of the patterns and of the products; a pattern takes its rows along.
-SHARE = 0.01
+SHARE = 0.02
 POSTGRES = "127.0.0.1:5432"
 #: How an item's last attempt ended in the ledger, and how its task run has to read.
 READS = {"succeeded": "COMPLETED", "failed": "FAILED", "rejected": "FAILED", "held": "FAILED"}
@@ -35,16 +37,22 @@ READS = {"succeeded": "COMPLETED", "failed": "FAILED", "rejected": "FAILED", "he
 
 @dataclass(frozen=True)
 class Databases:
-    """Where Prefect's server and the ledger keep what they know; None for SQLite."""
+    """Where a user's own server and the ledger keep what they know; None for SQLite."""
 
     prefect: str | None = None
     ledger: str | None = None
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
+@pytest.fixture(params=["own", "stock", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which server shows the run: the home's own, or a user's, on SQLite or PostgreSQL."""
+    return str(request.param)
+
+
+@pytest.fixture
+def databases(kind: str) -> Iterator[Databases]:
     """SQLite for both, or a PostgreSQL database for each, dropped afterwards."""
-    if request.param == "sqlite":
+    if kind != "postgresql":
         yield Databases()
         return
     names = [f"patternmill_agreement_{part}_{uuid.uuid4().hex[:8]}" for part in ("prefect", "ledger")]
@@ -70,20 +78,20 @@ def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
                 admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
-@pytest.mark.parametrize("rows", [500, 2000])
+@pytest.mark.parametrize("rows", [24, 1200])
 def test_every_task_run_agrees_with_the_ledger(
-    rows: int, databases: Databases, tmp_path: Path, zygote: Zygote
+    rows: int, kind: str, databases: Databases, tmp_path: Path, zygote: Zygote
 ) -> None:
-    """Rows of which some fail: one task run an item, or above 500 rows one a group; all final, with true states."""
-    quick = Times("uniform", low=0.1, high=0.4)
+    """Rows of which some fail: one task run an item, or above 500 items one a group; all final, with true states."""
+    times = Times("uniform", low=1.0, high=4.0)
     fails = tuple(Rule(f"{name}/create", "job_fails", share=SHARE) for name in ("patterns", "products"))
     with ExitStack() as stack:
         service = stack.enter_context(
-            Hostile(Plan(patterns=quick, products=quick, rules=fails), tmp_path / "service")
+            Hostile(Plan(patterns=times, products=times, rules=fails), tmp_path / "service")
         )
         settings = {"PATTERNMILL_LEDGER_URL": databases.ledger} if databases.ledger else {}
         room = Room(tmp_path / "room", service, some_rows(rows), zygote, settings)
-        api, named = a_server(stack, room, databases)
+        api, named = a_server(stack, room, kind, databases)
         running = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="100", PATTERNMILL_ATTEMPTS="1", **named)
         stack.callback(running.kill)
         ended = running.wait(600)
@@ -93,20 +101,26 @@ def test_every_task_run_agrees_with_the_ledger(
         evidence = Evidence(room, databases.ledger)
         assert evidence.faults(all_made=False) == []
         # A user's own server has been sent everything by now, and records it at its own pace.
-        eventually(lambda: not open_task_runs(api), 0 if databases.prefect is None else 60)
+        eventually(lambda: not open_task_runs(api), 0 if kind == "own" else 60)
         task_runs = list(everything(api, "task_runs"))
         statuses = Counter(evidence.statuses)
         assert_flow_run_agrees(api, statuses)
+        written = item_times(evidence.ledger(ITEM_TIMES))
         if rows > 500:
             assert_groups_agree(task_runs, statuses)
-            assert_groups_are_named(api, task_runs, rows)
+            groups = groups_by_sku(api)
+            assert set(groups) == {row.sku for row in room.rows}
+            written = group_times(written, groups, {row.sku: row.pattern_text for row in room.rows})
         else:
             assert_items_agree(task_runs, items_of(evidence))
+        assert disagreements(task_runs, written) == []
 
 
-def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[PrefectApi, dict[str, str]]:
-    """The server of the room's home on SQLite, held so that it stays; or one that a user runs, on PostgreSQL."""
-    if databases.prefect is None:
+def a_server(
+    stack: ExitStack, room: Room, kind: str, databases: Databases
+) -> tuple[PrefectApi, dict[str, str]]:
+    """The server of the room's home, in a fresh folder, held so that it stays; or one that a user runs."""
+    if kind == "own":
         own = stack.enter_context(OwnServer(room.folder / room.home))
         return api_of(own), {}
     server = NamedServer(room.folder, database=databases.prefect)
@@ -153,12 +167,23 @@ def assert_groups_agree(task_runs: list[dict[str, Any]], statuses: Counter[str])
     assert sum(int(found[2]) for found in made if found) == statuses.total()
 
 
-def assert_groups_are_named(api: PrefectApi, task_runs: list[dict[str, Any]], rows: int) -> None:
+def groups_by_sku(api: PrefectApi) -> dict[str, str]:
     """A table says of each sku in which task run it was driven."""
     (table,) = [one for one in everything(api, "artifacts") if str(one["key"]).endswith("-groups")]
-    lines = json.loads(table["data"])
-    assert len({line["sku"] for line in lines}) == rows
-    assert {line["group"] for line in lines} <= {run["name"] for run in task_runs}
+    return {line["sku"]: line["group"] for line in json.loads(table["data"])}
+
+
+def group_times(
+    items: Mapping[str, Span], groups: Mapping[str, str], prompts: Mapping[str, str]
+) -> dict[str, Span]:
+    """The first and last write of each group: of all that its rows are made of."""
+    found: dict[str, Span] = {}
+    for sku, group in groups.items():
+        for name in (f"pattern · {prompts[sku]}", f"product · {sku}"):
+            if name in items:
+                first, last = found.get(group, (math.inf, 0.0))
+                found[group] = min(first, items[name][0]), max(last, items[name][1])
+    return found
 
 
 def assert_flow_run_agrees(api: PrefectApi, statuses: Counter[str]) -> None:
@@ -166,4 +191,4 @@ def assert_flow_run_agrees(api: PrefectApi, statuses: Counter[str]) -> None:
     assert (run["state"]["type"], run["state"]["name"]) == ("FAILED", "CompletedWithFailures")
     counts = f"{statuses['succeeded']:,} succeeded, {statuses['failed']} failed"
     assert run["state"]["message"] == f"{statuses.total():,} rows: {counts}"
-    assert 0 < statuses["failed"] < statuses.total() * 0.06, "the test is about a few failures"
+    assert 0 < statuses["failed"] < statuses.total() / 4, "the test is about a few failures"

@@ -135,12 +135,12 @@ def test_server_that_cannot_start_reports_its_log(tmp_path: Path) -> None:
 def test_password_of_another_server_comes_from_the_environment(
     server: OwnServer, tmp_path: Path, script: Callable[..., Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server of PREFECT_API_URL that wants a password: without it, the run continues with a warning."""
+    """A server of PREFECT_API_URL that wants a password: without it, the command is refused."""
     monkeypatch.setenv("PREFECT_API_URL", server.api_url)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
-    assert "asks for a password: set PREFECT_API_AUTH_STRING" in out, errors
-    assert out.endswith("False\n")
+    assert "asks for a password: set PREFECT_API_AUTH_STRING" in errors, out
+    assert "ConfigurationError" in errors
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(server.directory.parent))
     out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
     assert out == "True\n", errors

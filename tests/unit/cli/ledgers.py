@@ -61,6 +61,8 @@ class Past:
     ledger: Ledger
     clock: Clock
     currency: str | None = None
+    #: Of the runs that are begun.
+    flow_run: str | None = None
     _numbers: Any = field(default_factory=lambda: count(1))
 
     def begin(
@@ -97,6 +99,7 @@ class Past:
             input_encoding=found.file.encoding,
             studio_url="http://127.0.0.1:9/v1",
             started_at=datetime.fromtimestamp(self.clock.now, UTC),
+            prefect_flow_run_id=self.flow_run,
         )
 
 

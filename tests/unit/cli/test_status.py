@@ -57,6 +57,13 @@ def test_money_and_open_items_are_shown(past: Past) -> None:
     assert "patternmill settle" in text
 
 
+@pytest.mark.parametrize("flow_run", [None, "0f7c"])
+def test_run_that_no_prefect_ui_shows_is_said_to_be_so(past: Past, flow_run: str | None) -> None:
+    past.flow_run = flow_run
+    of_every_status(past).end()
+    assert ("driven without Prefect" in shown(past)) is (flow_run is None)
+
+
 def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """By run, for the day and of its budget; nowhere the bare number that a person would misread."""
     past.currency = "EUR"

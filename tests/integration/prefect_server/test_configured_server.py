@@ -1,0 +1,145 @@
+"""A server that PREFECT_API_URL names: one that rejects us is a refusal, one at another address is named."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from subprocess import Popen
+from typing import Any
+
+import prefect
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from patternmill.errors import ConfigurationError, PatternmillError
+from prefect_host import connection
+from prefect_host.client_settings import api_address, server_answers
+from prefect_host.own_server import OwnServer, own_password
+
+Answers = dict[str, tuple[int, Any]]
+GOOD: Answers = {
+    "/api/health": (200, True),
+    "/api/hello": (200, "hello"),
+    "/api/admin/version": (200, prefect.__version__),
+}
+#: Any page of the UI.
+PAGE = "<!doctype html>"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers by path, and with a page of the UI where it has no answer."""
+
+    answers: Answers
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Server)
+        status, body = self.server.answers.get(self.path, (200, PAGE))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode() if body is PAGE else json.dumps(body).encode())
+
+    def log_message(self, format: str, *arguments: Any) -> None: ...
+
+
+@pytest.fixture
+def served() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.answers = dict(GOOD)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+async def ask(server: Server, path: str = "/api", scheme: str = "http") -> None:
+    url = f"{scheme}://127.0.0.1:{server.server_port}{path}"
+    with temporary_settings({PREFECT_API_URL: url}):
+        await connection._ask(url)
+
+
+async def test_server_is_accepted(served: Server) -> None:
+    await ask(served)
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "refusal"),
+    [
+        ("/api/hello", (401, {}), "asks for a password: set PREFECT_API_AUTH_STRING"),
+        ("/api/hello", (403, {}), "asks for a password"),
+        ("/api/hello", (409, {}), "answers 409"),
+        ("/api/admin/version", (200, "2.20.1"), "is another version: .*2.20.1"),
+    ],
+)
+async def test_server_that_rejects_is_a_refusal(
+    served: Server, path: str, answer: tuple[int, Any], refusal: str
+) -> None:
+    served.answers[path] = answer
+    with pytest.raises(ConfigurationError, match=refusal) as caught:
+        await ask(served)
+    assert "PREFECT_API_URL" in caught.value.remedy
+
+
+async def test_server_in_trouble_is_no_refusal(served: Server) -> None:
+    """The run is driven without it."""
+    served.answers["/api/hello"] = 500, {}
+    with pytest.raises(PatternmillError, match="does not answer") as caught:
+        await ask(served)
+    assert not isinstance(caught.value, ConfigurationError)
+
+
+@pytest.mark.parametrize(("path", "scheme"), [("/dashboard", "http"), ("/api", "https")])
+async def test_right_address_is_named(served: Server, path: str, scheme: str) -> None:
+    """A page of the UI, and https where the server speaks http."""
+    with pytest.raises(
+        ConfigurationError, match=f"PREFECT_API_URL=http://127.0.0.1:{served.server_port}/api"
+    ):
+        await ask(served, path, scheme)
+
+
+@pytest.mark.parametrize(
+    "given", ["http://h:4200", "http://h:4200/", "http://h:4200/api/", " http://h:4200/api"]
+)
+def test_address_written_otherwise_is_used(given: str) -> None:
+    assert api_address(given) == "http://h:4200/api"
+
+
+@pytest.mark.parametrize("given", ["h:4200/api", "127.0.0.1:4200", "file:///etc"])
+def test_what_is_no_address_is_refused(given: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no address"):
+        api_address(given)
+
+
+def test_page_of_the_ui_is_no_api(served: Server) -> None:
+    address = f"http://127.0.0.1:{served.server_port}"
+    assert server_answers(f"{address}/api")
+    assert not server_answers(f"{address}/dashboard")
+
+
+JOIN = """
+    import sys
+    from pathlib import Path
+    from prefect_host.connection import PrefectConnection
+    with PrefectConnection(Path(sys.argv[1]), print) as connection:
+        print(connection.wait())
+"""
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_proxies_are_not_asked_for_loopback(
+    server: OwnServer,
+    is_configured: bool,
+    script: Callable[..., Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor are those that the person excludes; the proxy here connects nobody."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+    if is_configured:
+        monkeypatch.setenv("PREFECT_API_URL", server.api_url)
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(server.directory.parent))
+    out, errors = script(JOIN, str(server.directory.parent)).communicate(timeout=60)
+    assert out == "True\n", out + errors
