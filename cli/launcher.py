@@ -24,7 +24,6 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RunRequest
-from patternmill.runs.safeguards import refuse_new_ledger
 from patternmill.runs.spec import RunSpec
 from patternmill.states import EXIT_REFUSED
 from prefect_host.connection import UNRECORDED, PrefectConnection
@@ -61,9 +60,8 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, 
     does all of it again from the input as it was read, in this process; else the run needs no server.
     `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before a real
     service is paid for anything. Raises InputRefused for an unusable input, and ConfigurationError for a ledger that
-    lacks the runs of the results here, before any server is started.
+    lacks what the results beside it name.
     """
-    refuse_new_ledger(spec.settings, spec.catalog_folder)
     spec = replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         make_home(spec.settings.home)

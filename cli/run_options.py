@@ -11,7 +11,7 @@ import click
 from pydantic import BaseModel, ValidationError
 
 from patternmill.errors import ConfigurationError
-from patternmill.parameters import DUPLICATES, MAPPING_CHANGE, NEW_LEDGER, checked_place, confirmation
+from patternmill.parameters import DUPLICATES, LEDGER, MAPPING_CHANGE, checked_place, confirmation
 from patternmill.results.row_filter import RowFilter
 from patternmill.runs.request import RunRequest
 from patternmill.states import RowStatus
@@ -145,7 +145,7 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
     if name == "confirm":
         return click.option(
             flag,
-            metavar=f"ENVIRONMENT|{DUPLICATES}|{MAPPING_CHANGE}|{NEW_LEDGER}",
+            metavar=f"ENVIRONMENT|{DUPLICATES}|{MAPPING_CHANGE}|{LEDGER}",
             multiple=True,
             callback=lambda context, option, values: confirmation(values),
             help=f"{text} Repeatable.",

@@ -23,8 +23,8 @@ from patternmill.money import read_money
 #: The environment where none is named or set.
 STAGING = "staging"
 DUPLICATES = "duplicates"
-#: That the ledger lacks runs of which there are results.
-NEW_LEDGER = "new-ledger"
+#: That the ledger is not the one that the results beside it were written from.
+LEDGER = "ledger"
 #: That rows which changed only because their columns are read otherwise are bought so.
 MAPPING_CHANGE = "mapping"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -31,7 +32,8 @@ class Database(Protocol):
 
     Transactions that `lock` the same name run one at a time; the lock ends with the transaction. `clock` is the
     database's own, in Unix seconds; None: it has none but its machine's. `has_tables` is False of an empty one, and
-    raises ConfigurationError for one with other tables.
+    raises ConfigurationError for one with other tables. `require_in_place` raises LedgerError where its place has
+    another one by now, or none.
     """
 
     #: What makes a SELECT keep others from changing what it read, until the transaction ends.
@@ -48,6 +50,7 @@ class Database(Protocol):
     def try_lock(self, name: str) -> bool: ...
     def clock(self) -> Callable[[], float] | None: ...
     def has_tables(self) -> bool: ...
+    def require_in_place(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -65,6 +68,7 @@ def make_tables(database: Database, serial: str) -> None:
         if not database.has_tables():
             for statement in filter(None, map(str.strip, script.split(";"))):
                 database.execute(statement)
+            database.execute("INSERT INTO identity (id) VALUES (:id)", {"id": secrets.token_hex(8)})
             schema = {"name": "schema", "raw": SCHEMA_DIGEST.encode()}
             database.execute("INSERT INTO documents (name, raw) VALUES (:name, :raw)", schema)
 
@@ -92,6 +96,14 @@ def unusable(where: str, error: str) -> LedgerError:
     return LedgerError(
         f"The ledger {where} cannot be used: {error}.",
         remedy="Nothing that it acknowledged is lost. Mend the disk or the database, then run the same command again.",
+    )
+
+
+def not_in_place(where: str) -> LedgerError:
+    return LedgerError(
+        f"The ledger {where} was removed, replaced or moved while it was in use: nothing more is bought.",
+        code="ledger_replaced",
+        remedy="Put it back where it was, with its files -wal and -shm, then run the same command again.",
     )
 
 

@@ -22,7 +22,7 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.approvals import Approvals
 from patternmill.ledger.catalogs import Catalogs
-from patternmill.ledger.database import LEDGER_FILE, Clock, Database, Tables
+from patternmill.ledger.database import LEDGER_FILE, Clock, Database, Tables, not_in_place
 from patternmill.ledger.purchases import Purchases
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import Runs
@@ -45,15 +45,32 @@ class Ledger(Tables):
         self.purchases = Purchases(database, self.now, self.approvals)
         self.runs = Runs(database, self.now, self.purchases)
         self.catalogs = Catalogs(database, self.now, self.runs)
+        self.identity = self._read_identity()
 
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over."""
+        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over, and
+        LedgerError when this is not the ledger any more that was opened.
+        """
         self.purchases.begin_transaction()
         with self.database.transaction():
             if lease is not None:
+                self._require_same()
                 (self.catalogs.check_fence if lease.group is None else self.runs.check_group)(lease)
             yield
+            if lease is not None:
+                # Once more: what is committed to a file that was removed meanwhile is lost.
+                self.database.require_in_place()
+
+    def _read_identity(self) -> str:
+        found = self.database.rows("SELECT id FROM identity")
+        return str(found[0][0]) if found else ""
+
+    def _require_same(self) -> None:
+        """Raise LedgerError where this is no longer the ledger that was opened, or no longer lies there."""
+        self.database.require_in_place()
+        if self._read_identity() != self.identity:
+            raise not_in_place(self.database.name)
 
     def close(self) -> None:
         self.database.close()

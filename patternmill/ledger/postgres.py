@@ -106,6 +106,9 @@ class PostgresDatabase:
         """The server's: machines whose clocks differ share one ledger."""
         return self._clock
 
+    def require_in_place(self) -> None:
+        """A server's database has no file that could be moved."""
+
     def close(self) -> None:
         self._connection.close()
 

@@ -63,6 +63,8 @@ class RunRecord:
     #: Scheme, host and path of the service; never a key.
     studio_url: str
     started_at: datetime
+    #: The identity of the ledger that it was written to.
+    ledger: str = ""
     ended_at: datetime | None = None
     outcome: Outcome | None = None
     #: Why the run ended as it did, in one sentence, where the outcome alone does not explain it.

@@ -11,6 +11,11 @@ CREATE TABLE documents (
     raw         BYTEA NOT NULL
 );
 
+-- Which ledger this is: one row with a random ID, which a copy has too.
+CREATE TABLE identity (
+    id          TEXT NOT NULL
+);
+
 CREATE TABLE items (
     key         TEXT PRIMARY KEY,
     environment TEXT NOT NULL,

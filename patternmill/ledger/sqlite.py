@@ -11,7 +11,7 @@ from typing import Any
 
 from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder
-from patternmill.ledger.database import NO_PARAMS, Params, has_schema, make_tables, unusable
+from patternmill.ledger.database import NO_PARAMS, Params, has_schema, make_tables, not_in_place, unusable
 from patternmill.ledger.lock_holders import locked
 from patternmill.passwords import mask_passwords
 
@@ -34,6 +34,7 @@ class SqliteDatabase:
             with self._errors():
                 self._open()
             make_tables(self, _SERIAL)
+            self._file = self._file_in_place()
         except BaseException:
             self.close()
             raise
@@ -120,6 +121,18 @@ class SqliteDatabase:
 
     def clock(self) -> None:
         """It has none of its own."""
+
+    def require_in_place(self) -> None:
+        """Raise LedgerError where the path leads to another file by now, or to none."""
+        if self._file_in_place() != self._file:
+            raise not_in_place(mask_passwords(str(self.path)))
+
+    def _file_in_place(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def close(self) -> None:
         if self._connection is not None:

@@ -12,9 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 from patternmill.catalog.problems import OF_A_WORD, RowCode
-from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.row_results import RowResult
@@ -128,9 +128,13 @@ def manifest_bytes(run: RunRecord, counts: Counts, files: Mapping[str, str]) -> 
     return json_bytes(manifest, indent=2, sort_keys=True) + b"\n"
 
 
-def run_of_results(folder: Path) -> RunId | None:
-    """The run whose results are in a folder; None where no manifest says."""
+_OF_A_RUN = frozenset({"run_id", "ledger", "environment", "studio_url", "ended_at"})
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any] | None:
+    """Return what a folder's manifest says of its run; None where there is none that can be read."""
     try:
-        return RunId(json.loads((folder / MANIFEST).read_bytes())["run_id"])
-    except (OSError, ValueError, TypeError, KeyError):
+        found = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
         return None
+    return found if isinstance(found, dict) and found.keys() >= _OF_A_RUN else None

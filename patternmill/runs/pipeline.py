@@ -32,7 +32,7 @@ from patternmill.runs.refresh_changes import find_changes
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.results_input import has_failures_alone, held_to_run
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.safeguards import refuse_new_ledger, refuse_other_service, require_machines
+from patternmill.runs.safeguards import refuse_other_service, require_machines
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
@@ -155,7 +155,6 @@ class Pipeline:
         """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
         self._require_writable_results()
         require_machines(self.spec.settings)
-        await asyncio.to_thread(refuse_new_ledger, self.spec.settings, self.spec.catalog_folder)
         await asyncio.to_thread(self._keep_decisions)
         self._run = await Run.begin(
             self.spec,

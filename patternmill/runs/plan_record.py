@@ -40,12 +40,14 @@ def moment(ledger: Ledger) -> datetime:
 
 
 def new_record(
-    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None, started: datetime
+    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None, ledger: Ledger
 ) -> RunRecord:
+    started = moment(ledger)
     return RunRecord(
         run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
         catalog=spec.catalog,
         environment=spec.settings.environment,
+        ledger=ledger.identity,
         source=spec.named_source,
         input_sha256=checked.file.sha256,
         input_encoding=checked.file.encoding,

@@ -19,8 +19,9 @@ def plan_lines(preview: Preview) -> Iterator[str]:
     """Every item with its reason, up to a screenful, and what is to be looked at; the plan's summary comes last."""
     plan, cost, checked = preview.plan, preview.proposal.cost, preview.checked
     scope = plan.scope
-    rows = f"Plan for catalog {scope.catalog} ({scope.environment}): {plural(len(plan.rows), 'row')}"
-    yield f"{rows}. {preview.new_ledger}" if preview.new_ledger else rows
+    yield f"Plan for catalog {scope.catalog} ({scope.environment}): {plural(len(plan.rows), 'row')}"
+    if preview.named:
+        yield f"Taken over from results of another ledger: {plural(len(preview.named), 'item')}."
     yield from _item_lines(plan)
     for sku, fields in preview.changed:
         yield f"  {sku} differs from what the catalog has:"

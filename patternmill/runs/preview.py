@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -32,7 +32,7 @@ from patternmill.planning.recognition import AnsweredItems, Memory, RemadeItems
 from patternmill.runs.approval import propose
 from patternmill.runs.followed_source import refuse_stale
 from patternmill.runs.other_catalogs import find_duplicates
-from patternmill.runs.safeguards import new_ledger_note
+from patternmill.runs.other_ledger import Named, named_items, refuse_other_ledger, unknown_results
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -85,15 +85,27 @@ class Preview:
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: As far as the limits cover it, what they reach to, and the remedy; None: they cover all of it.
     limited: tuple[Plan, str, str] | None = None
-    #: Where the ledger is that knows of no run yet.
-    new_ledger: str | None = None
+    #: What is taken over from results that the ledger knows nothing of, as a person confirmed.
+    named: Named = field(default_factory=dict)
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
-    """On a thread and a connection of its own, so that a lease keeps its heartbeat. Writes nothing."""
+    """Plan on a thread and a connection of its own, so that a lease keeps its heartbeat. Writes nothing.
+
+    Raises ConfigurationError where results beside the run know more than its ledger, and nobody confirmed that.
+    """
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        memory, plan = _remember_and_plan(ledger, spec, checked)
+        memory = remembered(ledger, spec) if ledger is not None else Memory()
+        plan = _make_plan(ledger, spec, checked, memory)
+        named: Named = {}
+        if others := unknown_results(ledger, spec):
+            named = named_items(others, plan, memory, spec)
+            attempts = {key: attempt for key, (_, attempt) in named.items()}
+            memory = replace(memory, last_attempts={**memory.last_attempts, **attempts})
+            plan = _make_plan(ledger, spec, checked, memory)
+            cost = cost_of(plan, options.prices, options.attempts, options.currency)
+            refuse_other_ledger(spec, others, named, plan, cost)
         return Preview(
             checked,
             memory,
@@ -103,7 +115,7 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
             find_duplicates(ledger, plan) if ledger is not None else None,
             tuple(_changed(plan, memory)),
             limit_plan(plan, plan_limits(ledger, spec)),
-            new_ledger_note(ledger, spec.settings),
+            named,
         )
 
 
@@ -117,9 +129,8 @@ def _changed(plan: Plan, memory: Memory) -> Iterator[tuple[str, tuple[str, ...]]
             yield row.sku, tuple(f"{field}: {text}" for field, text in texts.items())
 
 
-def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
+def _make_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog, memory: Memory) -> Plan:
     scope = spec.scope
-    memory = remembered(ledger, spec) if ledger is not None else Memory()
     if ledger is not None:
         refuse_stale(ledger, spec, checked.file, memory.source_rows)
     answered: Callable[..., AnsweredItems] = (
@@ -135,7 +146,7 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         picture_of=checked.extras.bytes_of.__getitem__,
         unstated=spec.unstated,
     )
-    return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
+    return make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:

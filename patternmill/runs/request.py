@@ -51,7 +51,7 @@ class RunRequest(BaseModel):
     )
     confirm: Confirmation | None = Field(
         None,
-        description="Confirm what was refused: the environment (a large purchase), duplicates, mapping or new-ledger.",
+        description="Confirm what was refused: the environment (a large purchase), duplicates, mapping or ledger.",
     )
 
 

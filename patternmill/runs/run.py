@@ -26,6 +26,7 @@ from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.other_catalogs import find_duplicates
+from patternmill.runs.other_ledger import take_over
 from patternmill.runs.plan_record import (
     close_broken_runs,
     moment,
@@ -243,7 +244,7 @@ async def _leased(
     ledger: Ledger, spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
 ) -> tuple[RunRecord, LedgerWriter]:
     """A run with the lease of its catalog. Raises Overlap, which is on record then."""
-    record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
+    record = new_record(spec, checked, prefect_flow_run_id, ledger)
     flow_run_id = prefect_flow_run_id if spec.by_deployment else None
     try:
         lease = await acquire_lease(
@@ -299,4 +300,5 @@ def _put_on_record(
         keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
         kept = planned.memory.source_rows if keeps else None
         record = put_on_record(ledger, spec, record, plan, planned.checked, offer, lease.fence, kept)
+        take_over(ledger, plan, planned.named)
     return record, plan, approved, left_out, broken

@@ -6,16 +6,14 @@ from pathlib import Path
 
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError
-from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.ledger.ledger import Ledger, every_ledger, ledger_if_any, ledger_place
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.unsettled import open_attempt, run_of
-from patternmill.parameters import DUPLICATES, NEW_LEDGER
+from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
-from patternmill.results.summary import run_of_results
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
@@ -95,33 +93,6 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
             "in the profile of the service that has moved. Nothing was sent or changed.",
         )
     return settings
-
-
-def new_ledger_note(ledger: Ledger | None, settings: Settings) -> str | None:
-    """Where a ledger is that knows of no run yet; None of any other."""
-    is_new = ledger is None or not ledger.runs.find()
-    return f"The ledger is new: {ledger_place(settings)}." if is_new else None
-
-
-def refuse_new_ledger(settings: Settings, catalog_folder: Path) -> None:
-    """Raise ConfigurationError, until it is confirmed, when the last results are of a run that no ledger here has.
-
-    An older backup, or another folder's ledger, knows nothing of what that run has bought. Not for the embedded
-    studio, which costs nothing.
-    """
-    if settings.service is None or settings.embedded or settings.confirms(NEW_LEDGER):
-        return
-    for name in (LATEST, latest_in(settings.environment)):
-        latest = catalog_folder / name
-        run_id = run_of_results(latest)
-        if run_id is not None and not any(ledger.runs.get(run_id) for ledger in every_ledger(settings)):
-            raise ConfigurationError(
-                f"{latest} has results of run {run_id}, which this ledger lacks ({ledger_place(settings)}): what "
-                "exists already would be bought once more.",
-                code="new_ledger",
-                remedy="Use the ledger of that run (PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL), or its newest backup; "
-                f"or add `--confirm {NEW_LEDGER}` if all of it is to be bought from here. Nothing was bought.",
-            )
 
 
 def require_confirmation(

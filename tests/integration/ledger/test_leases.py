@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from patternmill.errors import LeaseLost
+from patternmill.errors import LeaseLost, LedgerError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Lease
@@ -51,6 +51,14 @@ def test_leased_catalog_needs_the_present_fence(ledger: Ledger) -> None:
     assert second.fence == 2
     assert take(ledger, RunId("run-3"), over=1) is None
     assert ledger.catalogs.lease(STAGING, CATALOG) == Lease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
+
+
+def test_another_ledger_in_the_place_of_ours_is_not_written(ledger: Ledger) -> None:
+    hold = held(ledger)
+    with ledger.transaction():
+        ledger.database.execute("UPDATE identity SET id = 'another'")
+    with pytest.raises(LedgerError, match="removed, replaced or moved"), ledger.transaction(hold):
+        pytest.fail("nothing is written")
 
 
 def test_heartbeats_are_counted(ledger: Ledger) -> None:

@@ -19,8 +19,7 @@ import pytest
 from cli import launcher
 from cli.commands.up import _end
 from cli.watched_run import WatchedRun
-from patternmill.errors import ConfigurationError, PatternmillError
-from patternmill.runs import safeguards
+from patternmill.errors import PatternmillError
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import run_spec
 from prefect_host.connection import PrefectConnection
@@ -114,29 +113,6 @@ def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.Monkey
     monkeypatch.setattr(WatchedRun, "_run_alone", run_alone)
     asyncio.run(WatchedRun(cast(Any, None)).run(cast(Any, None), cast(Any, connection)))
     assert steps == ["loaded", "asked", "run"]
-
-
-@pytest.mark.parametrize("url", ["https://studio.example/v1", None])
-def test_new_ledger_is_refused_before_anything_is_started(
-    url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not for the embedded studio, which costs nothing."""
-    if url is not None:
-        monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url)
-        monkeypatch.setenv("PATTERNMILL_API_KEY", "studio_key")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
-    monkeypatch.setattr(safeguards, "run_of_results", lambda folder: "20270101-120000-abcdef")
-
-    class Started(Exception): ...
-
-    def start(*arguments: object) -> NoReturn:
-        raise Started
-
-    monkeypatch.setattr(launcher, "PrefectConnection", start)
-    request = ImportRequest(file=Path("tea.csv"))
-    with pytest.raises(Started if url is None else ConfigurationError):
-        launcher.run_request(request, run_spec(request))
 
 
 def test_summary_does_not_wait_for_the_record(

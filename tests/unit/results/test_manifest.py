@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.results.summary import run_of_results
+from patternmill.results.summary import read_manifest
 from patternmill.states import Outcome, RowStatus
 
 from .builders import RUN, published, refused, row
@@ -82,7 +82,8 @@ def test_manifest_describes_the_run(tmp_path: Path, source: str, outcome: Outcom
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}"])
 def test_folder_without_a_manifest_has_no_runs_results(tmp_path: Path, text: str | None) -> None:
     published([], tmp_path / "run")
-    assert run_of_results(tmp_path / "run") == "run-7"
+    found = read_manifest(tmp_path / "run")
+    assert found is not None and (found["run_id"], found["ledger"]) == ("run-7", RUN.ledger)
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)
-    assert run_of_results(tmp_path) is None
+    assert read_manifest(tmp_path) is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from collections.abc import Callable
 
 import pytest
 
@@ -47,6 +49,52 @@ def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None
     service.at_create = lambda _: None
     assert shop.run(many(30)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 60
+
+
+def _removed(shop: Workshop) -> None:
+    (shop.home / "ledger.sqlite3").unlink()
+
+
+def _moved(shop: Workshop) -> None:
+    shop.home.rename(shop.home.with_name("elsewhere"))
+
+
+def _replaced(shop: Workshop) -> None:
+    file = shop.home / "ledger.sqlite3"
+    shutil.copy(file, shop.home / "copy")
+    (shop.home / "copy").replace(file)
+
+
+def _another(shop: Workshop) -> None:
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE identity SET id = 'another'")
+
+
+@pytest.mark.parametrize("change", [_removed, _moved, _replaced, _another])
+def test_ledger_that_is_replaced_under_a_run_stops_it(
+    shop: Workshop, service: Service, change: Callable[[Workshop], None]
+) -> None:
+    """Before the next purchase: else everything after it would be bought without a record."""
+    changed = False
+
+    def received(create: Create) -> None:
+        nonlocal changed
+        if not changed and create.name == "prompt 003":
+            changed = True
+            change(shop)
+
+    service.at_create = received
+
+    async def main() -> None:
+        _, run = await shop.begin(many(12), max_in_flight=2)
+        await drive(run)
+        assert run.halt.reason is not None and run.halt.reason.code == "ledger_replaced"
+        with pytest.raises(LedgerError, match="removed, replaced or moved"):
+            await run.end()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    # What was in flight, and nothing more.
+    assert len(service.creates) <= 10
 
 
 def test_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Service) -> None:

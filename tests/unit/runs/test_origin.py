@@ -6,7 +6,6 @@ import asyncio
 import csv
 import json
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,6 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.results_input import run_of_file
 from patternmill.runs.settlement import Decision, Settlement, settle
@@ -240,25 +238,6 @@ def test_results_of_another_ledger_are_refused(production: Desk, monkeypatch: py
     assert caught.value.code == "unknown_run"
 
 
-def test_new_ledger_beside_results_is_confirmed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another folder, or an older backup: what the last run bought is not known there, and would be bought again."""
-    desk.run(desk.file())
-    backup = desk.folder / "backup"
-    shutil.copytree(load_settings().home, backup)
-    desk.run(desk.file("more.csv", FOUR + "X-1,foxes,Tote,X-1\n"), catalog="spring")
-    for home in (desk.folder / "new", backup):
-        monkeypatch.setenv("PATTERNMILL_HOME", str(home))
-        before = len(desk.service.creates)
-        with pytest.raises(ConfigurationError, match=f"lacks .{home}.*--confirm new-ledger") as caught:
-            desk.run(desk.file())
-        assert caught.value.code == "new_ledger"
-        assert len(desk.service.creates) == before
-    assert desk.run(desk.file(), confirm="new-ledger").ended.outcome is Outcome.COMPLETED
-    monkeypatch.setenv("PATTERNMILL_HOME", str(desk.folder / "unattended"))
-    monkeypatch.setenv("PATTERNMILL_CONFIRM", "new-ledger")
-    assert desk.run(desk.file()).ended.outcome is Outcome.COMPLETED
-
-
 def test_ledgers_of_one_home_know_of_each_other(desk: Desk) -> None:
     """A try at the embedded studio, which has a ledger of its own, before the first real import: nothing is missing."""
     desk.run_embedded(9)
@@ -266,21 +245,6 @@ def test_ledgers_of_one_home_know_of_each_other(desk: Desk) -> None:
     file = desk.saved("results.csv", "x.csv", as_it_is)
     with pytest.raises(InputRefused, match="which this ledger lacks"):
         desk.run(file)
-
-
-def test_plan_begins_with_a_new_ledger(desk: Desk) -> None:
-    """And with the place where it lies."""
-
-    async def planned() -> str:
-        async with Pipeline(run_spec(ImportRequest(file=desk.file()))) as work:
-            await work.read()
-            await work.check()
-            return next(plan_lines(await work.preview()))
-
-    place = load_settings().home / "ledger.sqlite3"
-    assert asyncio.run(planned()) == f"Plan for catalog spring (staging): 4 rows. The ledger is new: {place}."
-    desk.run(desk.file())
-    assert asyncio.run(planned()) == "Plan for catalog spring (staging): 4 rows"
 
 
 def test_source_has_no_column_run(desk: Desk) -> None:
