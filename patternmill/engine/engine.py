@@ -26,6 +26,7 @@ from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
+from patternmill.service.outcomes import No
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, Stage
 from patternmill.text import plural
@@ -298,6 +299,16 @@ class Engine:
         age = self._attempts.age_of_job(attempt)
         ended = await self._api.follow(attempt.job_id, item.stage, age=age)
         return await self._attempts.record_end(item, attempt, ended)
+
+    async def ask_once(self, item: Item, attempt: Attempt) -> bool:
+        """Ask for a job that nothing of the plan waits for, and record its end; returns whether it has ended."""
+        assert attempt.job_id is not None, "an accepted attempt has a job ID"
+        age = self._attempts.age_of_job(attempt)
+        ended = await self._api.follow(attempt.job_id, item.stage, age=age, once=True)
+        if isinstance(ended, No) and ended.state is None:
+            return False
+        await self._attempts.record_end(item, attempt, ended)
+        return True
 
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""

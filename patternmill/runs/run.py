@@ -25,6 +25,7 @@ from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
+from patternmill.runs.open_jobs import OpenJobs, open_jobs
 from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.other_ledger import take_over
 from patternmill.runs.plan_record import (
@@ -102,6 +103,8 @@ class Run:
         self.unpublished: PatternmillError | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out: HaltReason | None = None
+        #: What is followed beside its rows.
+        self.open_jobs: OpenJobs | None = None
         #: Earlier runs of its catalog whose process was lost.
         self.broken: list[RunRecord] = []
 
@@ -148,12 +151,16 @@ class Run:
         spec = with_spending_limits(spec, plan, approved)
         run = cls(spec, record, plan, planned.memory, writer, api, heartbeat)
         run.left_out, run.broken = left_out, broken
+        jobs = await writer.run(lambda ledger: open_jobs(ledger, plan))
+        run.open_jobs = OpenJobs(run.engine, jobs)
         if refused is not None:
             run.halt.begin(rejection(refused))
         return run
 
     async def end(self) -> RunEnding:
         """Decide the outcome from the ledger, fix the status of every row, and release the lease."""
+        if self.open_jobs is not None:
+            await self.open_jobs.stop()
         await self._heartbeat.stop()
         lease = self.writer.lease
         assert lease is not None, "a run has a lease"

@@ -80,11 +80,14 @@ class Poller:
         took = sorted(self._took[stage])
         return max(EARLIER * took[int(PERCENTILE * len(took))], UNKNOWN) if took else UNKNOWN
 
-    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
-        """Ask until the job ended or was waited for long enough."""
+    async def follow(
+        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), once: bool = False
+    ) -> JobEnd:
+        """Ask until the job ended or was waited for long enough; `once`: ask a single time."""
         now, timeout = self._clock(), self._resend.job_timeout.total_seconds()
         seconds = age.total_seconds()
-        job = Followed(job_id, stage, now - seconds, now + max(timeout - seconds, min(GRACE, timeout)))
+        patience = 0.0 if once else max(timeout - seconds, min(GRACE, timeout))
+        job = Followed(job_id, stage, now - seconds, now + patience)
         try:
             async with self._abandoned.guard():
                 return await self._until_ended(job, 0.0 if seconds > 1.0 else self.first_poll(stage))

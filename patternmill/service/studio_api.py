@@ -221,9 +221,11 @@ class StudioApi:
             end, message=f"{end.message} Its job was looked for with {look_up}: {sentence(answer)}"
         )
 
-    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
-        """Ask for the job until it ends. `age`: how long ago it was accepted."""
-        return await self._poller.follow(job_id, stage, age=age)
+    async def follow(
+        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), once: bool = False
+    ) -> JobEnd:
+        """Ask for the job until it ends, or `once`. `age`: how long ago it was accepted."""
+        return await self._poller.follow(job_id, stage, age=age, once=once)
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.

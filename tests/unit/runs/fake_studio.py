@@ -137,10 +137,12 @@ class FakeStudioApi:
             return No(AttemptState.HELD, "refused_in_doubt", end.message)
         return end
 
-    async def follow(self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0)) -> JobEnd:
+    async def follow(
+        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), once: bool = False
+    ) -> JobEnd:
         self.service.follows.append(job_id)
         await self._pause()
-        if not await self._ended():
+        if (once and not self.jobs_may_end.is_set()) or not await self._ended():
             return GAVE_UP
         kind, name = self.service.names[job_id]
         assert kind is stage
