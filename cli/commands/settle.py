@@ -16,7 +16,7 @@ from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import Overlap
 from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.unsettled import in_doubt, unsettled
+from patternmill.ledger.reports.unsettled import NamedItems, in_doubt, unsettled
 from patternmill.ledger.spending import prices_of
 from patternmill.money import money, sums
 from patternmill.runs.safeguards import settings_for_request
@@ -92,7 +92,8 @@ def command(
 
     Held: the service's answers contradict one another, or a refinement or reference may have been made and nothing
     promises that its request may be sent again. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT): the service
-    may have forgotten the request ID, so that a resend could buy twice. Look into the service's console first, and
+    may have forgotten the request ID, so that a resend could buy twice. A request whose row is gone or has other
+    content by now is sent again by no run. Look into the service's console first, and
     give the reason of your decision. It is refused while a run goes on in the catalog; a job is refused when the
     service does not know it, or shows that it was made for something else.
 
@@ -196,6 +197,7 @@ def _list(
 
 
 def _echo_items(ledger: Ledger, items: Sequence[RecordedItem]) -> None:
+    named = NamedItems(ledger)
     for item in items:
         attempt = item.attempt
         echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - attempt.since)}")
@@ -203,6 +205,8 @@ def _echo_items(ledger: Ledger, items: Sequence[RecordedItem]) -> None:
         echo(f"  {item.stage} · {_content(item)}   {scope}, attempt {attempt.attempt}")
         if attempt.job_id:
             echo(f"  job: {attempt.job_id}")
+        elif item not in named:
+            echo("  no row names it any more: no run sends it again")
         if attempt.error:
             echo(f"  {attempt.error_code}: {attempt.error}")
         if attempt.price:

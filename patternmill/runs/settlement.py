@@ -18,6 +18,7 @@ from patternmill.ledger.records import Lease
 from patternmill.ledger.reports.items import RecordedItem
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.ledger.reports.unsettled import (
+    NamedItems,
     age_of,
     is_for_a_person,
     open_attempt,
@@ -199,7 +200,8 @@ def _objections(
     """What the ledger has against a decision, each with its remedy."""
     attempt, decision = found.attempt, settlement.decision
     age = age_of(ledger, found)
-    if not is_for_a_person(ledger, found, limit):
+    named = NamedItems(ledger)
+    if not is_for_a_person(ledger, found, limit, named):
         if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED) and age is not None:
             hours = f"{limit.total_seconds() / 3600:g} h"
             yield (
@@ -211,6 +213,9 @@ def _objections(
     if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
         remedy = "Wait for the job with another run, or write it off."
         yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
+    if decision is Decision.RESEND and found not in named:
+        remedy = "Name what was made of it, or write it off; or import a sheet that has its row as it was."
+        yield "is for no row of its catalog any more: no run would send it again.", remedy
     if decision is not Decision.JOB:
         return
     assert settlement.named, "the decision names a job"

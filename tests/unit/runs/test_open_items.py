@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 
 import pytest
 
+from cli.commands.settle import _list
+from cli.commands.status import status_lines
+from patternmill.ledger.reports.unsettled import in_doubt, unsettled
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.outcomes import GAVE_UP
 from patternmill.states import AttemptState, Outcome
 from tests.integrity import problems
 
-from .fake_studio import Service
+from .fake_studio import ANSWER_LOST, Service
 from .workshop import Workshop, rows
 
 HERONS, OWLS = rows(("H-1", "herons")), rows(("H-1", "owls"))
@@ -39,3 +44,27 @@ def test_finished_run_does_not_wait_for_what_no_row_names(shop: Workshop, servic
     assert shop.state("herons") is AttemptState.ACCEPTED
     assert shop.run(OWLS).outcome is Outcome.COMPLETED
     assert shop.state("herons") is AttemptState.SUCCEEDED
+
+
+def test_doubt_that_no_row_names_is_listed_and_not_resent(
+    shop: Workshop, service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It keeps its price; to send it again is no decision, as no run would; a row that comes back resumes it."""
+    service.on_create["herons"] = [ANSWER_LOST]
+    shop.run(HERONS)
+    with shop.ledger() as ledger:
+        assert (len(in_doubt(ledger, LIMIT)), unsettled(ledger, LIMIT)) == (1, [])
+    shop.run(OWLS)
+    assert [create.name for create in service.creates] == ["herons", "owls", "H-1"]
+    with shop.ledger() as ledger:
+        (item,) = unsettled(ledger, LIMIT)
+        assert (item.attempt.state, in_doubt(ledger, LIMIT)) == (AttemptState.INTENDED, [])
+        _list(ledger, shop.settings, [item], [])
+        assert "no row names it any more" in capsys.readouterr().out
+        assert "To decide: patternmill settle" in list(status_lines(ledger, shop.settings, None, None, None))
+        resend = Settlement(Decision.RESEND, "so", "A. Weaver")
+        (why,) = asyncio.run(settle(ledger, [item], resend, limit=LIMIT)).values()
+        assert "no run would send it again" in str(why)
+    assert shop.run(HERONS).outcome is Outcome.COMPLETED
+    assert [create.name for create in service.creates][3:] == ["herons", "H-1"]
+    assert len(service.bought) == 4

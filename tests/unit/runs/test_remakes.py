@@ -6,17 +6,19 @@ A step is a command, what is bought by it, and by sku the take of its product, o
 from __future__ import annotations
 
 import csv
+from datetime import timedelta
 
 import pytest
 
 from cli.commands.status import status_lines
 from patternmill.catalog.offer import Category, Offer
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.unsettled import in_doubt, unsettled
 from patternmill.settings import load_settings
 from patternmill.states import Decided, RowStatus
 from tests.integrity import problems
 
-from .fake_studio import OFFER, failed
+from .fake_studio import ANSWER_LOST, OFFER, failed
 from .followed import Cells, Shop
 from .followed import shop as shop
 
@@ -142,6 +144,15 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
     for now, counts in ((rows | {"c": rows["b"]}, (1, 2)), ({"a": rows["a"]}, (0, 1)), (rows, (1, 1))):
         shop.refresh(now)
         assert (shop.changes["added"], shop.changes["unchanged"]) == counts
+
+
+def test_takes_in_doubt_of_a_row_that_waits_for_a_choice_are_resent(shop: Shop) -> None:
+    """The next import makes them all, whichever of them the row is on record with; none is for a person."""
+    shop.service.on_create["herons"] = [ANSWER_LOST] * 2
+    shop.load_source({"a": {"prompt": "herons"}}, takes=2)
+    with open_ledger(load_settings()) as ledger:
+        limit = timedelta(hours=12)
+        assert (len(in_doubt(ledger, limit)), unsettled(ledger, limit)) == (2, [])
 
 
 def test_failed_product_on_a_rejected_pattern_is_not_retried(shop: Shop) -> None:
