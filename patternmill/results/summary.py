@@ -128,7 +128,7 @@ def manifest_bytes(run: RunRecord, counts: Counts, files: Mapping[str, str]) -> 
     return json_bytes(manifest, indent=2, sort_keys=True) + b"\n"
 
 
-_OF_A_RUN = frozenset({"run_id", "ledger", "environment", "studio_url", "ended_at"})
+_OF_A_RUN = frozenset({"run_id", "ledger", "catalog", "environment", "studio_url", "ended_at"})
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any] | None:

@@ -49,16 +49,18 @@ def unknown_results(ledger: Ledger | None, spec: RunSpec) -> list[OtherResults]:
 
     None for the embedded studio, which costs nothing.
     """
-    settings = spec.settings
+    settings, out = spec.settings, [spec.out] if spec.out is not None else []
     if settings.service is None or settings.embedded:
         return []
+    scope = settings.environment, spec.catalog
     found = {
         other.run_id: other
-        for folder in spec.catalog_folder.glob("*")
+        for folder in (*spec.catalog_folder.glob("*"), *out)
         if not folder.is_symlink()
         and (manifest := read_manifest(folder)) is not None
-        and (other := OtherResults(folder, manifest)).manifest["environment"] == settings.environment
+        and (manifest["environment"], manifest["catalog"]) == scope
         and manifest["studio_url"]
+        and (other := OtherResults(folder, manifest))
         and not _is_known(ledger, other)
     }
     return [found[run_id] for run_id in sorted(found, reverse=True)]
@@ -127,10 +129,10 @@ def refuse_other_ledger(
 
     `taken` is what would be taken over from them, `plan` with its `cost` what would be bought then.
     """
-    settings, latest = spec.settings, (LATEST, latest_in(spec.settings.environment))
-    is_latest = any(
-        _run_of(spec.catalog_folder / name) == other.run_id for other in others for name in latest
-    )
+    settings, names = spec.settings, (LATEST, latest_in(spec.settings.environment))
+    latest = [spec.out] if spec.out is not None else [spec.catalog_folder / name for name in names]
+    newest = {_run_of(folder) for folder in latest}
+    is_latest = any(other.run_id in newest for other in others)
     if settings.confirms(LEDGER) or not (taken or is_latest):
         return
     stages = Counter(plan.items[key].item.stage for key in taken)

@@ -117,6 +117,17 @@ def test_what_would_be_bought_again_is_said_with_its_cost(
     products(work)
 
 
+def test_results_beside_a_run_are_those_in_its_own_folder_too(desk: Desk) -> None:
+    out = desk.folder / "out"
+    desk.run(desk.file(), out=out)
+    put_back(None)
+    before = list(desk.service.creates)
+    with pytest.raises(ConfigurationError, match="takes over 3 patterns and 4 products"):
+        desk.run(desk.file(), out=out)
+    desk.run(desk.file(), out=out, confirm="ledger")
+    assert desk.service.creates == before
+
+
 def test_results_of_another_service_name_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.run(desk.file())
     put_back(None)
