@@ -34,7 +34,7 @@ class AttemptState(StrEnum):
     ACCEPTED = "accepted"
     #: The service reported that the job succeeded, and its result ID. Final.
     SUCCEEDED = "succeeded"
-    #: The service reported that the job failed. Final; only then may a next attempt (a new request ID) begin.
+    #: The service reported that the job failed. Once it says so again a next attempt (a new request ID) may begin.
     FAILED = "failed"
     #: The service refused the request as invalid, so that no job exists.
     REJECTED = "rejected"
@@ -51,7 +51,7 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.REJECTED: frozenset({AttemptState.INTENDED}),
     AttemptState.HELD: frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED}),
     AttemptState.SUCCEEDED: frozenset(),
-    AttemptState.FAILED: frozenset(),
+    AttemptState.FAILED: frozenset({AttemptState.ACCEPTED}),
 }
 
 #: Nothing exists at the service, and the same request may be sent later.
@@ -159,6 +159,9 @@ EXIT_CODES: dict[Outcome, int] = {
 }
 EXIT_REFUSED = 2
 
+#: The error codes of attempts whose job failed, as the service said, and is asked about again: no new attempt was made
+#: because the others failed too, or because the service did not say so again.
+HELD_BACK, NOT_CONFIRMED = "held_back", "failure_not_confirmed"
 #: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
 NOT_REPEATABLE = "not_repeatable"
 #: The error code of an open request that a person decided to send again, until a run begins to.

@@ -13,13 +13,14 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from patternmill.engine.failures import FailureBrake
 from patternmill.engine.groups import Group, groups_of
 from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.refused_alike import RefusedAlike
 from patternmill.engine.slots import Slots
-from patternmill.errors import LedgerError, PatternmillError, RowFailed
+from patternmill.errors import LedgerError, PatternmillError, RowFailed, ServiceStopped
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
 from patternmill.ledger.records import Attempt, RunRecord
@@ -28,7 +29,7 @@ from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
 from patternmill.service.outcomes import No
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.states import HELD_BACK, NOT_CONFIRMED, AttemptState, Outcome, Stage
 from patternmill.text import plural
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Engine:
         self._alike = RefusedAlike(self.halt, to_make)
         self._attempts = Attempts(record, writer, options, self.halt, self._alike, slots)
         self._slots = slots
+        self._brake = FailureBrake(lambda: self.progress.in_flight)
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
@@ -213,6 +215,7 @@ class Engine:
         finally:
             self._attempts.leave_turn(item)
             self.progress.in_flight -= 1
+            self._brake.wake()
             if self._alike.is_settled and self.halt.forbids_all_sending:
                 self._api.drain()
             if self._slots is not None:
@@ -257,14 +260,23 @@ class Engine:
         retried = item.key in self._retried
         async with self._attempts.turn(item):
             attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
-            last_number = self.options.attempts + (attempt.attempt - 1 if retried else 0)
+            failed_before = attempt.state is AttemptState.FAILED
+            asked_for = attempt.attempt - (0 if failed_before else 1) if retried else 0
             attempt = await self._create(item, attempt, sent_ago)
-        attempt = await self._follow(item, attempt)
-        while attempt.state is AttemptState.FAILED:
+        if not failed_before:
+            attempt = await self._follow(item, attempt)
+        last_number, also_final = self.options.attempts + asked_for, retried and failed_before
+        while attempt.state is AttemptState.FAILED and self._attempts.may_follow(
+            item, attempt, last_number, also_final=also_final
+        ):
             await self._going.wait()
             await self._alike.settled()
+            attempt = await self._ask_once_more(item, attempt)
+            if attempt.state is not AttemptState.FAILED:
+                break
+            also_final = False
             async with self._attempts.turn(item):
-                another = await self._attempts.begin_another(item, self._results, attempt, last_number)
+                another = await self._attempts.begin_another(item, self._results, attempt)
                 if another is None:
                     break
                 self.progress.tried_again += 1
@@ -293,12 +305,41 @@ class Engine:
             return await self._attempts.record_create(item, attempt, created)
 
     async def _follow(self, item: Item, attempt: Attempt) -> Attempt:
-        if attempt.state is not AttemptState.ACCEPTED:
-            return attempt
-        assert attempt.job_id is not None, "an accepted attempt has a job ID"
-        age = self._attempts.age_of_job(attempt)
-        ended = await self._api.follow(attempt.job_id, item.stage, age=age)
-        return await self._attempts.record_end(item, attempt, ended)
+        if attempt.state is AttemptState.ACCEPTED:
+            assert attempt.job_id is not None, "an accepted attempt has a job ID"
+            age = self._attempts.age_of_job(attempt)
+            ended = await self._api.follow(attempt.job_id, item.stage, age=age)
+            attempt = await self._attempts.record_end(item, attempt, ended)
+        self._brake.note(item, attempt.state)
+        return attempt
+
+    async def _ask_once_more(self, item: Item, failed: Attempt) -> Attempt:
+        """Return a failed attempt as its job is now: failed only if the service says so again, just now."""
+        while not self.halt.halts(item.stage):
+            if why := await self._brake.wait(item.stage, lambda: self.halt.halts(item.stage)):
+                message = (
+                    f"Attempt {failed.attempt + 1} held back: {why}; `patternmill retry`. {failed.error}"
+                )
+                return await self._attempts.keep_waiting(failed, HELD_BACK, message)
+            shown = await self._ask(item, failed)
+            if shown.state is AttemptState.FAILED and not self._brake.holds(item.stage):
+                return shown
+            failed = await self._follow(item, shown) if shown.error_code is None else shown
+            if failed.state is not AttemptState.FAILED:
+                return failed
+        return failed
+
+    async def _ask(self, item: Item, failed: Attempt) -> Attempt:
+        """Ask for a failed job with a few quick tries; without a clear answer it is asked for by the next run."""
+        assert failed.job_id is not None, "what has no job is not asked about"
+        said = "the service does not know it any more."
+        try:
+            if (job := await self._api.job(failed.job_id)) is not None:
+                return await self._attempts.learn(item, failed, job)
+        except ServiceStopped as stopped:
+            said = stopped.message
+        why = f"Job {failed.job_id} failed ({failed.error}); asked once more: {said} `patternmill retry` asks again."
+        return await self._attempts.keep_waiting(failed, NOT_CONFIRMED, why)
 
     async def ask_once(self, item: Item, attempt: Attempt) -> bool:
         """Ask for a job that nothing of the plan waits for, and record its end; returns whether it has ended."""
@@ -314,6 +355,7 @@ class Engine:
         """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""
         self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why))
         self.pause(False)
+        self._brake.wake()
         self._api.drain()
         asyncio.get_running_loop().call_later(self.options.drain.total_seconds(), self.abandon)
 

@@ -178,12 +178,20 @@ class Attempts:
         if self._slots is not None and is_open and self._halt.reason is None:
             await self._writer.write(lambda ledger: ledger.purchases.free_slot(attempt.request_id))
 
+    def may_follow(self, item: Item, failed: Attempt, last_number: int, *, also_final: bool) -> bool:
+        """Return whether another attempt may come after one that failed; `last_number`: of the last that may."""
+        is_final = failed.error_code in FINAL_CODES and not also_final
+        return not is_final and failed.attempt < last_number and not self._halt.halts(item.stage)
+
+    async def keep_waiting(self, failed: Attempt, code: str, why: str) -> Attempt:
+        """Lead a failed attempt back to its job, which the next run asks about first."""
+        return await self._change(failed, AttemptState.ACCEPTED, error_code=code, error=why)
+
     async def begin_another(
-        self, item: Item, made: Made, last: Attempt, last_number: int
+        self, item: Item, made: Made, last: Attempt
     ) -> tuple[Attempt, timedelta | None] | None:
-        """The attempt after one whose job failed; None where none follows. `last_number`: of the last that may."""
-        is_final = last.error_code in FINAL_CODES or last.attempt >= last_number
-        if is_final or self._halt.halts(item.stage):
+        """The attempt after one whose job failed, and said so again; None where none follows."""
+        if self._halt.halts(item.stage):
             return None
         try:
             return await self.begin(item, made, after=last.attempt)
@@ -198,7 +206,7 @@ class Attempts:
         """
         await self._keep_exchange(attempt, end)
         if isinstance(end, Job):
-            recorded = await self._learn(item, attempt, end)
+            recorded = await self.learn(item, attempt, end)
             self._holds[item.stage] = 0
             self._halt.lift(NOT_REPEATABLE)
             self._alike.accepted(item)
@@ -221,7 +229,7 @@ class Attempts:
         """A job that has not ended stays accepted."""
         await self._keep_exchange(attempt, end)
         if isinstance(end, outcomes.Ended):
-            return await self._learn(item, attempt, end.job)
+            return await self.learn(item, attempt, end.job)
         return await self._record(attempt, end)
 
     def age_of_job(self, attempt: Attempt) -> timedelta:
@@ -232,28 +240,32 @@ class Attempts:
         if not attempts:
             return 1
         last = attempts[-1]
+        if last.state is AttemptState.FAILED and _has_job(last):
+            # Its job is asked about once more first.
+            return last.attempt + 1 if last.attempt == after else None
         first_tries = last.attempt < self._options.attempts and last.error_code not in FINAL_CODES
-        again = retried or last.attempt == after or first_tries
-        if last.state is AttemptState.FAILED and again:
+        if last.state is AttemptState.FAILED and (retried or first_tries):
             return last.attempt + 1
         if last.state in REOPENED and (last.state is AttemptState.WITHDRAWN or retried or is_passing(last)):
             return last.attempt
         return None
 
-    async def _learn(self, item: Item, attempt: Attempt, job: Job) -> Attempt:
+    async def learn(self, item: Item, attempt: Attempt, job: Job) -> Attempt:
         """Write what a response says of a job, its ID before anything builds on it; hold what it contradicts."""
 
         def learn(ledger: Ledger) -> tuple[Attempt, Contradiction | None]:
             owners = known_owners(ledger.purchases, job, attempt, item.stage, self._environment)
             found = next(contradictions(job, attempt, item.stage, owners), None)
             change = partial(ledger.purchases.change, self._run_id, attempt.request_id)
+            current = ledger.purchases.attempt(attempt.request_id)
+            assert current is not None, "its intent is on record"
             if found is not None:
+                if current.state is AttemptState.FAILED:
+                    change(AttemptState.ACCEPTED)
                 return change(AttemptState.HELD, error_code=found.code, error=found.message), found
             to = _STATE_OF_JOB[job.status] if job.has_ended else AttemptState.ACCEPTED
-            current = ledger.purchases.attempt(attempt.request_id)
-            if current is not None and current.state not in (AttemptState.ACCEPTED, to):
+            if current.state not in (AttemptState.ACCEPTED, to):
                 current = change(AttemptState.ACCEPTED, job_id=job.job_id)
-            assert current is not None, "its intent is on record"
             return (current if to is AttemptState.ACCEPTED else change(to, **self._end_of(item, job))), None
 
         learned, found = await self._writer.write(learn)
@@ -313,7 +325,8 @@ def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
         return _not_begun(item)
     fail = partial(RowFailed, request_id=attempt.request_id, job_id=attempt.job_id)
     if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
-        code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
+        waits = attempt.error_code or "gave_up_waiting"
+        code = "in_doubt" if attempt.state is AttemptState.INTENDED else waits
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(joined(message, attempt.error), code=code)
     code = attempt.error_code or "failed"
@@ -327,6 +340,11 @@ def _up_to(stage: Stage) -> tuple[Stage, ...]:
 
 def _not_begun(item: Item) -> NotStarted:
     return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
+
+
+def _has_job(failed: Attempt) -> bool:
+    """Return whether there is a job to ask about; one that was written off is not looked for again."""
+    return failed.job_id is not None and failed.error_code != WRITTEN_OFF
 
 
 def is_passing(attempt: Attempt) -> bool:

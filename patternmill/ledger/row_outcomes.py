@@ -137,8 +137,8 @@ def is_retriable(outcome: RowOutcome, unwanted: Collection[ItemKey]) -> bool:
 
 
 _OUTCOME = TypeAdapter(RowOutcome)
-#: Of rows that a person's decision may change: those that no run brought to an end.
-WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD}
+#: Of rows that a person's decision may change: those whose product no run has made.
+WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD, RowStatus.FAILED}
 _UNFINISHED = {
     RowStatus.NOT_STARTED: RowOutcome(
         RowStatus.NOT_STARTED,
@@ -208,6 +208,9 @@ def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> Ro
                 attempt.error or "The service's answers about this item contradict one another.",
                 remedy_of(attempt),
             )
+        case AttemptState.ACCEPTED if attempt.error_code is not None:
+            remedy = "Run the same command again: it asks for the same job first."
+            return RowOutcome(RowStatus.WAITING, attempt.error_code, attempt.error, remedy)
         case AttemptState.ACCEPTED:
             stopped = outcome in (None, Outcome.CANCELLED)
             return _unfinished(RowStatus.CANCELLED if stopped else RowStatus.WAITING, attempt)

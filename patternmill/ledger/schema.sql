@@ -36,6 +36,7 @@ CREATE TABLE attempts (
     attempt     INTEGER NOT NULL CHECK (attempt >= 1),
     -- intended -> accepted | rejected | held | withdrawn;  accepted -> succeeded | failed | held
     -- held -> intended | accepted | failed (a person decides);  rejected, withdrawn -> intended
+    -- failed -> accepted (its job is asked about again, and says otherwise or nothing; or a person decides)
     state       TEXT NOT NULL CHECK (
         state IN ('intended', 'withdrawn', 'accepted', 'succeeded', 'failed', 'rejected', 'held')),
     body        BYTEA NOT NULL,     -- the exact bytes that are sent, each time

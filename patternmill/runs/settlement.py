@@ -45,7 +45,7 @@ class Decision(StrEnum):
     RESEND = "resend"
     #: What the service may have made is abandoned; a retry makes a new attempt, which is paid for.
     WRITE_OFF = "write_off"
-    #: The person found the service's job for it; the next run follows that job.
+    #: The person found the service's job for it, or leads a failed one back to its job; the next run follows it.
     JOB = "job"
     #: The person found what the service made for it; the next run builds on that.
     MADE = "made"
@@ -201,7 +201,13 @@ def _objections(
     attempt, decision = found.attempt, settlement.decision
     age = age_of(ledger, found)
     named = NamedItems(ledger)
-    if not is_for_a_person(ledger, found, limit, named):
+    is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
+    if is_led_back and ledger.purchases.last_request(attempt.item_key) != attempt.request_id:
+        yield (
+            "has failed, and another attempt followed it.",
+            f"See `patternmill explain {attempt.request_id}`.",
+        )
+    if not is_led_back and not is_for_a_person(ledger, found, limit, named):
         if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED) and age is not None:
             hours = f"{limit.total_seconds() / 3600:g} h"
             yield (
@@ -227,6 +233,8 @@ def _objections(
     other = ledger.purchases.request_of_job(settlement.named, found.environment)
     if other is not None and other != attempt.request_id:
         yield f"has not job {settlement.named}, which belongs to request {other}.", "Look for its own job."
+    if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, settlement.named):
+        yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
     if attempt.state is AttemptState.ACCEPTED:
         remedy = "Write it off if that job will never end."
         yield f"has job {attempt.job_id} already.", remedy

@@ -128,7 +128,12 @@ def _failed_job(number: int) -> Job:
 
 
 def poll_error_is_failure() -> None:
-    """A poll that brings no usable answer is taken for a job that failed."""
+    """A poll that brings no usable answer is taken for a job that failed, also when it is asked for once more."""
+
+    async def failed(self: Any, job_id: str) -> Job:
+        return Job(job_id, "", "failed", "the service could not be asked", {})
+
+    _seed(studio_api.StudioApi, "job", failed)
     decide = resend.decide_poll
 
     def seeded(answer: Answer, *args: Any, **known: Any) -> Any:

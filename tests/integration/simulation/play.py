@@ -175,9 +175,11 @@ class _Player:
     async def all(self) -> None:
         ends = list(self.setup.ends)
         for _ in range(MOST_LIVES):
-            ending = await self._life(*(ends.pop(0) if ends else ("itself", 0.0)))
+            how, after = ends.pop(0) if ends else ("itself", 0.0)
+            ending = await self._life(how, after)
             self._look_at_the_ledger()
-            if ending is not None and not self._is_left(ending):
+            # What failed as a run was stopped has its next attempt in the next one.
+            if ending is not None and how != "stop" and not self._is_left(ending):
                 break
             await asyncio.sleep(self.chance.choice([0.0, 1.0, 300.0]))
         assert ending is not None and not self._is_left(ending), f"{self.story.lives} and no end"

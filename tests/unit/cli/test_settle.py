@@ -130,6 +130,31 @@ def test_results_of_the_latest_run_show_the_decision(past: Past) -> None:
         assert outcome.status is status
 
 
+def test_failed_item_is_led_back_to_its_job(past: Past) -> None:
+    """The last attempt alone, and to its own job alone; it keeps its price, and its row waits."""
+    run, failed = one_in(past, AttemptState.FAILED)
+    run.end(Outcome.COMPLETED_WITH_FAILURES)
+    spent = past.ledger.purchases.spent_by_run(run.record.run_id)
+    with pytest.raises(ConfigurationError, match=f"had job {failed.job_id}"):
+        decide(past, failed.request_id, Decision.JOB, job_id="job-of-nobody")
+    assert failed.job_id is not None
+    after = decide(past, failed.request_id, Decision.JOB, job_id=failed.job_id)
+    assert (after.state, after.job_id, after.error_code) == (AttemptState.ACCEPTED, failed.job_id, None)
+    assert past.ledger.purchases.spent_by_run(run.record.run_id) == spent
+    ((_, outcome),) = past.ledger.runs.rows_with_outcomes(run.record)
+    assert outcome.status is RowStatus.WAITING
+    assert list(problems(past.ledger)) == []
+
+
+def test_failed_attempt_that_another_followed_stays_failed(past: Past) -> None:
+    run = past.begin(FERN)
+    failed = run.attempt(run.pattern("F-1"), AttemptState.FAILED)
+    run.attempt(run.pattern("F-1"), AttemptState.ACCEPTED, 2)
+    assert failed.job_id is not None
+    with pytest.raises(ConfigurationError, match="another attempt followed"):
+        decide(past, failed.request_id, Decision.JOB, job_id=failed.job_id)
+
+
 def test_job_of_another_request_is_refused(past: Past) -> None:
     """One job never belongs to two requests."""
     run = past.begin(FERN, HERON)

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
+from patternmill.errors import ServiceStopped
 from patternmill.service.jobs import RESULT_FIELDS, Job, read_job
 from patternmill.service.outcomes import GAVE_UP, NOT_BEGUN, CreateEnd, Ended, JobEnd, No
 from patternmill.states import AttemptState, Stage
@@ -45,6 +46,9 @@ class Service:
     creates: list[Create] = field(default_factory=list)
     follows: list[str] = field(default_factory=list)
     jobs: dict[str, str] = field(default_factory=dict)
+    #: Jobs that were asked for once more, and how each job ended.
+    asked: list[str] = field(default_factory=list)
+    ends: dict[str, Shown] = field(default_factory=dict)
     names: dict[str, tuple[Stage, str]] = field(default_factory=dict)
     #: By job: named by its name; one of other content that is called the same is a second one.
     results: dict[str, str] = field(default_factory=dict)
@@ -52,6 +56,7 @@ class Service:
     contents: dict[tuple[Stage, str], list[bytes]] = field(default_factory=lambda: defaultdict(list))
     #: What the next creates, and the next ends of jobs, of a name are; then all is well.
     on_create: dict[str, list[CreateEnd | Shown]] = field(default_factory=lambda: defaultdict(list))
+    on_ask: dict[str, list[Shown | None]] = field(default_factory=lambda: defaultdict(list))
     on_follow: dict[str, list[No | Shown]] = field(default_factory=lambda: defaultdict(list))
     offer: Offer = OFFER
     #: Called with each create that reached the service, and before each end of a job is answered.
@@ -132,7 +137,9 @@ class FakeStudioApi:
             await self._pause()
             return end or job
         if isinstance(end, dict):
-            return self._shown(self.service.execute(create).job_id, end)
+            job = self.service.execute(create)
+            self.service.ends[job.job_id] = end
+            return self._shown(job.job_id, end)
         if age is not None and isinstance(end, No) and end.state is AttemptState.REJECTED:
             return No(AttemptState.HELD, "refused_in_doubt", end.message)
         return end
@@ -149,7 +156,20 @@ class FakeStudioApi:
         await self._at(lambda: self.service.at_job_end(name))
         scripted = self.service.on_follow[name]
         end = scripted.pop(0) if scripted else made(stage, self.service.results[job_id])
-        return Ended(self._shown(job_id, end)) if isinstance(end, dict) else end
+        if isinstance(end, No):
+            return end
+        self.service.ends[job_id] = end
+        return Ended(self._shown(job_id, end))
+
+    async def job(self, job_id: str) -> Job | None:
+        """Scripted: as it is shown when it is asked for once more, None for unreadably; by default as it ended."""
+        self.service.asked.append(job_id)
+        await self._pause()
+        scripted = self.service.on_ask[self.service.names[job_id][1]]
+        fields = scripted.pop(0) if scripted else self.service.ends[job_id]
+        if fields is None:
+            raise ServiceStopped("The service answered 502.")
+        return self._shown(job_id, fields) if fields else None
 
     def _shown(self, job_id: str, fields: Shown) -> Job:
         job = read_job({"jobId": job_id, "kind": "", "status": "running", "result": None} | fields)
