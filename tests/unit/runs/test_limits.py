@@ -116,13 +116,13 @@ def test_second_attempt_leaves_the_money_of_products(shop: Workshop, service: Se
 
 
 def test_money_of_failed_rows_buys_second_attempts(shop: Workshop, service: Service) -> None:
-    """Every pattern fails once: what products of lost rows would have cost buys other rows' second attempts."""
-    for number in range(60):
+    """Every other pattern fails once: what products of lost rows would have cost buys other rows' second attempts."""
+    for number in range(0, 60, 2):
         service.on_follow[f"prompt {number:03}"] = [failed()]
     ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1000), **PRICES)
     patterns, products = bought(service)
     assert 40 * patterns + 10 * products <= 1000
-    assert products == patterns - 20 >= 3
+    assert products == patterns - 10 >= 11
     assert shop.stranded() == 0
     assert ended.counts[RowStatus.SUCCEEDED] == products
 
