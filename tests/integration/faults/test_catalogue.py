@@ -111,6 +111,14 @@ CASES = [
         creates=2 * ROWS + 1,
         bought=2 * ROWS + 1,
     ),
+    case(
+        "27 every job reads failed once, and is made",
+        Rule(
+            POLL, "edit", {"set": {"status": "failed", "result": None, "error": {"message": "broke"}}},
+            state="ended", each=1,
+        ),
+        creates=2 * ROWS,
+    ),
     one(
         "27 job fails for ever",
         "failed",
