@@ -53,13 +53,13 @@ def contradictions(
     if owners.of_request_id is not None:
         message = f"Job {job.job_id} names request {owners.of_request_id}, which is another one of ours."
         yield Contradiction("request_of_another_item", message)
+    if job.has_ended and job.made and stage not in job.made:
+        message = f"Job {job.job_id} was to make a {stage}, and it made something else: a {min(job.made)}."
+        yield Contradiction("job_of_another_kind", message, stops=False)
     sent = orjson.loads(asked.body).get("patternId")
     if other := next((named for named in job.pattern_ids(stage) if sent is not None and named != sent), None):
         message = f"Job {job.job_id} names pattern {other}, and the {stage} was asked for on pattern {sent}."
         yield Contradiction("job_of_another_pattern", message)
-    if job.has_ended and job.made and stage not in job.made:
-        message = f"Job {job.job_id} was to make a {stage}, and it made something else: a {min(job.made)}."
-        yield Contradiction("job_of_another_kind", message, stops=False)
     if job.status == FAILED and (named := job.named_anywhere(stage)):
         message = f"Job {job.job_id} has failed, the service says, and yet it names what it made: {named}."
         yield Contradiction("failed_with_result", message, stops=False)
