@@ -202,11 +202,6 @@ def _objections(
     age = age_of(ledger, found)
     named = NamedItems(ledger)
     is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
-    if is_led_back and ledger.purchases.last_request(attempt.item_key) != attempt.request_id:
-        yield (
-            "has failed, and another attempt followed it.",
-            f"See `patternmill explain {attempt.request_id}`.",
-        )
     if not is_led_back and not is_for_a_person(ledger, found, limit, named):
         if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED) and age is not None:
             hours = f"{limit.total_seconds() / 3600:g} h"
@@ -222,18 +217,25 @@ def _objections(
     if decision is Decision.RESEND and found not in named:
         remedy = "Name what was made of it, or write it off; or import a sheet that has its row as it was."
         yield "is for no row of its catalog any more: no run would send it again.", remedy
-    if decision is not Decision.JOB:
-        return
-    assert settlement.named, "the decision names a job"
+    if decision is Decision.JOB:
+        assert settlement.named, "the decision names a job"
+        yield from _objections_to_job(ledger, found, settlement.named)
+
+
+def _objections_to_job(ledger: Ledger, found: RecordedItem, job_id: str) -> Iterator[tuple[str, str]]:
+    """Yield what the ledger has against a job that a person names, each with its remedy."""
+    attempt = found.attempt
     if found.stage is Stage.CHECKOUT:
         yield (
             "is for a checkout, which no job makes.",
             "Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
         )
-    other = ledger.purchases.request_of_job(settlement.named, found.environment)
+    other = ledger.purchases.request_of_job(job_id, found.environment)
     if other is not None and other != attempt.request_id:
-        yield f"has not job {settlement.named}, which belongs to request {other}.", "Look for its own job."
-    if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, settlement.named):
+        yield f"has not job {job_id}, which belongs to request {other}.", "Look for its own job."
+    if ledger.purchases.last_request(attempt.item_key) != attempt.request_id:
+        yield "was followed by another attempt.", f"See `patternmill explain {attempt.request_id}`."
+    if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, job_id):
         yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
     if attempt.state is AttemptState.ACCEPTED:
         remedy = "Write it off if that job will never end."

@@ -151,7 +151,7 @@ def test_failed_attempt_that_another_followed_stays_failed(past: Past) -> None:
     failed = run.attempt(run.pattern("F-1"), AttemptState.FAILED)
     run.attempt(run.pattern("F-1"), AttemptState.ACCEPTED, 2)
     assert failed.job_id is not None
-    with pytest.raises(ConfigurationError, match="another attempt followed"):
+    with pytest.raises(ConfigurationError, match="followed by another attempt"):
         decide(past, failed.request_id, Decision.JOB, job_id=failed.job_id)
 
 
