@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from studio.errors import Refusal, unknown
 from studio.offer import CATEGORIES
-from studio.pages.forms import FormTokens, read_form
-from studio.pages.rendering import page, redirect
+from studio.pages.forms import read_form
+from studio.pages.rendering import HEADERS, page, redirect
 from studio.pages.sessions import PATH, Session, Sessions
 from studio.requests import Page
 from studio.service import Service
@@ -23,41 +22,37 @@ Show = Callable[[Request, Session], Awaitable[Response]]
 class Gate:
     """Lets in who is logged in, and asks all others to."""
 
-    def __init__(self, sessions: Sessions, tokens: FormTokens) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._tokens = tokens
 
     def guarded(self, show: Show) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint for this page of somebody who is logged in; a form has to be from their session."""
+        """The endpoint for this page of somebody who is logged in; all others get the page to log in at."""
 
         async def answer(request: Request) -> Response:
             session = self._sessions.find(request, _origin(request))
             if session is None:
-                return redirect(request, f"{PATH}/login?{urlencode({'next': _wanted(request)})}")
+                return _login_page(request)
             if request.method == "POST":
-                request.state.form = await self._tokens.read(request, session.purpose)
-            request.state.form_token = self._tokens.token(session.purpose)
+                request.state.form = await read_form(request)
             return await show(request, session)
 
         return answer
 
-    async def show_login(self, request: Request) -> Response:
-        return page("login.html", request, next=request.query_params.get("next", ""), refusal=None)
-
     async def log_in(self, request: Request) -> Response:
+        """Answer with the token of a session, for the page's script."""
         form = await read_form(request)
-        wanted = form.get("next", "")
-        answer = redirect(request, wanted if wanted.startswith(f"{PATH}/") else f"{PATH}/patterns")
         try:
-            self._sessions.open(form.get("key", ""), request, answer)
+            return PlainTextResponse(self._sessions.open(form.get("key", "")), headers=HEADERS)
         except Refusal as refusal:
-            return page("login.html", request, refusal.status, next=wanted, refusal=refusal)
-        return answer
+            return _login_page(request, refusal)
 
     async def log_out(self, request: Request, session: Session) -> Response:
-        answer = redirect(request, f"{PATH}/login")
-        self._sessions.close(session, request, answer)
-        return answer
+        self._sessions.close(session)
+        return redirect(request, PATH)
+
+
+def _login_page(request: Request, refusal: Refusal | None = None) -> Response:
+    return page("login.html", request, 401, refusal=refusal)
 
 
 class Console:
@@ -89,7 +84,6 @@ def console_page(
         request,
         status,
         holder=session.holder,
-        form_token=request.state.form_token,
         is_first_page="cursor" not in request.query_params,
         **values,
     )
@@ -101,11 +95,6 @@ def asked_page(request: Request) -> Page:
     if len(cursor) > 200:
         raise unknown("cursor", cursor[:20])
     return Page(limit=PAGE_LIMIT, cursor=cursor)
-
-
-def _wanted(request: Request) -> str:
-    """Where to go on after the login: only a page can be asked again."""
-    return request.url.path if request.method == "GET" and request.url.path != PATH else ""
 
 
 def _origin(request: Request) -> str:

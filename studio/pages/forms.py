@@ -22,7 +22,7 @@ Form = dict[str, str]
 
 
 class FormTokens:
-    """Tokens that only a page of this studio has: each is of one purpose, a session or a checkout."""
+    """Tokens that only a page of this studio has: each is of one purpose, a checkout."""
 
     def __init__(self, store: Store) -> None:
         self._settings = store.settings

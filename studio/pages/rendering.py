@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 #: Next to this module, by the name they are asked by.
-FILES = ("studio.css", "studio.svg")
+FILES = ("studio.css", "studio.svg", "console.js")
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self';"
-    " frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self';"
+    " connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     # Not `no-referrer`: a browser would then send `Origin: null` with our own forms.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -65,7 +65,7 @@ def error_page(request: Request, refusal: Refusal) -> Response:
 
 
 async def file(request: Request) -> Response:
-    """Style and icon."""
+    """Style, icon and script."""
     name = request.url.path.rpartition("/")[2]
     headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
     return FileResponse(Path(__file__).with_name(name), headers=headers)

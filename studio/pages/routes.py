@@ -22,7 +22,7 @@ def page_routes(service: Service, keys: Keys) -> list[Route]:
     tokens = FormTokens(service.store)
     return [
         *_checkout(CheckoutPages(service, tokens)),
-        *_console(service, keys, tokens),
+        *_console(service, keys),
         *(_route(f"/static/{name}", file) for name in FILES),
         *(_route(path, _nothing, "GET", "POST") for path in ("/checkout/{rest:path}", PATH + "/{rest:path}")),
     ]
@@ -41,8 +41,8 @@ def _checkout(pages: CheckoutPages) -> list[Route]:
     ]
 
 
-def _console(service: Service, keys: Keys, tokens: FormTokens) -> list[Route]:
-    gate = Gate(Sessions(service.store, keys), tokens)
+def _console(service: Service, keys: Keys) -> list[Route]:
+    gate = Gate(Sessions(service.store, keys))
     console, settings = Console(service), KeySettings(keys)
     pages = {
         "": console.first,
@@ -50,7 +50,6 @@ def _console(service: Service, keys: Keys, tokens: FormTokens) -> list[Route]:
         "/products": console.products,
     }
     return [
-        _route(f"{PATH}/login", gate.show_login),
         _route(f"{PATH}/login", gate.log_in, "POST"),
         _route(f"{PATH}/logout", gate.guarded(gate.log_out), "POST"),
         *(_route(PATH + path, gate.guarded(show)) for path, show in pages.items()),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from studio.errors import Refusal
 from studio.keys import Holder, Keys, sha256
@@ -16,46 +15,36 @@ from studio.store import Store
 
 LASTS = timedelta(hours=12)
 PATH = "/console"
+#: It names the session. Not a cookie, which a browser sends to every port of the machine.
+HEADER = "Studio-Session"
 
 
 @dataclass(frozen=True)
 class Session:
-    """Who is logged in. `purpose` is that of its forms' tokens."""
+    """Who is logged in."""
 
     holder: Holder
     caller: Caller
     token_sha256: str
 
-    @property
-    def purpose(self) -> str:
-        return f"session {self.token_sha256}"
-
 
 class Sessions:
-    """Opens, finds and closes sessions; they are kept in the studio's file and carried by a cookie."""
+    """Opens, finds and closes sessions; they are kept in the studio's file and named by a header."""
 
     def __init__(self, store: Store, keys: Keys) -> None:
         self._table = store.sessions
         self._keys = keys
 
-    def open(self, key: str, request: Request, answer: Response) -> None:
-        """Log in. Raises Refusal (401) unless the key is valid."""
+    def open(self, key: str) -> str:
+        """Log in, and return the token of the session. Raises Refusal (401) unless the key is valid."""
         self._keys.holder(f"Bearer {key}")
         token, now = secrets.token_urlsafe(32), datetime.now(UTC)
         self._table.add(sha256(token), sha256(key.strip()), now, now + LASTS)
-        answer.set_cookie(
-            _cookie(request),
-            token,
-            max_age=int(LASTS.total_seconds()),
-            path=_path(request),
-            secure=request.url.scheme == "https",
-            httponly=True,
-            samesite="strict",
-        )
+        return token
 
     def find(self, request: Request, origin: str) -> Session | None:
-        """The session of this browser, while it lasts and its key is valid."""
-        digest = sha256(request.cookies.get(_cookie(request), ""))
+        """The session that a request names, while it lasts and its key is valid."""
+        digest = sha256(request.headers.get(HEADER, ""))
         key = self._table.key_of(digest, datetime.now(UTC))
         if key is None:
             return None
@@ -65,16 +54,5 @@ class Sessions:
             return None
         return Session(holder, Caller(holder.account, origin), digest)
 
-    def close(self, session: Session, request: Request, answer: Response) -> None:
+    def close(self, session: Session) -> None:
         self._table.delete(session.token_sha256)
-        answer.delete_cookie(_cookie(request), path=_path(request))
-
-
-def _cookie(request: Request) -> str:
-    """Browsers do not tell ports of a host apart: two studios would log one another out."""
-    port = request.headers.get("host", "").rpartition(":")[2]
-    return f"studio_session_{port if port.isascii() and port.isdigit() else 'default'}"
-
-
-def _path(request: Request) -> str:
-    return f"{request.scope.get('root_path', '')}{PATH}"

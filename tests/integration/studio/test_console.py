@@ -37,7 +37,12 @@ def key_of(studio: InProcess, account: str) -> str:
 
 @pytest.mark.parametrize("page", ["", *(f"/{name}" for name in PAGES)])
 def test_every_page_asks_to_log_in(studio: InProcess, page: str) -> None:
-    assert Visitor(studio).get(f"/console{page}").path == "/console/login"
+    """Whatever cookie a browser sends: it sends it to every port of the machine."""
+    visitor = Visitor(studio)
+    visitor.log_in(KEY)
+    cookie = {"Cookie": f"studio_session_default={visitor.session}; Studio-Session={visitor.session}"}
+    shown = Visitor(studio).get(f"/console{page}", cookie)
+    assert shown.status == 401 and shown.form("/console/login")
 
 
 @pytest.mark.parametrize("key", ["", "wrong", f"{KEY}x", "Bearer", "ä\x00"])
@@ -46,28 +51,27 @@ def test_wrong_key_opens_nothing(studio: InProcess, key: str) -> None:
     page = visitor.log_in(key)
 
     assert (page.status, "no API key" in page.text) == (401, True)
-    assert not visitor.cookies
-    assert visitor.get("/console/patterns").path == "/console/login"
+    assert not visitor.session
+    assert visitor.get("/console/patterns").status == 401
 
 
-def test_session_is_a_strict_cookie_that_is_kept_as_a_digest(studio: InProcess) -> None:
-    page = Visitor(studio).log_in(KEY)
-    [cookie] = page.answer.history[0].headers.get_list("set-cookie")
-    token = cookie.partition("=")[2].partition(";")[0]
+def test_session_is_no_cookie_and_is_kept_as_a_digest(studio: InProcess) -> None:
+    visitor = Visitor(studio)
+    page = visitor.log_in(KEY)
 
-    assert "HttpOnly" in cookie and "samesite=strict" in cookie.lower() and "Path=/console" in cookie
+    assert not [one for one in (*page.answer.history, page.answer) if "set-cookie" in one.headers]
     written = b"".join(path.read_bytes() for path in studio.home.glob("studio.db*"))
-    assert token.encode() not in written
+    assert visitor.session.encode() not in written
 
 
 def test_session_ends_when_logged_out(studio: InProcess, visitor: Visitor) -> None:
-    """Also for whoever has a copy of the cookie."""
+    """Also for whoever has a copy of it."""
     copy = Visitor(studio)
-    copy.cookies.update(visitor.cookies)
-    assert visitor.submit(visitor.get("/console/products").form("/logout")).path == "/console/login"
+    copy.session = visitor.session
+    assert visitor.submit(visitor.get("/console/products").form("/logout")).status == 401
 
     for one in (visitor, copy):
-        assert one.get("/console/products").path == "/console/login"
+        assert one.get("/console/products").status == 401
 
 
 def test_key_is_shown_once_and_opens_the_service(studio: InProcess, visitor: Visitor) -> None:
@@ -92,16 +96,13 @@ def test_revoked_key_is_refused_and_its_session_is_over(studio: InProcess, visit
 
     assert "revoked" in revoked.text
     assert studio.request("categories/list", {}, key).status_code == 401
-    assert other.get("/console/patterns").path == "/console/login"
+    assert other.get("/console/patterns").status == 401
 
 
-def test_forms_need_the_token_of_the_session(studio: InProcess, visitor: Visitor) -> None:
+def test_forms_need_the_session(studio: InProcess, visitor: Visitor) -> None:
     form = visitor.get("/console/settings/api-keys").form("/api-keys")
-    other = Visitor(studio)
-    other.log_in(KEY)
-    foreign = other.get("/console/settings/api-keys").form("/api-keys").fields["form_token"]
 
-    assert visitor.submit(form, form_token=foreign, name="x").status == 403
+    assert Visitor(studio).submit(form, name="x").status == 401
     assert visitor.submit(form, {"Origin": "http://evil.test"}, name="x").status == 403
     assert "Last used" not in visitor.get("/console/settings/api-keys").text
 
@@ -132,5 +133,5 @@ def test_hostile_texts_stay_text(studio: InProcess, visitor: Visitor) -> None:
     for name in pages:
         page = visitor.get(f"/console/{name}")
         assert page.status in (200, 404)
-        assert "script" not in [tag for tag, _ in page.tags]
+        assert [found for tag, found in page.tags if tag == "script"] in ([], [{"src": "/static/console.js"}])
         assert not [found for _, found in page.tags if "onerror" in found]

@@ -1,10 +1,11 @@
-"""A browser without a window or scripts: pages are opened, their forms are filled in and sent, cookies are kept."""
+"""A browser without a window: pages are opened, and forms sent, with the session as the console's script keeps it."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 
 import httpx
 
@@ -59,16 +60,21 @@ class Visitor:
 
     def __init__(self, studio: InProcess) -> None:
         self._studio = studio
-        self.cookies = httpx.Cookies()
+        self.session = ""
 
-    def get(self, address: str) -> Page:
-        return self._ask("GET", address)
+    def get(self, address: str, headers: dict[str, str] | None = None) -> Page:
+        return self._ask("GET", address, None, headers)
 
     def submit(self, form: Form, headers: dict[str, str] | None = None, **fields: str) -> Page:
         return self._ask("POST", form.action, {**form.fields, **fields}, headers)
 
     def log_in(self, key: str, page: str = "/console") -> Page:
-        return self.submit(self.get(page).form("/console/login"), key=key)
+        """Log in as the console's script does, and go on to the page."""
+        answered = self.submit(self.get(page).form("/console/login"), key=key)
+        if answered.status != 200:
+            return answered
+        self.session = answered.answer.text
+        return self.get(page)
 
     def _ask(
         self,
@@ -82,10 +88,10 @@ class Visitor:
                 transport=httpx.ASGITransport(self._studio.app),
                 base_url=HOST,
                 follow_redirects=True,
-                cookies=self.cookies,
+                headers={"Studio-Session": self.session},
             ) as client:
-                answer = await client.request(method, address, data=data, headers=headers)
-                self.cookies = client.cookies
-                return answer
+                content = None if data is None else urlencode(data)
+                kind = {} if data is None else {"Content-Type": "application/x-www-form-urlencoded"}
+                return await client.request(method, address, content=content, headers=kind | (headers or {}))
 
         return Page(asyncio.run(ask()))
