@@ -77,7 +77,7 @@ def read_profiles(
 
     `exported` and `file`: the variables of this process and of `.env`. Raises ConfigurationError.
     """
-    pair, several = _pair(exported, file), _several(home, exported, file)
+    pair, several = _pair(exported, file), _several(home, exported)
     if pair is None:
         return several
     if environment in several:
@@ -149,9 +149,9 @@ def _pair(exported: Mapping[str, str], file: Mapping[str, str]) -> Profile | Non
     return profile_of(values, "PATTERNMILL") if values else None
 
 
-def _several(home: Path, exported: Mapping[str, str], file: Mapping[str, str]) -> dict[str, Profile]:
-    """From the first source that has them: the environment, `.env`, the home."""
-    text, where = exported.get(PROFILES) or file.get(PROFILES), PROFILES
+def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:
+    """Return the profiles by name, which are exported, or in the home."""
+    text, where = exported.get(PROFILES), PROFILES
     try:
         if text is not None:
             values: Any = json.loads(text)

@@ -12,7 +12,6 @@ from socket import socket
 from typing import Self
 
 from patternmill.env_file import refuse_prefect_files
-from patternmill.errors import PatternmillError
 from patternmill.files import UMASK, fresh_secret, replace_private
 from prefect_host import client_settings
 from prefect_host.client_settings import API_URL, server_answers
@@ -83,7 +82,7 @@ class OwnServer(SharedProcess):
 
     @property
     def ui_url(self) -> str:
-        return f"http://{HOST}:{self._last_port()}"
+        return f"http://{HOST}:{self._port()}"
 
     @property
     def api_url(self) -> str:
@@ -114,13 +113,8 @@ class OwnServer(SharedProcess):
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """With a credential that nobody else has had."""
         refuse_prefect_files(self.directory)
-        # The named port alone, or else the last one, so that addresses stay valid, or any.
-        try:
-            bound = bound_socket(self._last_port() if self._named_port is None else self._named_port)
-        except PatternmillError:
-            if self._named_port is not None:
-                raise
-            bound = bound_socket()
+        # Not the last one again: what another user served there since, a browser still runs and keeps for it.
+        bound = bound_socket(self._named_port or 0)
         port: int = bound.getsockname()[1]
         replace_private(self.directory / "port", str(port))
         fresh_secret(self.directory / "credential", f"{USER}:")
@@ -132,7 +126,7 @@ class OwnServer(SharedProcess):
         }
         return bound, [__name__], {**server_environment(self.directory, port), **self._settings, **secret}
 
-    def _last_port(self) -> int:
+    def _port(self) -> int:
         """The port of the server that runs or ran here."""
         try:
             return int((self.directory / "port").read_text())

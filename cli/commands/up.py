@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.3
 
 
 @click.command("up")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of the Prefect UI (default: as last time).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the Prefect UI (default: a new one).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
 @click.option("--worker", is_flag=True, help="A worker alone, for the Prefect server at PREFECT_API_URL.")
 def command(port: int | None, limit: int | None, worker: bool) -> int:

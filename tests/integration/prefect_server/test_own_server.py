@@ -91,7 +91,7 @@ def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
 
 @pytest.mark.usefixtures("unforked")
 def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..., Popen[str]]) -> None:
-    """After SIGKILL of its only user the server ends by itself; the next one has its port, and another credential."""
+    """After SIGKILL of its only user the server ends by itself; the next one has another port and credential."""
     user = script(HOLD_FOR_EVER, str(own_home))
     assert user.stdout is not None
     api_url = user.stdout.readline().strip()
@@ -101,7 +101,7 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
     user.communicate()
     assert eventually(lambda: not server_answers(api_url, timeout=1.0))
     with OwnServer(own_home) as again:
-        assert again.api_url == api_url and again.child is not None
+        assert again.api_url != api_url and again.child is not None
         assert own_password(own_home) != earlier
 
 
