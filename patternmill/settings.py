@@ -191,6 +191,8 @@ def read_settings(**overrides: object) -> Settings:
     given = {name: value for name, value in overrides.items() if value is not None}
     settings = _validated({**_values(in_force(exported, file)), **given})
     refuse_shared(settings.home)
+    # There our own Prefect server works.
+    refuse_prefect_files(settings.home / "prefect")
     profiles = given.get("profiles")
     if profiles is None:
         profiles = read_profiles(settings.environment, settings.home, exported, file)

@@ -11,7 +11,6 @@ from pathlib import Path
 from socket import socket
 from typing import Self
 
-from patternmill.env_file import refuse_prefect_files
 from patternmill.files import UMASK, fresh_secret, replace_private
 from prefect_host import client_settings
 from prefect_host.client_settings import API_URL, server_answers
@@ -112,7 +111,6 @@ class OwnServer(SharedProcess):
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """With a credential that nobody else has had."""
-        refuse_prefect_files(self.directory)
         # Not the last one again: what another user served there since, a browser still runs and keeps for it.
         bound = bound_socket(self._named_port or 0)
         port: int = bound.getsockname()[1]
