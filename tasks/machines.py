@@ -1,129 +1,114 @@
-"""Rows on several machines: the groups of a run are task runs on Dask, each driven from the run's record.
+"""Groups of rows on several machines: task runs on Dask, submitted as the run's window has room for them.
 
-What became of them is read in the ledger, never from futures: those of a lost scheduler end without a word.
+What became of a group is read in the ledger, never from its future: those of a lost scheduler end without a word.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
-from prefect.states import Cancelled, Completed
-
-from patternmill.engine.groups import Group
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError
 from patternmill.files import own_text
-from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunGroup
-from patternmill.runs.lease import HEARTBEAT_INTERVAL
-from patternmill.runs.machines import Execution, Followed, record_groups
+from patternmill.runs.machines import Followed
 from patternmill.runs.run import Run
-from patternmill.settings import load_settings, with_service
 from patternmill.states import Outcome
 from patternmill.text import plural
 from tasks.markup import line
-from tasks.prefect_states import failure_message, group_state
-
-logger = logging.getLogger(__name__)
 
 #: What a scheduler is started with: a frozen worker's groups are begun elsewhere, each worker gets what it has threads
 #: for, and a worker that is killed is no fault of its groups.
 SCHEDULER_SETTINGS = {"worker-ttl": "30s", "worker-saturation": 1.0, "allowed-failures": 100}
-_PUT_BACK = "PutBack"
 _LOOK_SECONDS = 1.0
+#: Seconds after which a group that a machine could not drive is submitted again.
+_AGAIN_AFTER = 30.0
+#: Seconds without any group being driven after which the run ends: machines may take minutes to start.
+_PATIENCE = 300.0
 
 
-@task(name="drive rows", task_run_name="{label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def drive_rows(run_id: str, environment: str, number: int, label: str) -> Any:
-    """On any machine: drive a group of a run to its end, with the key and the address that this machine has."""
-    settings = with_service(load_settings(environment))
-    execution = await Execution.begin(settings, RunId(run_id), number)
-    if execution is None:
-        return Completed(message="Driven to its end before, or closed with its run.")
-    if execution.fence > 1:
-        get_run_logger().warning("Begun again (%d): what was begun before goes on.", execution.fence)
-    if not await execution.drive():
-        return Cancelled(name=_PUT_BACK, message="To be begun again: nothing is lost.")
-    for row, failed in execution.engine.failures(execution.group):
-        get_run_logger().error("%s failed: %s", row.sku, failure_message(failed))
-    return group_state(execution.engine, execution.group)
+async def drive_on_machines(run: Run, cluster: str, make_group: Any) -> None:
+    """Drive all rows of a run on a Dask cluster, each group as a task run of `make_group`."""
+    followed = await Followed.begin(run)
+    try:
+        async with _task_runner(cluster, run.spec.settings.home) as runner:
+            await _Submitted(run, runner, make_group).follow(followed)
+    except ConfigurationError as unfit:
+        run.halt.begin(HaltReason(Outcome.FAILED, unfit.code, str(unfit)))
+    except (OSError, TimeoutError) as error:
+        run.halt.begin(_lost(f"The Dask cluster cannot be reached: {type(error).__name__}."))
 
 
-async def drive_on_machines(run: Run, cluster: str) -> None:
-    """Drive all rows of a run on a Dask cluster: round by round, as long as each brings some group to its end."""
-    await record_groups(run)
-    rows, followed = {group.number: group for group in run.engine.groups}, Followed(run)
-    groups = await followed.look()
-    while _left(groups) and not run.halt.is_total:
-        before = len(_left(groups))
-        try:
-            await _Round(run, followed, rows).drive(_left(groups), cluster)
-        except (OSError, TimeoutError) as error:
-            logger.warning("The Dask cluster cannot be reached: %s", type(error).__name__)
-        except ConfigurationError as unfit:
-            run.halt.begin(HaltReason(Outcome.FAILED, unfit.code, str(unfit)))
-        groups = await followed.look()
-        while len(_left(groups)) == before and followed.is_any_driven(groups):
-            await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
-            groups = await followed.look()
-        if len(_left(groups)) == before:
-            message = f"{plural(before, 'group')} of rows found no machine that drives them to their end."
-            run.halt.begin(HaltReason(Outcome.FAILED, "machines_lost", message))
+class _Submitted:
+    """The groups of a run that a Dask cluster has."""
 
-
-def _left(groups: list[RunGroup]) -> list[int]:
-    """The numbers of the groups that have not ended: those with jobs in flight first."""
-    left = [group for group in groups if group.ended_at is None]
-    return [group.number for group in sorted(left, key=lambda group: group.beat_at is None)]
-
-
-class _Round:
-    """All groups that have not ended are submitted, and followed until no machine has one of them."""
-
-    def __init__(self, run: Run, followed: Followed, rows: dict[int, Group]) -> None:
-        self._run, self._followed, self._rows = run, followed, rows
+    def __init__(self, run: Run, runner: Any, make_group: Any) -> None:
+        self._run, self._runner, self._make_group = run, runner, make_group
         self._futures: dict[int, Any] = {}
+        self._submitted_at: dict[int, float] = {}
+        self._driven_at = monotonic()
 
-    async def drive(self, left: list[int], cluster: str) -> None:
-        # Dask's client blocks, for as long as a network may.
-        runner = _runner(cluster, self._run.spec.settings.home)
-        runner.__enter__()
-        try:
-            await asyncio.to_thread(_connect, runner)
-            for number in left:
-                await asyncio.to_thread(self._submit, runner, number)
-            while self._futures and runner.client.status in ("running", "connecting"):
-                await asyncio.sleep(_LOOK_SECONDS)
-                await asyncio.to_thread(self._collect, runner)
-                groups = await self._followed.look()
-                if self._run.halt.is_total and not self._followed.is_any_driven(groups):
-                    return
-        finally:
-            await asyncio.to_thread(runner.__exit__, None, None, None)
+    async def follow(self, followed: Followed) -> None:
+        """Submit each group once it has a share of the window, and follow all to their ends."""
+        while left := [group for group in await followed.look() if group.ended_at is None]:
+            if followed.is_any_driven(left):
+                self._driven_at = monotonic()
+            elif self._run.halt.is_total:
+                return
+            elif self._is_lost():
+                self._run.halt.begin(
+                    _lost(f"No machine drives the {plural(len(left), 'group')} of rows left.")
+                )
+            # Dask's client blocks, for as long as a network may.
+            await asyncio.to_thread(self._submit, left)
+            await asyncio.sleep(_LOOK_SECONDS)
 
-    def _submit(self, runner: Any, number: int) -> None:
-        record, label = self._run.record, line(self._rows[number].describe())
-        group = {"run_id": record.run_id, "environment": record.environment, "number": number, "label": label}
-        self._futures[number] = runner.submit(drive_rows, group)
-        self._run.progress.task_runs += 1
+    def _is_lost(self) -> bool:
+        return self._runner.client.status == "closed" or monotonic() - self._driven_at > _PATIENCE
 
-    def _collect(self, runner: Any) -> None:
+    def _submit(self, left: Sequence[RunGroup]) -> None:
+        self._release()
+        if self._run.halt.is_total or self._runner.client.status != "running":
+            return
+        for number in (group.number for group in left if group.share and group.number not in self._futures):
+            if monotonic() - self._submitted_at.get(number, -_AGAIN_AFTER) >= _AGAIN_AFTER:
+                label = line(self._run.engine.groups[number - 1].describe())
+                group = {"run_id": self._run.record.run_id, "number": number, "label": label}
+                group["environment"] = self._run.record.environment
+                self._futures[number] = self._runner.submit(self._make_group, group)
+                self._submitted_at[number] = monotonic()
+                self._run.progress.task_runs += 1
+
+    def _release(self) -> None:
         """Release what is done: a scheduler drives what it still holds for us again, once its worker is lost."""
         for number, future in tuple(self._futures.items()):
-            dask = future.wrapped_future
-            if dask.done():
-                del self._futures[number]
-                is_put_back = dask.status == "finished" and dask.result().name == _PUT_BACK
-                dask.release()
-                if is_put_back and not self._run.halt.is_total:
-                    self._submit(runner, number)
+            if future.wrapped_future.done():
+                self._futures.pop(number).wrapped_future.release()
+
+
+def _lost(what: str) -> HaltReason:
+    return HaltReason(
+        Outcome.FAILED, "machines_lost", f"{what} See that workers are up, and run the same command again."
+    )
+
+
+@asynccontextmanager
+async def _task_runner(cluster: str, home: Path) -> AsyncIterator[Any]:
+    """Prefect's task runner for a cluster that is fit. Raises ConfigurationError, and OSError."""
+    runner = _runner(cluster, home)
+    runner.__enter__()
+    try:
+        await asyncio.to_thread(_connect, runner)
+        yield runner
+    finally:
+        await asyncio.to_thread(runner.__exit__, None, None, None)
 
 
 def _runner(cluster: str, home: Path) -> Any:

@@ -5,6 +5,7 @@ A task run is the work: it begins with the run's first write for its item or gro
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from prefect import State, get_run_logger, task
@@ -14,14 +15,20 @@ from prefect.states import Cancelled, Completed, Failed
 from patternmill.engine.engine import Engine, MakeGroup
 from patternmill.engine.groups import Group
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.identifiers import ItemKey
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.planning.items import Item
+from patternmill.runs.machines import Execution
 from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.run import Run
+from patternmill.settings import load_settings, with_service
 from patternmill.states import Stage
 from tasks.machines import drive_on_machines
-from tasks.markup import line
+from tasks.markup import line, logged
 from tasks.prefect_states import failure_message, group_state
 from tasks.run_page import is_by_groups, progress_shown
+
+#: The engine that drives groups in this process; None on another machine.
+_engine: ContextVar[Engine | None] = ContextVar("engine", default=None)
 
 
 class ItemWork:
@@ -38,15 +45,6 @@ class ItemWork:
         return next(row.sku for row in self.engine.plan.rows if self.item.key in row.keys)
 
 
-class GroupWork:
-    """A group of rows with the engine that drives it; opaque to Prefect."""
-
-    __slots__ = ("engine", "group", "label")
-
-    def __init__(self, engine: Engine, group: Group) -> None:
-        self.engine, self.group, self.label = engine, group, line(group.describe())
-
-
 async def make_item(work: ItemWork) -> State[Any]:
     """Write the intent, create, await the job, and write the result: the ledger has each step before the next."""
     try:
@@ -59,13 +57,29 @@ async def make_item(work: ItemWork) -> State[Any]:
         return Failed(message=line(str(error)))
 
 
-@task(name="rows", task_run_name="{work.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def make_group(work: GroupWork) -> State[Any]:
-    """Drive the rows of a group to their ends."""
-    await work.engine.drive_group(work.group)
-    for row, failed in work.engine.failures(work.group):
+async def make_group(run_id: str, environment: str, number: int, label: str) -> State[Any]:
+    """Drive the rows of a group to their ends: by its run's engine, or, on another machine, from the ledger."""
+    if (engine := _engine.get()) is not None:
+        group = engine.groups[number - 1]
+        await engine.drive_group(group)
+        return _end_of(engine, group)
+    settings = with_service(load_settings(environment))
+    execution = await Execution.begin(settings, RunId(run_id), number)
+    if execution is None:
+        return Completed(message="Driven to its end before, or closed with its run.")
+    if execution.lease.fence > 1:
+        get_run_logger().warning("Begun again (%d): what was begun before goes on.", execution.lease.fence)
+    try:
+        await execution.drive()
+    except PatternmillError as error:
+        return Cancelled(message=line(str(error)))
+    return _end_of(execution.engine, execution.group)
+
+
+def _end_of(engine: Engine, group: Group) -> State[Any]:
+    for row, failed in engine.failures(group):
         get_run_logger().error("%s failed: %s", row.sku, failure_message(failed))
-    return group_state(work.engine, work.group)
+    return group_state(engine, group)
 
 
 #: Each kind of item has a task of its own, named after what it makes.
@@ -81,25 +95,36 @@ _ITEM_TASKS = {
 }
 
 
+#: Not a decorator: Dask sends a function to other machines by its name.
+GROUP_TASK = task(
+    name="rows", task_run_name="{label}", retries=0, cache_policy=NO_CACHE, persist_result=False
+)(make_group)
+
+
 async def make_rows(work: Pipeline) -> None:
     """Drive all rows of a run to their ends, as task runs of the current flow run."""
     run, cluster = work.begun, work.spec.settings.dask
     async with progress_shown(run):
         make = _ItemTasks(run.engine)
+        if cluster is not None and run.plan.sent_once:
+            logged("Note: PATTERNMILL_DASK is not used. What may be sent only once is sent by one process.")
         if not is_by_groups(run):
             await work.drive(make)
         elif cluster is None or run.plan.sent_once:
-            await work.drive(make, _group_task(run.engine))
+            await work.drive(make, _group_task(run))
         else:
             await run.engine.make_shared_references(make)
-            await drive_on_machines(run, cluster)
+            await drive_on_machines(run, cluster, GROUP_TASK)
 
 
-def _group_task(engine: Engine) -> MakeGroup:
+def _group_task(run: Run) -> MakeGroup:
+    drive: Any = GROUP_TASK
+
     async def make(group: Group) -> None:
-        engine.progress.task_runs += 1
-        drive: Any = make_group
-        await drive(GroupWork(engine, group), return_state=True)
+        _engine.set(run.engine)
+        run.progress.task_runs += 1
+        place = run.record.run_id, run.record.environment, group.number
+        await drive(*place, line(group.describe()), return_state=True)
 
     return make
 

@@ -46,13 +46,18 @@ def with_expected_ends(run: Callable[P, Awaitable[State[Any]]]) -> Callable[P, A
         try:
             return await run(*args, **kwargs)
         except PatternmillError as error:
-            if (asked := command.get()) is not None:
-                asked.fault = error
-            if isinstance(error, Overlap):
-                return state_of(Outcome.SKIPPED_OVERLAP, str(error))
-            return Failed(message=line(logged(str(error))))
+            # By a function with a name: the flow is sent to the machines of a cluster with each group.
+            return _state_of_refusal(error)
 
     return run_to_a_state
+
+
+def _state_of_refusal(error: PatternmillError) -> State[Any]:
+    if (asked := command.get()) is not None:
+        asked.fault = error
+    if isinstance(error, Overlap):
+        return state_of(Outcome.SKIPPED_OVERLAP, str(error))
+    return Failed(message=line(logged(str(error))))
 
 
 @asynccontextmanager

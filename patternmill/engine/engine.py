@@ -19,7 +19,6 @@ from patternmill.engine.item_attempts import Attempts, failure_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.refused_alike import RefusedAlike
-from patternmill.engine.slots import Slots
 from patternmill.errors import LedgerError, PatternmillError, RowFailed, ServiceStopped
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
@@ -42,7 +41,7 @@ MakeGroup = Callable[[Group], Awaitable[Any]]
 
 
 #: The turn of rows that come after all others.
-_LAST = 2
+_LAST = 3
 
 
 class Engine:
@@ -56,9 +55,7 @@ class Engine:
         writer: LedgerWriter,
         api: StudioApi,
         options: RunOptions,
-        slots: Slots | None = None,
     ) -> None:
-        """`slots`: of a window that is shared with other machines; None: it is the service's own."""
         self.plan, self.options = plan, options
         self.halt = Halt()
         self.progress = Progress.of(plan)
@@ -66,8 +63,7 @@ class Engine:
         self._api, self._writer = api, writer
         to_make = (planned.item for planned in plan.items.values() if planned.reason in TO_DO)
         self._alike = RefusedAlike(self.halt, to_make)
-        self._attempts = Attempts(record, writer, options, self.halt, self._alike, slots)
-        self._slots = slots
+        self._attempts = Attempts(record, writer, options, self.halt, self._alike)
         self._brake = FailureBrake(lambda: self.progress.in_flight)
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
@@ -78,6 +74,7 @@ class Engine:
         #: The window: a slot is a row from the beginning of its first item to the end of its last, so that a stop
         #: finds at most one window of patterns without their products.
         self._window = asyncio.Semaphore(options.max_in_flight)
+        self._slots = options.max_in_flight
         self._make_item: Make = self.make
         #: The tasks of the rows of each group that is driven, and whether its rows have their slots.
         self._rows: dict[int, list[asyncio.Task[None]]] = {}
@@ -131,13 +128,17 @@ class Engine:
         await asyncio.gather(*map(self._make_shared, shared))
 
     def _turn(self, row: PlannedRow) -> int:
-        """Rows whose pattern exists go first, so that a stop finds few patterns without their products.
+        """Rows that are under way go first, in the slots that they have: else others would pass the window.
 
-        What failed before comes last: by then others have shown whether it is the item's own fault.
+        Then those whose pattern exists, so that a stop finds few patterns without their products. What failed before
+        comes last: by then others have shown whether it is the item's own fault.
         """
-        if any(self.plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
+        reasons = {self.plan.items[key].reason for key in row.keys}
+        if Reason.TRIED_AGAIN in reasons:
             return _LAST
-        return 0 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 1
+        if Reason.CONTINUED in reasons:
+            return 0
+        return 1 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 2
 
     async def _drive(self, group: Group, make_group: MakeGroup) -> None:
         """Have a group driven, and wait for the rows that it has begun, whatever becomes of its wrapper."""
@@ -174,6 +175,12 @@ class Engine:
             rows.append(asyncio.create_task(self._drive_row(row)))
         self._begun[group.number].set()
         await asyncio.wait(rows)
+
+    def widen(self, window: int) -> None:
+        """Let more rows be under way at once, up to so many."""
+        for _ in range(self._slots, window):
+            self._window.release()
+        self._slots = max(self._slots, window)
 
     async def _drive_row(self, row: PlannedRow) -> None:
         """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
@@ -218,8 +225,6 @@ class Engine:
             self._brake.wake()
             if self._alike.is_settled and self.halt.forbids_all_sending:
                 self._api.drain()
-            if self._slots is not None:
-                self._slots.wake()
         if is_kept_back:
             await self._make_unless_halted(item)
 
@@ -282,7 +287,6 @@ class Engine:
                 self.progress.tried_again += 1
                 attempt = await self._create(item, *another)
             attempt = await self._follow(item, attempt)
-        await self._attempts.leave_window(attempt)
         return self._result(item, attempt)
 
     async def _create(self, item: Item, attempt: Attempt, sent_ago: timedelta | None) -> Attempt:

@@ -15,7 +15,6 @@ from patternmill.engine.evidence import Contradiction, contradictions, known_own
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.engine.refused_alike import RefusedAlike
-from patternmill.engine.slots import Slots
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.feedback_log import ANSWERED
@@ -57,12 +56,9 @@ class Attempts:
         options: RunOptions,
         halt: Halt,
         alike: RefusedAlike,
-        slots: Slots | None = None,
     ) -> None:
-        """`slots`: of a window that is shared with other machines."""
         self._alike = alike
         self._run_id, self._environment = record.run_id, record.environment
-        self._slots = slots
         self._writer = writer
         self._options = options
         self._halt = halt
@@ -115,7 +111,7 @@ class Attempts:
         #: Begun by this very call, also when its transaction is done once more after a lost connection.
         begun_here: dict[RequestId, timedelta | None] = {}
 
-        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None] | None:
+        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
             attempts = ledger.purchases.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
@@ -125,12 +121,8 @@ class Attempts:
                         begun_here[last.request_id] = _sent_ago(ledger, last)
                     last = self._sent_once(ledger, item, last, is_begun_here=last.request_id in begun_here)
                 return last, begun_here.get(last.request_id, _sent_ago(ledger, last))
-            if (self._slots or not item.is_repeatable) and self._halt.halts(item.stage):
+            if not item.is_repeatable and self._halt.halts(item.stage):
                 raise _not_begun(item)
-            if self._slots is not None:
-                assert self._writer.lease is not None, "a shared window is a run's"
-                if not ledger.purchases.has_room(self._writer.lease, self._slots.window):
-                    return None
             request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
             body = item.body(request_id, made)
             intent = Intent(request_id, item.key, item.stage, number, body, price)
@@ -140,12 +132,7 @@ class Attempts:
             return attempt, timedelta(0) if redirected else None
 
         try:
-            if self._slots is not None:
-                return await self._slots.enter(item.stage, lambda: self._writer.write(begin))
-            # The window is the service's own, and there is room in it by now.
-            begun = await self._writer.write(begin)
-            assert begun is not None, "only a shared window may be full"
-            return begun
+            return await self._writer.write(begin)
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # Without products, patterns would be bought for nothing; products of patterns that exist are still bought.
@@ -168,15 +155,6 @@ class Attempts:
             error_code=NOT_REPEATABLE,
             error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
         )
-
-    async def leave_window(self, attempt: Attempt) -> None:
-        """An attempt without an end that this run follows no longer: it would keep its slot until the run's end.
-
-        Not where the run was stopped: then its job is most likely in flight.
-        """
-        is_open = attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
-        if self._slots is not None and is_open and self._halt.reason is None:
-            await self._writer.write(lambda ledger: ledger.purchases.free_slot(attempt.request_id))
 
     def may_follow(self, item: Item, failed: Attempt, last_number: int, *, also_final: bool) -> bool:
         """Return whether another attempt may come after one that failed; `last_number`: of the last that may."""

@@ -52,7 +52,6 @@ class Ledger(Tables):
         """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over, and
         LedgerError when this is not the ledger any more that was opened.
         """
-        self.purchases.begin_transaction()
         with self.database.transaction():
             if lease is not None:
                 self._require_same()

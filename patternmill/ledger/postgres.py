@@ -97,11 +97,6 @@ class PostgresDatabase:
         """Wait until no other transaction has this name locked, then lock it until this one ends."""
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", {"name": name})
 
-    def try_lock(self, name: str) -> bool:
-        """Lock a name until this transaction ends, unless another transaction has it locked."""
-        sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 7310841))"
-        return bool(self.rows(sql, {"name": name})[0][0])
-
     def clock(self) -> Callable[[], float]:
         """The server's: machines whose clocks differ share one ledger."""
         return self._clock

@@ -19,7 +19,6 @@ from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import (
     Attempt,
     Intent,
-    Lease,
     NewItem,
     OrderRecord,
     PickedLine,
@@ -74,12 +73,6 @@ class Purchases(Tables):
     def __init__(self, database: Database, now: Clock, approvals: Approvals) -> None:
         super().__init__(database, now)
         self._approvals = approvals
-        #: How many jobs more the present transaction may begin; None: it has not counted.
-        self._room: int | None = None
-
-    def begin_transaction(self) -> None:
-        """What others may change between two transactions is read again."""
-        self._room = None
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Items that are known stay as they are."""
@@ -208,7 +201,6 @@ class Purchases(Tables):
         self._reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
         terms: dict[str, Any] = {
             "run_id": run_id,
-            "slot": run_id,
             "price": intent.price,
             "currency": limits.unit,
             "approval_id": limits.approval,
@@ -340,28 +332,6 @@ class Purchases(Tables):
         found = self._row(sql, key=key)
         return RequestId(found[0]) if found else None
 
-    def has_room(self, run: Lease, window: int) -> bool:
-        """Whether a run may have one more job in flight, which is begun then, in this transaction.
-
-        It is counted once for a transaction: until that ends nobody else may begin one, and they do not wait for it:
-        what else they have to write would wait with them, and that is what frees slots.
-        """
-        if self._room is None:
-            self._room = window - self.in_flight(run.run_id)
-            if self._room > 0:
-                is_alone = self.database.try_lock(f"spending {run.environment}")
-                self._room = window - self.in_flight(run.run_id) if is_alone else 0
-        self._room -= 1
-        return self._room >= 0
-
-    def in_flight(self, run_id: RunId) -> int:
-        """Attempts without an end that count in the window of a run."""
-        ((occupied,),) = self.database.rows(
-            "SELECT count(*) FROM attempts WHERE slot = :run_id AND state IN ('intended', 'accepted')",
-            {"run_id": run_id},
-        )
-        return int(occupied)
-
     def note_last_response(self, request_id: RequestId, said: str) -> None:
         """Why nothing has come of it so far, for people: its state stays."""
         self._update("attempts", {"request_id": request_id}, error=said)
@@ -375,10 +345,6 @@ class Purchases(Tables):
                 "AND error_code = :error_code",
                 {**key, "alike": REFUSED_ALIKE},
             )
-
-    def free_slot(self, request_id: RequestId) -> None:
-        """Of an attempt without an end, which this run follows no longer."""
-        self._update("attempts", {"request_id": request_id}, slot=None)
 
     def _reserve(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str

@@ -251,9 +251,10 @@ class RunGroup:
     """A group as its run sees it; times are Unix seconds."""
 
     number: int
-    #: How many executions have begun; None: the group is closed.
-    fence: int | None
-    #: Of the last execution; 0 where an earlier run began some of it; None: nothing is begun.
+    #: Its rows that have not ended, and how many of them may be under way at once.
+    rows_left: int
+    share: int
+    #: Of the last execution; None: nothing is begun.
     beat_at: float | None
     ended_at: float | None
     #: JSON: how far the last execution is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -246,40 +246,46 @@ class Runs(Tables):
                 attempts = self.attempts_of_rows(record.run_id, first, last)
                 yield [(row, outcome_of_row(row, attempts, record.outcome)) for row in rows]
 
-    def add_groups(self, run_id: RunId, groups: Iterable[tuple[int, str, Collection[ItemKey]]]) -> None:
-        """Each by its number, with its work (JSON), and with its items that were begun before.
-
-        What of these is in flight occupies its slot from now on.
-        """
-        for number, work, begun in groups:
-            beat = 0.0 if begun else None
-            self._insert("run_groups", run_id=run_id, number=number, work=work, fence=0, beat_at=beat)
-            self.database.execute_many(
-                "UPDATE attempts SET slot = :run_id "
-                "WHERE item_key = :key AND state IN ('intended', 'accepted')",
-                ({"run_id": run_id, "key": key} for key in begun),
-            )
+    def add_groups(self, run_id: RunId, groups: Iterable[tuple[str, int, int]]) -> None:
+        """The work of each group (JSON), how many rows it has, and how many of these are under way since before."""
+        for number, (work, rows_left, share) in enumerate(groups, start=1):
+            of_rows = {"rows_left": rows_left, "share": share}
+            self._insert("run_groups", run_id=run_id, number=number, work=work, fence=0, **of_rows)
 
     def groups(self, run_id: RunId) -> list[RunGroup]:
         rows = self.database.rows(
-            "SELECT number, fence, beat_at, ended_at, report FROM run_groups "
+            "SELECT number, rows_left, share, beat_at, ended_at, report FROM run_groups "
             "WHERE run_id = :run_id ORDER BY number",
             {"run_id": run_id},
         )
         return [RunGroup(*values) for values in rows]
 
-    def begin_group(self, run: RunRecord, number: int) -> tuple[Lease, str] | None:
-        """The fence of a new execution, which ends all earlier ones, and the group's work.
+    def steer_groups(self, run_id: RunId, orders: str | None, more: Mapping[int, int]) -> None:
+        """Write what groups read with their beats: the run's orders, and by number how much their shares grow.
+
+        Only the run adds to shares, so that all together never pass its window.
+        """
+        self.database.execute_many(
+            "UPDATE run_groups SET orders = :orders, share = share + :more "
+            "WHERE run_id = :run_id AND number = :number AND ended_at IS NULL",
+            (
+                {"run_id": run_id, "orders": orders, "number": number, "more": count}
+                for number, count in more.items()
+            ),
+        )
+
+    def begin_group(self, run: RunRecord, number: int) -> tuple[Lease, str, int] | None:
+        """The fence of a new execution, which ends all earlier ones, with the group's work and share.
 
         None where it has ended, or its run has.
         """
         rows = self.database.rows(
-            "UPDATE run_groups SET fence = fence + 1, beat_at = :now WHERE run_id = :run_id "
-            "AND number = :number AND fence IS NOT NULL AND ended_at IS NULL RETURNING fence, work",
+            "UPDATE run_groups SET fence = fence + 1, beat_at = :now WHERE run_id = :run_id AND number = :number "
+            "AND fence IS NOT NULL AND ended_at IS NULL RETURNING fence, work, share",
             {"run_id": run.run_id, "number": number, "now": self.now()},
         )
         scope = run.environment, run.catalog
-        return next(((Lease(*scope, fence, run.run_id, group=number), work) for fence, work in rows), None)
+        return next(((Lease(*scope, fence, run.run_id, group=number), *rest) for fence, *rest in rows), None)
 
     def check_group(self, lease: Lease) -> None:
         """Raise LeaseLost where another execution has begun; none begins until the transaction ends."""
@@ -294,30 +300,29 @@ class Runs(Tables):
                 remedy="Nothing that this execution of it does from now on counts.",
             )
 
-    def beat_group(self, lease: Lease, report: str) -> tuple[str | None, int, bool]:
-        """A heartbeat; called under the group's fence.
+    def beat_group(self, lease: Lease, report: str, rows_left: int) -> tuple[str | None, int, int]:
+        """A heartbeat, called under the group's fence; a row that has ended leaves the group's share.
 
-        Returns the run's orders, how many groups live, and whether a begun one has no execution.
+        Returns the run's orders, the group's share, and how many groups live.
         """
-        key = {"run_id": lease.run_id, "number": lease.group}
-        self._update("run_groups", key, beat_at=self.now(), report=report)
-        ((orders, living, lost),) = self.database.rows(
-            "SELECT max(CASE WHEN number = :number THEN orders END), "
-            "sum(CASE WHEN beat_at > :since THEN 1 ELSE 0 END), "
-            "sum(CASE WHEN beat_at <= :since THEN 1 ELSE 0 END) "
-            "FROM run_groups WHERE run_id = :run_id AND ended_at IS NULL",
-            key | {"since": self.now() - LOST_AFTER},
+        now = self.now()
+        ((orders, share),) = self.database.rows(
+            "UPDATE run_groups SET beat_at = :now, report = :report, rows_left = :rows_left, "
+            "share = CASE WHEN share > :rows_left THEN :rows_left ELSE share END "
+            "WHERE run_id = :run_id AND number = :number RETURNING orders, share",
+            {"now": now, "report": report, "rows_left": rows_left}
+            | {"run_id": lease.run_id, "number": lease.group},
         )
-        return orders, int(living), bool(lost)
+        ((living,),) = self.database.rows(
+            "SELECT count(*) FROM run_groups WHERE run_id = :run_id AND ended_at IS NULL AND beat_at > :since",
+            {"run_id": lease.run_id, "since": now - LOST_AFTER},
+        )
+        return orders, share, living
 
-    def end_group(self, lease: Lease) -> None:
+    def end_group(self, lease: Lease, report: str) -> None:
         """Called under the group's fence, once nothing more can be done for it in its run."""
         key = {"run_id": lease.run_id, "number": lease.group}
-        self._update("run_groups", key, ended_at=self.now())
-
-    def order_groups(self, run_id: RunId, orders: str | None) -> None:
-        """All groups of a run read it with their beats, also those that begin later."""
-        self._update("run_groups", {"run_id": run_id}, orders=orders)
+        self._update("run_groups", key, ended_at=self.now(), report=report, rows_left=0, share=0)
 
     def close_groups(self, environment: str, catalog: str) -> None:
         """No execution of any group of the catalog's runs so far may write any more."""

@@ -53,7 +53,6 @@ CREATE TABLE attempts (
     ended_at    DOUBLE PRECISION,
     uptime      TEXT,               -- of the intent: the machine's boot and the seconds since, which nobody sets
     approval_id TEXT,               -- a person's, under which it was bought
-    slot        TEXT,               -- the run whose window it counts in, while it is intended or accepted
     UNIQUE (item_key, attempt),
     CHECK (state NOT IN ('accepted', 'succeeded') OR job_id IS NOT NULL),
     CHECK (state <> 'succeeded' OR result_id IS NOT NULL)
@@ -61,7 +60,6 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_by_job ON attempts (job_id);
 CREATE INDEX attempts_by_result ON attempts (result_id);
 CREATE INDEX attempts_by_run ON attempts (run_id);
-CREATE INDEX attempts_in_flight ON attempts (slot) WHERE state IN ('intended', 'accepted');
 
 -- What happened, in order; never changed. What a person decided about a pattern after looking at it is an event too
 -- (`detail` is its JSON), of which the last one of an item counts.
@@ -109,7 +107,9 @@ CREATE TABLE run_groups (
     number      INTEGER NOT NULL,
     work        TEXT NOT NULL,      -- JSON: its rows and items, as they were planned
     fence       INTEGER,            -- counts its executions, of which the last one may write; NULL: none may any more
-    beat_at     DOUBLE PRECISION,   -- of its last execution; 0: some of it was begun before; NULL: nothing is begun
+    rows_left   INTEGER NOT NULL,   -- that have not ended
+    share       INTEGER NOT NULL,   -- of the run's window: so many of its rows may be under way at once
+    beat_at     DOUBLE PRECISION,   -- of its last execution
     ended_at    DOUBLE PRECISION,   -- nothing more can be done for it in this run
     report      TEXT,               -- JSON: how far its last execution is
     orders      TEXT,               -- that it begins nothing more, or for now, and why

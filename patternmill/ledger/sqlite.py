@@ -115,10 +115,6 @@ class SqliteDatabase:
     def lock(self, name: str) -> None:
         """Nothing to do: a transaction is the only one that writes."""
 
-    def try_lock(self, name: str) -> bool:
-        """A transaction is the only one that writes."""
-        return True
-
     def clock(self) -> None:
         """It has none of its own."""
 

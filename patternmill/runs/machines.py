@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,12 +17,11 @@ from patternmill.catalog.rows import Row
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import STOPPED, HaltReason
-from patternmill.engine.slots import Slots
-from patternmill.errors import ConfigurationError, LeaseLost, LedgerError, PatternmillError
+from patternmill.engine.progress import STOPPED, HaltReason, Progress
+from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Lease, RunGroup, RunRecord
+from patternmill.ledger.records import Attempt, RunGroup, RunRecord
 from patternmill.ledger.runs import LOST_AFTER
 from patternmill.planning.items import Item, Scope
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
@@ -35,41 +31,104 @@ from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.run import Run, learn_what_works
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import Outcome, Stage
-
-logger = logging.getLogger(__name__)
+from patternmill.states import AttemptState, Outcome, Stage
 
 #: In the options of a run's record: its limits, prices and attempts, and how the service calls what is left open.
 DRIVEN_WITH = "driven_with"
-#: Why an execution ended: all it could do was wait for slots that lost groups occupy, which need its place.
-_PUT_BACK = "put_back"
 #: What a run lets its groups know, besides why they are to begin nothing more.
 _PAUSED = "paused"
-_OPTIONS, _HALT = TypeAdapter(RunOptions), TypeAdapter(HaltReason)
-#: What the reports of groups add up to.
-_COUNTED = ("ended", "failed", "left_out", "tried_again", "items_failed")
 
 
-async def record_groups(run: Run) -> None:
-    """Put the groups of a run on record, for other machines to drive.
+@dataclass(frozen=True)
+class Report:
+    """How far an execution of a group is, and why it begins nothing more."""
 
-    What each of them needs to know is on record then: no other process has to read the file or the offer again.
-    """
-    options = replace(run.engine.options, most_failures=None, most_failures_share=None)
-    driven_with = {
-        "options": _OPTIONS.dump_python(options, mode="json"),
-        "unstated": run.spec.unstated.model_dump(mode="json"),
-    }
-    record = run.record.with_options({DRIVEN_WITH: driven_with})
-    groups = [(group.number, _work(run.plan, group), _begun(run.plan, group)) for group in run.engine.groups]
+    progress: Progress
+    halt: HaltReason | None
+    is_total: bool
 
-    def put(ledger: Ledger) -> None:
-        with ledger.transaction(run.writer.lease):
-            ledger.runs.update(record)
-            ledger.runs.add_groups(record.run_id, groups)
 
-    await run.writer.run(put)
-    run.record = record
+_OPTIONS, _HALT, _REPORT = TypeAdapter(RunOptions), TypeAdapter(HaltReason), TypeAdapter(Report)
+#: What the reports of groups add up to, besides what was made.
+_COUNTED = ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed")
+
+
+class Followed:
+    """The groups of a run, as its own process follows them by the ledger alone."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        #: References that several groups share, made before them.
+        self._made = run.progress.made
+        #: What the groups were let know last.
+        self._orders: str | None = None
+
+    @classmethod
+    async def begin(cls, run: Run) -> Followed:
+        """Put the groups on record: no other process has to read the file or the offer again."""
+        options = replace(run.engine.options, most_failures=None, most_failures_share=None)
+        driven_with = {
+            "options": _OPTIONS.dump_python(options, mode="json"),
+            "unstated": run.spec.unstated.model_dump(mode="json"),
+        }
+        record = run.record.with_options({DRIVEN_WITH: driven_with})
+        groups = [
+            (_work(run.plan, group), len(group.rows), _begun(run.plan, group)) for group in run.engine.groups
+        ]
+
+        def put(ledger: Ledger) -> None:
+            with ledger.transaction(run.writer.lease):
+                ledger.runs.update(record)
+                ledger.runs.add_groups(record.run_id, groups)
+
+        await run.writer.run(put)
+        run.record = record
+        return cls(run)
+
+    async def look(self) -> list[RunGroup]:
+        """Return the groups as they are, once each has its share of the window, and knows why to begin nothing more."""
+        run = self.run
+        orders = _PAUSED if run.engine.is_paused else None
+        if run.halt.is_total and run.halt.reason is not None:
+            orders = _HALT.dump_json(run.halt.reason).decode()
+
+        def steer(ledger: Ledger) -> list[RunGroup]:
+            with ledger.transaction(run.writer.lease):
+                groups = ledger.runs.groups(run.record.run_id)
+                changed = {group.number: 0 for group in groups if orders != self._orders}
+                more = shares(groups, run.engine.options.max_in_flight)
+                ledger.runs.steer_groups(run.record.run_id, orders, changed | more)
+                return ledger.runs.groups(run.record.run_id)
+
+        groups = await run.writer.run_patiently(steer)
+        self._orders = orders
+        self._add_up([_REPORT.validate_json(group.report) for group in groups if group.report])
+        return groups
+
+    def is_any_driven(self, groups: Sequence[RunGroup]) -> bool:
+        """Return whether an execution of any of them lives."""
+        since = self.run.writer.now() - LOST_AFTER
+        return any(group.ended_at is None and (group.beat_at or 0) > since for group in groups)
+
+    def _add_up(self, reports: Sequence[Report]) -> None:
+        progress = self.run.progress
+        for name in _COUNTED:
+            setattr(progress, name, sum(getattr(report.progress, name) for report in reports))
+        progress.made = sum((report.progress.made for report in reports), self._made)
+        for report in reports:
+            if report.halt is not None:
+                self.run.halt.begin(report.halt, stages=tuple(Stage) if report.is_total else ())
+        self.run.engine.halt_if_too_many_failed()
+
+
+def shares(groups: Sequence[RunGroup], window: int) -> dict[int, int]:
+    """Return by how much the share of each group grows: begun ones are filled up before another has any."""
+    free = window - sum(group.share for group in groups)
+    more = {}
+    for group in sorted(groups, key=lambda group: group.share == 0):
+        more[group.number] = max(0, min(group.rows_left - group.share, free))
+        free -= more[group.number]
+    return {number: count for number, count in more.items() if count}
 
 
 def _work(plan: Plan, group: Group) -> str:
@@ -81,19 +140,17 @@ def _work(plan: Plan, group: Group) -> str:
     return json.dumps({"rows": rows, "items": items}, ensure_ascii=False)
 
 
-def _begun(plan: Plan, group: Group) -> set[ItemKey]:
-    return {key for row in group.rows for key in row.keys if plan.items[key].reason is Reason.CONTINUED}
+def _begun(plan: Plan, group: Group) -> int:
+    return sum(any(plan.items[key].reason is Reason.CONTINUED for key in row.keys) for row in group.rows)
 
 
 class Execution:
     """One execution of a group: begun under a fence of its own, driven by an engine as on one machine."""
 
-    def __init__(
-        self, engine: Engine, group: Group, writer: LedgerWriter, api: StudioApi, slots: Slots
-    ) -> None:
-        self.engine, self.group = engine, group
-        self._writer, self._api, self._slots = writer, api, slots
-        self._was_starving = False
+    def __init__(self, engine: Engine, group: Group, writer: LedgerWriter, api: StudioApi) -> None:
+        assert writer.lease is not None, "it has one from its beginning"
+        self.engine, self.group, self.lease = engine, group, writer.lease
+        self._writer, self._api = writer, api
 
     @classmethod
     async def begin(
@@ -108,105 +165,67 @@ class Execution:
         `settings` are this machine's, for the run's environment. Raises ConfigurationError where they name another
         service than the run's.
         """
-        ledger = await asyncio.to_thread(open_ledger, settings)
-        begun = None
+        api, writer = api_of(settings), LedgerWriter(await asyncio.to_thread(open_ledger, settings))
+        execution = None
         try:
-            begun = await asyncio.to_thread(_begin, ledger, settings, run_id, number)
+            execution = await writer.run(partial(_begin, writer, api, settings, run_id, number))
         finally:
-            if begun is None:
-                await asyncio.to_thread(ledger.close)
-        if begun is None:
-            return None
-        record, lease, group, plan, memory = begun
-        options = _OPTIONS.validate_python(record.options[DRIVEN_WITH]["options"])
-        api = api_of(settings.model_copy(update={"max_in_flight": options.max_in_flight}))
-        writer, slots = LedgerWriter(ledger, lease), Slots(options.max_in_flight)
-        await learn_what_works(api, writer, record.environment, _unstated(record))
-        return cls(Engine(record, plan, memory, writer, api, options, slots), group, writer, api, slots)
+            if execution is None:
+                await api.close()
+                await writer.close()
+        return execution
 
-    async def drive(self) -> bool:
-        """Drive the group to its end. False where it has to be begun again: nothing is lost by that."""
+    async def drive(self) -> None:
+        """Drive the group to its end, and put that on record.
+
+        Raises LeaseLost where it is driven elsewhere by now, and LedgerError; nothing is lost by that.
+        """
         beats = asyncio.create_task(self._beat())
         try:
+            one = next(iter(self.engine.plan.items.values())).item
+            await learn_what_works(self._api, self._writer, one.scope.environment, one.unstated)
             await self.engine.drive()
-            beats.cancel()
-            reason = self.engine.halt.reason
-            if reason is not None and reason.code == _PUT_BACK:
-                return False
-            return await self._end()
+            await self._writer.write(lambda ledger: ledger.runs.end_group(self.lease, self._report()))
         finally:
             beats.cancel()
             await self._api.close()
             await self._writer.close()
 
-    @property
-    def fence(self) -> int:
-        """How many executions of the group have begun."""
-        return self._lease.fence
-
-    async def _end(self) -> bool:
-        def end(ledger: Ledger) -> None:
-            ledger.runs.beat_group(self._lease, self._report())
-            ledger.runs.end_group(self._lease)
-
-        try:
-            await self._writer.write(end)
-        except LeaseLost as lost:
-            logger.info("%s", lost.message)
-            return True
-        except LedgerError as error:
-            logger.warning("%s", error)
-            return False
-        return True
-
-    @property
-    def _lease(self) -> Lease:
-        assert self._writer.lease is not None, "it has one from its beginning"
-        return self._writer.lease
-
     async def _beat(self) -> None:
+        def beat(ledger: Ledger) -> tuple[str | None, int, int]:
+            rows_left = len(self.group.rows) - self.engine.progress.ended
+            return ledger.runs.beat_group(self.lease, self._report(), rows_left)
+
         try:
             while True:
-                seen = await self._writer.write(
-                    lambda ledger: ledger.runs.beat_group(self._lease, self._report())
-                )
-                self._heed(*seen)
+                self._heed(*await self._writer.write(beat))
                 await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
             self.engine.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
             self.engine.abandon()
 
-    def _heed(self, order: str | None, living: int, lost: bool) -> None:
-        """Do what the run's other machines make necessary."""
+    def _heed(self, orders: str | None, share: int, living: int) -> None:
+        """Take this group's part of the rates and of the window, and obey the run."""
         self._api.share_rates(max(1, living))
-        self.engine.pause(order == _PAUSED)
-        if order not in (None, _PAUSED):
-            self._stop(_HALT.validate_json(order))
-        is_starving = lost and self.engine.progress.in_flight == self._slots.waiting > 0
-        if is_starving and self._was_starving:
-            self.engine.halt.begin(HaltReason(Outcome.FAILED, _PUT_BACK, "Lost groups go first."))
-            self._slots.wake()
-        self._was_starving = is_starving
-
-    def _stop(self, reason: HaltReason) -> None:
+        self.engine.widen(share)
+        self.engine.pause(orders == _PAUSED)
+        if orders in (None, _PAUSED):
+            return
+        reason = _HALT.validate_json(orders)
         if reason.code != STOPPED:
             self.engine.halt.begin(reason)
         elif self.engine.halt.reason != reason:
             self.engine.stop(reason.message)
-        self._slots.wake()
 
     def _report(self) -> str:
         progress, halt = self.engine.progress, self.engine.halt
-        reason = halt.reason or halt.kept_purchase
-        report = {name: getattr(progress, name) for name in _COUNTED} | {"made": progress.made}
-        report |= {"halt": _HALT.dump_python(reason, mode="json") if reason is not None else None}
-        return json.dumps(report | {"is_total": halt.is_total})
+        report = Report(progress, halt.reason or halt.kept_purchase, halt.is_total)
+        return _REPORT.dump_json(report).decode()
 
 
-_Begun = tuple[RunRecord, Lease, Group, Plan, Memory]
-
-
-def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _Begun | None:
+def _begin(
+    writer: LedgerWriter, api: StudioApi, settings: Settings, run_id: RunId, number: int, ledger: Ledger
+) -> Execution | None:
     record = ledger.runs.get(run_id)
     if record is None:
         raise ConfigurationError(
@@ -219,8 +238,14 @@ def _begin(ledger: Ledger, settings: Settings, run_id: RunId, number: int) -> _B
         begun = ledger.runs.begin_group(record, number)
     if begun is None:
         return None
-    lease, work = begun
-    return record, lease, *_planned(ledger, record, number, json.loads(work))
+    writer.lease, work, share = begun
+    plan, memory = _planned(ledger, record, json.loads(work))
+    # Where all its rows have ended none of them needs a slot any more, and it has no share.
+    options = _OPTIONS.validate_python(
+        record.options[DRIVEN_WITH]["options"] | {"max_in_flight": max(1, share)}
+    )
+    engine = Engine(record, plan, memory, writer, api, options)
+    return Execution(engine, Group(number, plan.rows), writer, api)
 
 
 def _refuse_other_address(record: RunRecord, settings: Settings) -> None:
@@ -233,108 +258,43 @@ def _refuse_other_address(record: RunRecord, settings: Settings) -> None:
         )
 
 
-def _unstated(record: RunRecord) -> Unstated:
-    return Unstated.model_validate(record.options[DRIVEN_WITH]["unstated"])
-
-
-def _planned(
-    ledger: Ledger, record: RunRecord, number: int, work: Mapping[str, Any]
-) -> tuple[Group, Plan, Memory]:
+def _planned(ledger: Ledger, record: RunRecord, work: Mapping[str, Any]) -> tuple[Plan, Memory]:
     """The group as it was planned, with the attempts as they are now."""
-    last = {
-        ItemKey(key): attempts[-1]
-        for key in work["items"]
-        if (attempts := ledger.purchases.attempts_of(ItemKey(key), bodies=False))
-    }
-    items = {}
-    for text, (reason, after) in work["items"].items():
-        key = ItemKey(text)
-        # What a person retries is retried once, however many executions it takes.
-        is_begun = reason == Reason.RETRIED and key in last and last[key].attempt > after
-        reason = Reason.CONTINUED if is_begun else Reason(reason)
-        items[key] = PlannedItem(_item(ledger, record, key), reason, 1, after)
-    rows = tuple(_row(*row) for row in work["rows"])
-    plan = Plan(Scope(record.environment, record.catalog), rows, items)
-    return Group(number, rows), plan, Memory(last)
+    scope = Scope(record.environment, record.catalog)
+    unstated = Unstated.model_validate(record.options[DRIVEN_WITH]["unstated"])
+    items, last = dict[ItemKey, PlannedItem](), dict[ItemKey, Attempt]()
+    for key, (reason, after) in work["items"].items():
+        if attempts := ledger.purchases.attempts_of(key, bodies=False):
+            last[key] = attempts[-1]
+        stage, content = ledger.purchases.item(key)
+        item = Item(stage, scope, content, unstated, partial(_picture, ledger))
+        items[key] = PlannedItem(item, _reason_now(Reason(reason), after, item, last.get(key)), 1, after)
+    return Plan(scope, tuple(_row(*row) for row in work["rows"]), items), Memory(last)
+
+
+def _reason_now(planned: Reason, after: int, item: Item, last: Attempt | None) -> Reason:
+    """What an earlier execution began is gone on with, in its slot.
+
+    What a person retries is retried once, however many executions it takes. References were made before the groups.
+    """
+    if last is None:
+        return planned
+    is_open = last.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
+    if is_open or (planned is Reason.RETRIED and last.attempt > after):
+        return Reason.CONTINUED
+    is_made = item.stage is Stage.REFERENCE and last.state is AttemptState.SUCCEEDED
+    return Reason.DONE if is_made else planned
 
 
 def _row(
-    position: int,
-    line: int,
-    sku: str,
-    pattern: ItemKey,
-    product: ItemKey,
-    before: list[ItemKey],
-    candidates: list[ItemKey],
+    position: int, line: int, sku: str, pattern: ItemKey, product: ItemKey, *before: Sequence[ItemKey]
 ) -> PlannedRow:
     """As much of it as is needed to drive it, and to name it."""
     entry = Entry(Record(line, ()), Row("", "", {}, line=line, sku=sku, cells=()), ())
-    return PlannedRow(position, entry, pattern, product, tuple(before), tuple(candidates))
-
-
-def _item(ledger: Ledger, record: RunRecord, key: ItemKey) -> Item:
-    stage, content = ledger.purchases.item(key)
-    scope = Scope(record.environment, record.catalog)
-    return Item(stage, scope, content, _unstated(record), partial(_picture, ledger))
+    return PlannedRow(position, entry, pattern, product, *map(tuple, before))
 
 
 def _picture(ledger: Ledger, sha256: str) -> bytes:
     raw = ledger.document(sha256)
     assert raw is not None, "the pictures of a run are on record with it"
     return raw
-
-
-class Followed:
-    """The groups of a run, as its own process follows them by the ledger alone."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        #: What the groups were let know last.
-        self._order: str | None = None
-
-    async def look(self) -> list[RunGroup]:
-        """The groups as they are now. Adds up how far they are, and lets all know why one begins nothing more."""
-        run_id = self.run.record.run_id
-        groups, in_flight = await self.run.writer.run_patiently(
-            lambda ledger: (ledger.runs.groups(run_id), ledger.purchases.in_flight(run_id))
-        )
-        self.run.progress.in_flight = in_flight
-        reports = [json.loads(group.report) for group in groups if group.report]
-        self._add_up(reports)
-        for report in reports:
-            if report["halt"] and report["halt"]["code"] != _PUT_BACK:
-                stages = tuple(Stage) if report["is_total"] else ()
-                self.run.halt.begin(_HALT.validate_python(report["halt"]), stages=stages)
-        self.run.engine.halt_if_too_many_failed()
-        await self._let_know()
-        return groups
-
-    def is_any_driven(self, groups: list[RunGroup]) -> bool:
-        """Whether an execution of any of them lives."""
-        since = self.run.writer.now() - LOST_AFTER
-        return any(group.ended_at is None and (group.beat_at or 0) > since for group in groups)
-
-    def _add_up(self, reports: list[dict[str, Any]]) -> None:
-        progress = self.run.progress
-        for name in _COUNTED:
-            setattr(progress, name, sum(report[name] for report in reports))
-        progress.made = Counter()
-        for report in reports:
-            progress.made.update({Stage(stage): count for stage, count in report["made"].items()})
-
-    async def _let_know(self) -> None:
-        run, reason, order = self.run, self.run.halt.reason, None
-        if run.halt.is_total and reason is not None:
-            order = _HALT.dump_json(reason).decode()
-        elif run.engine.is_paused:
-            order = _PAUSED
-        if order == self._order:
-            return
-
-        def write(ledger: Ledger) -> None:
-            with ledger.transaction(run.writer.lease):
-                ledger.runs.order_groups(run.record.run_id, order)
-
-        with suppress(LedgerError):
-            await run.writer.run_patiently(write)
-            self._order = order

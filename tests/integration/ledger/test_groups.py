@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from patternmill.errors import LeaseLost
-from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Lease
 from patternmill.states import AttemptState
 
 from .conftest import Clock, OpenLedger
-from .samples import CATALOG, RAW, RECORD, RUN, STAGING, UNLIMITED, begin, intent, item
+from .samples import CATALOG, RAW, RECORD, RUN, STAGING, UNLIMITED, intent, item
 
 WORK = '{"rows":[]}'
 #: A lease that nobody has.
@@ -20,13 +20,12 @@ OVER = Lease(STAGING, CATALOG, 0, RUN)
 
 @pytest.fixture
 def two_groups(ledger: Ledger) -> Ledger:
-    """A run that has its lease, and two groups; what an earlier run began is in the second one."""
-    begin(ledger, "begun", run=RunId("before"))
+    """A run that has its lease, and two groups; an earlier run began something of the second one."""
     with ledger.transaction():
         ledger.runs.add(RECORD, RAW, number=1)
         ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
         ledger.purchases.add_items(STAGING, CATALOG, [item("first"), item("second")])
-        ledger.runs.add_groups(RUN, [(1, WORK, ()), (2, WORK, (ItemKey("begun"),))])
+        ledger.runs.add_groups(RUN, [(WORK, 8, 0), (WORK, 7, 1)])
     return ledger
 
 
@@ -67,7 +66,7 @@ def test_only_the_newest_execution_writes(two_groups: Ledger, open_ledger: OpenL
 def test_ended_groups_are_not_begun_again(two_groups: Ledger) -> None:
     lease = execution(two_groups)
     with two_groups.transaction(lease):
-        two_groups.runs.end_group(lease)
+        two_groups.runs.end_group(lease, "{}")
     with two_groups.transaction():
         late = two_groups.catalogs.claim_lease(
             STAGING, CATALOG, RunId("late"), "{}", over=Lease(STAGING, CATALOG, 0, RUN)
@@ -88,66 +87,45 @@ def test_run_that_takes_over_closes_the_groups(two_groups: Ledger) -> None:
     assert is_closed(two_groups, 1) and is_closed(two_groups, 2)
 
 
-def test_window_counts_what_has_no_end(two_groups: Ledger) -> None:
-    """What an earlier run began counts too, and what the run follows no longer does not."""
-    first, second = execution(two_groups, 1), execution(two_groups, 2)
-
-    def room(window: int) -> bool:
-        with two_groups.transaction(first):
-            return two_groups.purchases.has_room(first, window)
-
-    assert (room(1), room(2)) == (False, True)
-    with two_groups.transaction(first):
-        two_groups.purchases.intend(RUN, STAGING, intent("first"), UNLIMITED)
-    assert not room(2)
-    execution(two_groups, 1)
-    first = execution(two_groups, 1)
-    assert not room(2), "a lost execution's slots stay occupied"
-    with two_groups.transaction(second):
-        two_groups.purchases.change(RUN, RequestId("begun/1"), AttemptState.REJECTED, error="no")
-    assert (room(1), room(2)) == (False, True)
-    with two_groups.transaction(first):
-        two_groups.purchases.free_slot(RequestId("first/1"))
-    assert room(1)
+def test_shares_of_the_window(two_groups: Ledger) -> None:
+    """A row that has ended leaves its group's share, and only the run adds to it; a lost execution's stays."""
+    lease = execution(two_groups)
+    with two_groups.transaction():
+        two_groups.runs.steer_groups(RUN, None, {1: 5})
+    with two_groups.transaction(lease):
+        assert two_groups.runs.beat_group(lease, "{}", 8)[1] == 5
+        assert two_groups.runs.beat_group(lease, "{}", 3)[1] == 3
+    with two_groups.transaction():
+        begun = two_groups.runs.begin_group(RECORD, 1)
+    assert begun is not None
+    assert begun[2] == 3
+    with two_groups.transaction(begun[0]):
+        two_groups.runs.end_group(begun[0], "{}")
+    with two_groups.transaction():
+        two_groups.runs.steer_groups(RUN, None, {1: 5, 2: 5})
+    shares = [(group.rows_left, group.share) for group in two_groups.runs.groups(RUN)]
+    assert shares == [(0, 0), (7, 6)]
 
 
 def test_beats_show_who_lives_and_why_to_stop(two_groups: Ledger, clock: Clock) -> None:
-    """A group that was begun and has no execution is lost: also one that an earlier run began."""
-
-    def beat(lease: Lease, report: str = "{}") -> tuple[str | None, int, bool]:
+    def beat(lease: Lease, report: str = "{}") -> tuple[str | None, int]:
         with two_groups.transaction(lease):
-            return two_groups.runs.beat_group(lease, report)
+            orders, _, living = two_groups.runs.beat_group(lease, report, 7)
+        return orders, living
 
     first = execution(two_groups, 1)
-    assert beat(first) == (None, 1, True)
+    assert beat(first) == (None, 1)
     second = execution(two_groups, 2)
-    assert beat(second, '{"ended":3}') == (None, 2, False)
-    assert [(group.number, group.fence, group.report) for group in two_groups.runs.groups(RUN)] == [
-        (1, 1, "{}"),
-        (2, 1, '{"ended":3}'),
+    assert beat(second, '{"ended":3}') == (None, 2)
+    assert [(group.number, group.report) for group in two_groups.runs.groups(RUN)] == [
+        (1, "{}"),
+        (2, '{"ended":3}'),
     ]
     clock.now += 11
-    assert beat(first) == (None, 1, True)
+    assert beat(first) == (None, 1)
     with two_groups.transaction():
-        two_groups.runs.order_groups(RUN, "enough")
-    assert beat(second) == ("enough", 2, False)
+        two_groups.runs.steer_groups(RUN, "enough", {1: 0, 2: 0})
+    assert beat(second) == ("enough", 2)
     with two_groups.transaction(first):
-        two_groups.runs.end_group(first)
-    assert beat(second)[1:] == (1, False)
-
-
-@pytest.mark.parametrize("url", ["postgres"], indirect=True)
-def test_windows_of_two_connections_are_one(two_groups: Ledger, open_ledger: OpenLedger) -> None:
-    """While one machine begins a job no other does, or waits for it: it has outcomes to write, which free slots."""
-    other = open_ledger()
-    first, second = execution(two_groups, 1), execution(other, 2)
-
-    def other_has_room(window: int) -> bool:
-        with other.transaction(second):
-            return other.purchases.has_room(second, window)
-
-    with two_groups.transaction(first):
-        assert two_groups.purchases.has_room(first, 3)
-        assert not other_has_room(3)
-        two_groups.purchases.intend(RUN, STAGING, intent("first"), UNLIMITED)
-    assert (other_has_room(2), other_has_room(3)) == (False, True)
+        two_groups.runs.end_group(first, "{}")
+    assert beat(second) == ("enough", 1)

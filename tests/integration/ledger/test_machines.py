@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
-from patternmill.errors import ConfigurationError
+from patternmill.errors import ConfigurationError, LeaseLost
+from patternmill.ledger.records import RunGroup
 from patternmill.profiles import Profile
 from patternmill.runs import machines
-from patternmill.runs.machines import Execution, Followed, record_groups
+from patternmill.runs.machines import Execution, Followed, shares
 from patternmill.runs.run import Run
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, RowStatus
@@ -30,8 +31,8 @@ class Machines(Workshop):
     ) -> Ended:
         async def main() -> Ended:
             _, run = await self.begin(catalog, **options)
-            await record_groups(run)
-            followed = Followed(run)
+            followed = await Followed.begin(run)
+            await followed.look()
             await work(run, followed)
             await followed.look()
             ending = await run.end()
@@ -78,15 +79,31 @@ def test_groups_share_one_window(shop: Machines, service: Service) -> None:
     service.at_create, service.at_job_end = create, end
 
     async def work(run: Run, followed: Followed) -> None:
-        executions = [(await shop.execution(run, number))[0] for number in (1, 2, 3)]
-        assert all(await asyncio.gather(*(execution.drive() for execution in executions)))
-        assert all(group.ended_at for group in await followed.look())
-        assert (run.progress.ended, run.progress.failed) == (41, 0)
+        driving: dict[int, asyncio.Task[None]] = {}
+        while left := [group for group in await followed.look() if group.ended_at is None]:
+            for group in left:
+                if group.share and group.number not in driving:
+                    execution, _ = await shop.execution(run, group.number)
+                    driving[group.number] = asyncio.create_task(execution.drive())
+            await asyncio.sleep(0.05)
+        await asyncio.gather(*driving.values())
+        assert (run.progress.ended, run.progress.failed, len(driving)) == (41, 0, 3)
 
     ended = shop.drive(many(41), work, max_in_flight=4)
     assert ended.outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 82
     assert most == 4
+
+
+def test_shares_never_pass_the_window() -> None:
+    """Whatever is begun is filled up first; more than the window may be under way since an earlier run."""
+
+    def group(number: int, rows_left: int, share: int) -> RunGroup:
+        return RunGroup(number, rows_left, share, None, None, None)
+
+    assert shares([group(1, 20, 0), group(2, 20, 0), group(3, 20, 0)], 30) == {1: 20, 2: 10}
+    assert shares([group(1, 20, 0), group(2, 20, 4), group(3, 3, 3)], 30) == {2: 16, 1: 7}
+    assert shares([group(1, 20, 15), group(2, 20, 0), group(3, 20, 20)], 30) == {}
 
 
 def test_two_executions_at_once_buy_nothing_twice(shop: Machines, service: Service) -> None:
@@ -100,8 +117,9 @@ def test_two_executions_at_once_buy_nothing_twice(shop: Machines, service: Servi
         newer, _ = await shop.execution(run, 1)
         driving = asyncio.create_task(newer.drive())
         its_api.jobs_may_end.set()
-        assert await frozen
-        assert await driving
+        with pytest.raises(LeaseLost):
+            await frozen
+        await driving
 
     ended = shop.drive(many(20), work)
     assert ended.outcome is Outcome.COMPLETED
@@ -109,28 +127,29 @@ def test_two_executions_at_once_buy_nothing_twice(shop: Machines, service: Servi
     assert all(len(attempts) == 1 for attempts in shop.attempts().values())
 
 
-def test_lost_group_goes_on_in_its_slots(shop: Machines, service: Service) -> None:
-    """The jobs of a machine that is gone fill the window; only a group that waits for them makes room for theirs."""
+def test_lost_group_goes_on_in_its_share(shop: Machines, service: Service) -> None:
+    """The jobs of a machine that is gone keep their part of the window, which is followed before anything is begun."""
 
     async def work(run: Run, followed: Followed) -> None:
         lost, its_api = await shop.execution(run, 1)
         its_api.jobs_may_end.clear()
         driving = asyncio.create_task(lost.drive())
-        await until(lambda: len(service.creates) == 5)
-        dead, _ = await shop.execution(run, 1)
-        await dead._writer.close()
-        assert await driving
-        await run.writer.write(lambda ledger: ledger.database.execute("UPDATE run_groups SET beat_at = 0"))
-        waiting, _ = await shop.execution(run, 2)
-        assert not await waiting.drive(), "it gives its place to the lost group"
+        await until(lambda: len(service.follows) == 5)
+        again, new_api = await shop.execution(run, 1)
+        new_api.jobs_may_end.clear()
+        with pytest.raises(LeaseLost):
+            await driving
+        driving = asyncio.create_task(again.drive())
+        await until(lambda: len(service.follows) == 10)
+        assert [group.share for group in await followed.look()] == [5, 0]
         assert len(service.creates) == 5
-        again, _ = await shop.execution(run, 1)
-        other, _ = await shop.execution(run, 2)
-        assert await asyncio.gather(again.drive(), other.drive()) == [True, True]
+        new_api.jobs_may_end.set()
+        await driving
+        assert [group.share for group in await followed.look()] == [0, 5]
 
     ended = shop.drive(many(40), work, max_in_flight=5)
-    assert ended.outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 80
+    assert ended.counts == {RowStatus.SUCCEEDED: 20, RowStatus.NOT_STARTED: 20}
+    assert len(service.bought) == len(set(service.bought)) == 40
 
 
 def test_stop_reaches_all_groups(shop: Machines, service: Service) -> None:
@@ -146,7 +165,7 @@ def test_stop_reaches_all_groups(shop: Machines, service: Service) -> None:
         await until(lambda: driven.engine.halt.is_total)
         its_api.jobs_may_end.set()
         late, _ = await shop.execution(run, 2)
-        assert await asyncio.gather(driving, late.drive()) == [True, True]
+        await asyncio.gather(driving, late.drive())
 
     ended = shop.drive(many(40), work, max_in_flight=5)
     assert ended.outcome is Outcome.CANCELLED
@@ -162,11 +181,12 @@ def test_failures_are_counted_over_all_groups(shop: Machines, service: Service) 
     async def work(run: Run, followed: Followed) -> None:
         for number in (1, 2):
             execution, _ = await shop.execution(run, number)
-            assert await execution.drive()
+            await execution.drive()
         assert not run.halt.reason
-        await followed.look()
+        for _ in range(2):
+            await followed.look()
         late, _ = await shop.execution(run, 3)
-        assert await late.drive()
+        await late.drive()
 
     ended = shop.drive(many(60), work, most_failures=3, attempts=1)
     assert ended.outcome is Outcome.FAILED
@@ -195,7 +215,7 @@ def test_other_address_is_refused(shop: Machines, service: Service) -> None:
         elsewhere = shop.settings.at(Profile(url="http://127.0.0.1:8/v1", key=SecretStr("key")))
         with pytest.raises(ConfigurationError, match="and http://127\\.0\\.0\\.1:8/v1 is set"):
             await Execution.begin(elsewhere, run.record.run_id, 1)
-        assert (await followed.look())[0].fence == 0
+        assert (await followed.look())[0].beat_at is None
 
     shop.drive(many(1), work)
     assert not service.creates

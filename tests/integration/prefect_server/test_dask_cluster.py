@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
+import cloudpickle
 import pytest
 from pydantic import SecretStr
 
+from flows.bulk_import import bulk_import
+from flows.catalog_refresh import catalog_refresh
+from flows.remake_patterns import remake_patterns
+from flows.retry_failed import retry_failed
 from patternmill.errors import ConfigurationError
 from patternmill.profiles import Profile
 from patternmill.runs.safeguards import require_machines
 from patternmill.settings import Settings
 from tasks.machines import SCHEDULER_SETTINGS, _connect, _runner
+from tasks.rows import GROUP_TASK
 
 CLUSTER = "tls://10.0.0.1:8786"
 LEDGER = SecretStr("postgresql://ledger@db.example/patternmill")
@@ -63,3 +70,13 @@ def test_scheduler_with_other_settings_is_refused() -> None:
     with dask.config.set({"distributed.scheduler.worker-ttl": "5m"}), runner, refusing as refused:
         _connect(runner)
     assert str(SCHEDULER_SETTINGS) in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [bulk_import, catalog_refresh, remake_patterns, retry_failed, GROUP_TASK],
+    ids=lambda sent: sent.name,
+)
+def test_what_is_sent_to_machines_can_be_pickled(sent: object) -> None:
+    """With each group goes its flow; a function that Prefect has wrapped is sent with all that it names."""
+    assert pickle.loads(cloudpickle.dumps(sent)).name == sent.name  # type: ignore[attr-defined]
