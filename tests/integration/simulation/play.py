@@ -183,11 +183,13 @@ class _Player:
                 break
             await asyncio.sleep(self.chance.choice([0.0, 1.0, 300.0]))
         assert ending is not None and not self._is_left(ending), f"{self.story.lives} and no end"
-        asked = len(self.service.asked)
-        ending = await self._life("itself", 0.0)
-        assert ending is not None
-        if len(self.service.asked) != asked and self.setup.weather.dialect not in UNKNOWN:
-            self.story.offences.append("a run with nothing left to do asked the service")
+        # What is refused in unknown words is sent again by each run, and any of these may be stopped by it.
+        if self.setup.weather.dialect not in UNKNOWN:
+            asked = len(self.service.asked)
+            ending = await self._life("itself", 0.0)
+            assert ending is not None
+            if len(self.service.asked) != asked:
+                self.story.offences.append("a run with nothing left to do asked the service")
         self.story.rows = self.shop.results(ending)
         self.story.lasted = self.loop.time()
         self._remember_events()
