@@ -134,13 +134,12 @@ class WatchedRun:
             state: State[Any] = await running
         except Exception as error:
             # The server was lost at the start or at the end; the run itself does not depend on it.
-            lost = f"The Prefect server was lost ({type(error).__name__})."
             if self.begun is not None:
-                self.display.print(lost)
+                connection.delivered = False
                 return
             connection.require_accepted(error)
             self.is_shown = False
-            connection.go_without(lost)
+            connection.go_without(f"The Prefect server was lost ({type(error).__name__}).")
             await self._run_alone(spec)
             return
         self._flow_run_id = str(state.state_details.flow_run_id or "") or None

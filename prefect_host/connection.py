@@ -52,7 +52,7 @@ class PrefectConnection:
         self._is_started = False
         #: Known after `wait`.
         self.is_available = False
-        #: Whether Prefect's client could send everything.
+        #: Whether Prefect's client could send everything, the flow run's end included.
         self.delivered = True
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class PrefectConnection:
             return False
         began = time.monotonic()
         sending = _sending()
-        self.delivered = _waited_for(lambda: all(sent.done() for sent in sending), began)
+        self.delivered = _waited_for(lambda: all(sent.done() for sent in sending), began) and self.delivered
         if not self.delivered or flow_run_id is None or self._own is None:
             return self.delivered
         from prefect.client.orchestration import get_client

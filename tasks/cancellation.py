@@ -1,4 +1,4 @@
-"""The state of flow runs at the server: what a person makes of a run that goes on, and what a killed one left behind.
+"""The state of a flow run at the server: what a person makes of a run that goes on.
 
 A server that does not answer soon changes nothing.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from prefect import State, get_client
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import Pause
 from prefect.runtime import deployment, flow_run
-from prefect.states import Crashed
 
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
@@ -28,7 +26,6 @@ CANCELLED = "Cancelled in the Prefect UI."
 SUSPENDED = "Suspended in the Prefect UI."
 _TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
 _NOT_RESUMED = "Paused in the Prefect UI, and not resumed."
-_KILLED = "The process that ran this was killed. What it had begun is in the ledger; the next run resumed it."
 _PATIENCE = 3.0
 
 
@@ -97,15 +94,3 @@ async def _current_state() -> State[Any] | None:
     except Exception as error:
         logger.info("The state of flow run %s cannot be read: %s", flow_run.id, type(error).__name__)
         return None
-
-
-async def end_killed_runs(flow_run_ids: Iterable[str]) -> None:
-    """Set flow runs of killed commands to Crashed: nobody else would. A worker's own are noticed by automations."""
-    for name in {*flow_run_ids} - {str(flow_run.id)}:
-        try:
-            async with asyncio.timeout(_PATIENCE), get_client() as client:
-                killed = await client.read_flow_run(UUID(name))
-                if killed.deployment_id is None and killed.state is not None and killed.state.is_running():
-                    await client.set_flow_run_state(killed.id, Crashed(message=_KILLED), force=True)
-        except Exception as error:
-            logger.info("Flow run %s stays as it is: %s", name, type(error).__name__)

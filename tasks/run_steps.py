@@ -28,8 +28,9 @@ from patternmill.states import Outcome
 from patternmill.text import goods
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
-from tasks.cancellation import end_killed_runs, final_state, heed_stop, name_flow_run
+from tasks.cancellation import final_state, heed_stop, name_flow_run
 from tasks.flow_parameters import in_worker_folder
+from tasks.left_runs import end_left_runs
 from tasks.markup import line, logged
 from tasks.prefect_states import ending_message, state_of
 from tasks.run_page import show_ending
@@ -152,7 +153,7 @@ async def approve(work: Pipeline) -> None:
 @_step("begin", "begin the run")
 async def _begin(work: Pipeline) -> str:
     run = await work.plan(str(flow_run.id))
-    await end_killed_runs(filter(None, (broken.prefect_flow_run_id for broken in run.broken)))
+    await end_left_runs(run)
     if run.plan.sent_once:
         logged(f"Note: {run.plan.sent_once}")
     cost = f" for {run.cost}" if run.cost.worst else ""
@@ -188,7 +189,9 @@ async def end(work: Pipeline) -> State[Any]:
     if work.spec.settings.embedded and work.spec.by_deployment and not work.begun.is_stopped:
         # The command line draws them itself, so that Ctrl-C can skip it.
         draw_pictures(work.published.out, work.spec.settings)
-    return await final_state(state_of(work.ended.outcome, ending_message(work.ended, work.published.causes)))
+    # In a log line too: Prefect may replace the message of a run that was cancelled in its UI.
+    message = logged(ending_message(work.ended, work.published.causes))
+    return await final_state(state_of(work.ended.outcome, message))
 
 
 def draw_pictures(out: Path, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.agreement import ITEM_TIMES, disagreements, item_times
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import Room, Started, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Room, Started, Zygote, some_rows, wait_for, write_csv
 from tests.acceptance.prefect_servers import (
     NamedServer,
     eventually,
@@ -22,6 +24,7 @@ from tests.acceptance.prefect_servers import (
 )
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
+from tests.prefect_api import OPEN_STATES
 
 pytestmark = pytest.mark.soak
 
@@ -48,6 +51,13 @@ class Begun:
 
     def flow_runs(self) -> list[dict[str, Any]]:
         return sorted(everything(self.server.api, "flow_runs"), key=lambda run: str(run["created"]))
+
+    def open_task_runs(self) -> list[str]:
+        runs = everything(self.server.api, "task_runs")
+        return [run["name"] for run in runs if run["state_type"] in OPEN_STATES]
+
+    def logs(self) -> list[dict[str, Any]]:
+        return list(self.server.api.post("logs/filter", {"limit": 200, "sort": "TIMESTAMP_DESC"}))
 
     def set_state(self, kind: str) -> None:
         (run,) = self.flow_runs()
@@ -78,20 +88,93 @@ def test_paused_run_begins_nothing_new_until_it_is_resumed(begun: Begun) -> None
     assert [run["state_name"] for run in begun.flow_runs()] == ["Completed"]
 
 
+def test_suspended_command_is_not_disturbed(begun: Begun) -> None:
+    """It cannot be begun again by a worker: the server refuses, and the run goes on to its end."""
+    (run,) = begun.flow_runs()
+    state = {"type": "PAUSED", "name": "Suspended", "state_details": {"pause_reschedule": True}}
+    answer = begun.server.api.post(f"flow_runs/{run['id']}/set_state", {"state": state})
+    assert answer["status"] in {"ABORT", "REJECT"}, answer
+    ended = begun.running.wait(120)
+    assert ended.code == 0, ended.output
+    assert [run["state_name"] for run in begun.flow_runs()] == ["Completed"]
+
+
 def test_cancelled_command_ends_as_cancelled(begun: Begun) -> None:
-    """No worker sends it a signal: it finds out by itself."""
+    """No worker sends it a signal: it finds out by itself, and drains."""
     begun.set_state("CANCELLING")
+    assert_stopped(begun, "Cancelled in the Prefect UI.")
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_interrupted_command_ends_as_cancelled(begun: Begun, number: signal.Signals, name: str) -> None:
+    begun.running.send(number)
+    assert_stopped(begun, f"Stopped by {name}.")
+
+
+def assert_stopped(begun: Begun, why: str) -> None:
+    """State, results, exit code, and why: in the state, in a log line, and on the page."""
     ended = begun.running.wait(60)
     assert ended.code == 130, ended.output
     assert begun.created < 2 * ROWS
-    assert [run["state_type"] for run in begun.flow_runs()] == ["CANCELLED"]
+    evidence = Evidence(begun.room)
+    assert evidence.faults(all_made=False) == []
+    assert set(evidence.statuses) == {"succeeded", "not_started"}, "the drain was not long enough"
+    (run,) = begun.flow_runs()
+    assert (run["state_type"], run["state_name"]) == ("CANCELLED", "Cancelled")
+    assert why in run["state"]["message"]
+    eventually(lambda: any(why in line["message"] for line in begun.logs()), 20)
+    (summary,) = [a for a in everything(begun.server.api, "artifacts") if str(a["key"]).endswith("-summary")]
+    assert why in summary["data"]
+    eventually(lambda: begun.open_task_runs() == [], 20)
 
 
 def test_killed_commands_run_is_ended_by_the_next(begun: Begun) -> None:
+    """With its task runs."""
     begun.running.kill()
     assert [run["state_type"] for run in begun.flow_runs()] == ["RUNNING"]
+    assert begun.open_task_runs()
     ended = begun.start().wait(120)
     assert ended.code == 0, ended.output
     eventually(lambda: len(begun.flow_runs()) == 2, 20)
     assert [run["state_name"] for run in begun.flow_runs()] == ["Crashed", "Completed"]
+    eventually(lambda: begun.open_task_runs() == [], 20)
     assert Evidence(begun.room).faults() == []
+
+
+def test_run_whose_server_was_away_at_its_end_is_ended_by_the_next(
+    begun: Begun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command ends within 10 seconds of its results, with its own exit code."""
+    begun.server.kill()
+    ended = begun.running.wait(120)
+    waited = time.time() - (begun.room.out / "manifest.json").stat().st_mtime
+    assert ended.code == 0, ended.output
+    assert waited < 10
+    begun.server.start()
+    begun.server.await_ready()
+    assert [run["state_type"] for run in begun.flow_runs()] == ["RUNNING"]
+    time.sleep(90)
+    write_csv(begun.room.file, some_rows(ROWS + 1, shared=0))
+    assert begun.start().wait(120).code == 0
+    assert [run["state_name"] for run in begun.flow_runs()] == ["Completed", "Completed"]
+    assert "Its end did not reach this server" in begun.flow_runs()[0]["state"]["message"]
+    eventually(lambda: begun.open_task_runs() == [], 20)
+
+
+def test_server_that_is_away_for_a_minute_misses_nothing(begun: Begun) -> None:
+    """Killed and started again while the run goes on: what happened meanwhile is on record."""
+    begun.server.kill()
+    before = begun.created
+    slow = Times(median=4.0)
+    begun.room.service.change(Plan(patterns=slow, products=slow))
+    time.sleep(60)
+    assert begun.created > before, "the run waited for it"
+    assert begun.running.runs, "it was over too soon"
+    begun.server.start()
+    begun.server.await_ready()
+    ended = begun.running.wait(200)
+    assert ended.code == 0, ended.output
+    assert [run["state_name"] for run in begun.flow_runs()] == ["Completed"]
+    eventually(lambda: begun.open_task_runs() == [], 30)
+    written = item_times(Evidence(begun.room).ledger(ITEM_TIMES))
+    assert disagreements(everything(begun.server.api, "task_runs"), written) == []

@@ -293,10 +293,10 @@ def test_groups_do_not_wait_for_a_frozen_server(template: Path, make_room: MakeR
 
 
 def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
-    """400 rows, some of which fail: each task run and the flow run is final and agrees with the ledger."""
+    """250 rows, some of which fail: each task run and the flow run is final and agrees with the ledger."""
     quick = Times("uniform", low=0.1, high=0.4)
     fails = tuple(Rule(f"{name}/create", "job_fails", share=0.15) for name in ("patterns", "products"))
-    room = make_room(400, Plan(patterns=quick, products=quick, rules=fails))
+    room = make_room(250, Plan(patterns=quick, products=quick, rules=fails))
     directory = lay_database(template, room.folder / room.home)
     ended = start_import(room, PATTERNMILL_MAX_IN_FLIGHT="60").wait(120)
     assert ended.code == 3, ended.output

@@ -175,6 +175,7 @@ def kill_runs_of(worker: subprocess.Popen[bytes]) -> None:
         run.kill()
 
 
+@pytest.mark.timeout(600)
 def test_run_of_a_killed_machine_is_begun_again_once(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
