@@ -21,7 +21,7 @@ from cli.terminal import echo
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home
 from patternmill.settings import Settings, load_settings
-from prefect_host.client_settings import NO_PROFILES, use_server
+from prefect_host.client_settings import API_URL, NO_PROFILES, api_address, direct_to_loopback, use_server
 from prefect_host.work_pool import POOL, WORKER_FOLDER
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
@@ -37,9 +37,9 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     with suppress(OSError):
         make_home(settings.home)
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
+    use_server({API_URL: api_address(os.environ[API_URL]), **direct_to_loopback(), **NO_PROFILES})
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
-    use_server(NO_PROFILES)
     asyncio.run(_serve(settings, limit, with_parent=with_parent))
 
 

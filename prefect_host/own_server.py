@@ -107,7 +107,8 @@ class OwnServer(SharedProcess):
         return self
 
     def is_ready(self) -> bool:
-        return server_answers(self.api_url, timeout=2.0)
+        # In this order: while its process lives nobody else has its port, and would be sent the credential.
+        return server_answers(self.api_url, timeout=2.0) and self.is_alive()
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """With a credential that nobody else has had."""

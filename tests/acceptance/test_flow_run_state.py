@@ -44,7 +44,7 @@ class Begun:
         self.server.await_ready()
         self.running = self.start()
         stack.callback(self.running.kill)
-        wait_for(service.record, '"created"', count=12, timeout=60)
+        wait_for(service.record, '"created"', count=12, timeout=150)
 
     def start(self) -> Started:
         return start_import(self.room, PREFECT_API_URL=self.server.api.url, PATTERNMILL_MAX_IN_FLIGHT="6")

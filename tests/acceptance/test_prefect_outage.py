@@ -49,6 +49,8 @@ MakeRoom = Callable[..., Room]
 #: A whole run of these rows takes some 10 seconds with its start, more side by side; a lost server adds 12 at its end,
 #: and before it begins the patience of Prefect's client.
 BOUND = 90.0
+#: How long a run may take to begin, on a busy machine.
+PATIENCE = 150.0
 #: For how long a server is away that comes back.
 GAP = 6.0
 REPORTS = ("driven without Prefect", "did not get all of this run")
@@ -93,10 +95,10 @@ class Stage:
         return self.running.wait(BOUND + 10)
 
     def await_purchases(self, count: int = 12) -> None:
-        wait_for(self.room.service.record, '"created"', count=count, timeout=60)
+        wait_for(self.room.service.record, '"created"', count=count, timeout=PATIENCE)
 
     def await_results(self) -> None:
-        eventually((self.room.out / "results.csv").exists, 60)
+        eventually((self.room.out / "results.csv").exists, PATIENCE)
 
 
 Play = Callable[[Stage], Ended]

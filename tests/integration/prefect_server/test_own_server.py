@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -87,6 +91,41 @@ def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
         assert not server_answers(server.api_url, timeout=0.5)
     with OwnServer(own_home) as again:
         assert again.api_url == server.api_url and again.child is not None
+
+
+def test_joiner_takes_nobody_else_for_the_server(own_home: Path) -> None:
+    """Who starts it has ended, and it was killed: what then answers on its port is not sent the credential."""
+    starter, joiner = OwnServer(own_home).start(), OwnServer(own_home).start()
+    child = starter.child
+    assert child is not None
+    starter.wait_ready()
+    assert joiner.is_ready()
+    starter.stop()
+    os.kill(child.pid, signal.SIGKILL)
+    assert eventually(lambda: not joiner.is_alive())
+    port = urlsplit(joiner.api_url).port or 0
+    with impostor(port):
+        assert server_answers(joiner.api_url)
+        assert not joiner.is_ready()
+    joiner.stop()
+
+
+@contextmanager
+def impostor(port: int) -> Iterator[None]:
+    """Answers on a port as if it were healthy."""
+
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"true")
+
+        def log_message(self, format: str, *arguments: Any) -> None: ...
+
+    with HTTPServer(("127.0.0.1", port), Healthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield
+        server.shutdown()
 
 
 @pytest.mark.usefixtures("unforked")
