@@ -8,12 +8,13 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -268,3 +269,10 @@ def everything(
         offset += 200
         if len(page) < 200:
             return
+
+
+def recorded(directory: Path, table: str) -> list[sqlite3.Row]:
+    """Asked of the database itself, as its server may be gone."""
+    with closing(sqlite3.connect(directory / "prefect.db", timeout=20)) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(f"SELECT * FROM {table}").fetchall()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from prefect_host.own_server import OwnServer
 from tests.acceptance.agreement import ITEM_TIMES, disagreements, item_times
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, Started, Zygote, some_rows, wait_for, write_csv
@@ -20,6 +21,7 @@ from tests.acceptance.prefect_servers import (
     everything,
     lay_database,
     migrated_database,
+    recorded,
     start_import,
 )
 from tests.hostile import Hostile, Plan
@@ -178,3 +180,28 @@ def test_server_that_is_away_for_a_minute_misses_nothing(begun: Begun) -> None:
     eventually(lambda: begun.open_task_runs() == [], 30)
     written = item_times(Evidence(begun.room).ledger(ITEM_TIMES))
     assert disagreements(everything(begun.server.api, "task_runs"), written) == []
+
+
+def test_starter_of_the_server_ends_first(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, zygote: Zygote
+) -> None:
+    """Two commands at once on one home: the second joins the server, which lives until both are on record."""
+    directory = lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
+    at_home = {"PATTERNMILL_HOME": str(tmp_path / "home")}
+    with Hostile(Plan(patterns=SECOND, products=SECOND), tmp_path / "service") as service:
+        small, large = (
+            Room(tmp_path / name, service, some_rows(rows, about=name), zygote, at_home, catalog=name)
+            for name, rows in (("herons", 4), ("lilies", 40))
+        )
+        starter = start_import(small)
+        eventually((directory / "credential").exists, 60)
+        joiner = start_import(large, PATTERNMILL_MAX_IN_FLIGHT="2")
+        ended = starter.wait(200)
+        assert (ended.code, joiner.runs) == (0, True), ended.output
+        ended = joiner.wait(200)
+        assert ended.code == 0, ended.output
+        assert "In the Prefect UI" in ended.out
+    flow_runs, task_runs = recorded(directory, "flow_run"), recorded(directory, "task_run")
+    assert [run["state_name"] for run in flow_runs] == ["Completed", "Completed"]
+    assert {run["state_name"] for run in task_runs} == {"Completed"}
+    eventually(lambda: not OwnServer(tmp_path / "home").is_alive(), 30)

@@ -27,6 +27,7 @@ from tests.acceptance.prefect_servers import (
     everything,
     lay_database,
     migrated_database,
+    recorded,
     start_import,
 )
 from tests.hostile import Hostile, Plan, Rule
@@ -327,13 +328,6 @@ def assert_record_agrees(room: Room, directory: Path, outcome: str) -> None:
     shown = Counter((run["name"], run["state_type"]) for run in task_runs if " · " in run["name"])
     assert shown - Counter(dict.fromkeys(shown, 1)) == Counter(), "an item has two task runs"
     assert set(shown) == set(itertools.chain.from_iterable(map(expected_items, results_of(room))))
-
-
-def recorded(directory: Path, table: str) -> list[sqlite3.Row]:
-    """Asked of the database itself, as its server may be gone."""
-    with closing(sqlite3.connect(directory / "prefect.db", timeout=20)) as database:
-        database.row_factory = sqlite3.Row
-        return database.execute(f"SELECT * FROM {table}").fetchall()
 
 
 def results_of(room: Room) -> list[dict[str, Any]]:
