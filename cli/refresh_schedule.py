@@ -7,10 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from cli.terminal import echo, said_yes
-from patternmill.catalog.remote import file_path, is_remote
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
 from patternmill.passwords import mask_passwords
@@ -30,18 +28,22 @@ def make_schedule(request: RefreshRequest, cron: str, timezone: str) -> int:
     """
     refuse_secrets(request.source)
     spec = run_spec(request)
-    if client_settings.API_URL not in os.environ:
+    if not os.environ.get(client_settings.API_URL):
         # Its worker is on this machine, and reads the same file.
         read_input(spec)
-    if not _is_confirmed(spec, f"at {cron!r} ({timezone})"):
+    when = f"at {cron!r} ({timezone})"
+    if not _is_confirmed(spec, when):
         echo("No schedule was made.", err=True)
         return EXIT_REFUSED
-    with _server(spec.settings) as (where, hint):
+    # Confirmations are for once.
+    parameters = request.model_dump(mode="json", exclude_none=True, exclude={"confirm"})
+    parameters |= {"catalog": spec.catalog, "environment": spec.settings.environment}
+    with _server(spec.settings) as where:
         from tasks.deployments import schedule_refresh
 
-        name = asyncio.run(schedule_refresh(_parameters(request, spec), cron, timezone))
-    echo(f"The deployment catalog-refresh/{name} refreshes it at {cron!r} ({timezone}).")
-    echo(f"It is at {where}: {hint}. There, under Deployments, it is turned off or deleted.")
+        name = asyncio.run(schedule_refresh(parameters, cron, timezone))
+    echo(f"The deployment catalog-refresh/{name} refreshes it {when}, where a worker serves {where}.")
+    echo("In its UI, under Deployments, it is turned off or deleted.")
     return 0
 
 
@@ -62,32 +64,20 @@ def _is_confirmed(spec: RunSpec, when: str) -> bool:
     )
 
 
-def _parameters(request: RefreshRequest, spec: RunSpec) -> dict[str, Any]:
-    """Return what its runs are asked for: with the environment, and without confirmations, which are for once."""
-    given = request.model_dump(mode="json", exclude_none=True, exclude={"confirm"})
-    if client_settings.API_URL not in os.environ:
-        for name in {"source", "mapping", "out"} & given.keys():
-            if not is_remote(given[name]) and given[name] not in spec.settings.sources:
-                given[name] = str(file_path(given[name]).absolute())
-    return given | {"catalog": spec.catalog, "environment": spec.settings.environment}
-
-
 @contextmanager
-def _server(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Serve the configured Prefect server, or our own; yield where it is, and who runs what it has."""
+def _server(settings: Settings) -> Iterator[str]:
+    """Use the configured Prefect server, or serve our own, in this process; yield its name."""
     url = os.environ.get(client_settings.API_URL)
     if url:
-        shown = mask_passwords(url)
         if not client_settings.server_answers(url):
-            raise PatternmillError(
-                f"The Prefect server at {shown} does not answer.", remedy="Try again when it does."
-            )
+            shown = mask_passwords(url)
+            raise PatternmillError(f"The Prefect server at {shown} does not answer.", remedy="Try it again.")
         client_settings.use_server(client_settings.client_environment(url))
-        yield shown, "its workers run it (`patternmill up --worker`)"
+        yield mask_passwords(url)
         return
     from prefect_host.own_server import OwnServer
 
     make_home(settings.home)
     with OwnServer(settings.home).for_this_process() as server:
         server.wait_ready()
-        yield f"the Prefect server of {settings.home.resolve()}", "`patternmill up` runs it, while it is up"
+        yield f"the home {settings.home.resolve()} (`patternmill up`)"

@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 
 from cli.crash_report import masked
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
+from cli.worker_settings import first_lines
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home
 from patternmill.settings import Settings, load_settings
@@ -34,6 +35,7 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
 
     `with_parent`: until standard input ends, too. Raises PatternmillError when it ends by itself.
     """
+    echo_lines(first_lines(settings, limit))
     with suppress(OSError):
         make_home(settings.home)
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))

@@ -10,6 +10,8 @@ import asyncio
 from typing import Literal
 from uuid import UUID
 
+from prefect.events import emit_event
+from prefect.exceptions import Pause
 from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput, keyset_from_paused_state
 from prefect.runtime import deployment, flow_run
@@ -25,11 +27,13 @@ from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Verdict
-from tasks.markup import markdown, markdown_lines
+from tasks.markup import line, markdown, markdown_lines
 from tasks.run_page import show_text
 
 #: Prefect's server has one credential, and no users.
 WHO = "a person in the Prefect UI"
+#: The event of a flow run that waits for a person's approval; automations look for it.
+ASKED = "patternmill.approval-needed"
 CHANGED = "The plan has changed since it was approved: it is another one."
 
 
@@ -89,16 +93,25 @@ async def _ask(spec: RunSpec, preview: Preview, remark: str) -> None:
         f"Meanwhile no lease is kept.\n\n{markdown_lines(plan_lines(preview))}",
         "Waits for a person's approval.",
     )
+    plan = f"Plan {digest} for catalog {scope.catalog} ({scope.environment}): {proposal}."
     said = (
-        f"Plan {digest} for catalog {scope.catalog} ({scope.environment}): {proposal}.",
+        plan,
         preview.duplicates.message if preview.duplicates else None,
         preview.plan.sent_once,
         "It is listed in the run's artifacts.",
         remark,
     )
-    await asuspend_flow_run(
-        wait_for_input=ApprovalInput.with_initial_data(description=markdown(" ".join(filter(None, said)))),
-        timeout=round(APPROVAL_TIME.total_seconds()),
-        # The name under which the server keeps the answer.
-        key=request.id,
-    )
+    try:
+        await asuspend_flow_run(
+            wait_for_input=ApprovalInput.with_initial_data(
+                description=markdown(" ".join(filter(None, said)))
+            ),
+            timeout=round(APPROVAL_TIME.total_seconds()),
+            # The name under which the server keeps the answer.
+            key=request.id,
+        )
+    except Pause:
+        # It is suspended. A person's Suspend looks the same to an automation, and asks for nothing.
+        resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "patternmill.plan": line(plan)}
+        emit_event(ASKED, resource)
+        raise

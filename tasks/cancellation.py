@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from socket import gethostname
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from prefect import State, get_client
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import Pause
 from prefect.runtime import deployment, flow_run
+from prefect.types import KeyValueLabels
 
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
@@ -30,13 +32,20 @@ _PATIENCE = 3.0
 
 
 async def name_flow_run(spec: RunSpec) -> None:
-    """Name the flow run after its catalog, and tag it with catalog and environment."""
+    """Name the flow run after its catalog, tag it with catalog and environment, and label it for messages about it."""
     try:
         async with asyncio.timeout(_PATIENCE), get_client() as client:
             named = await client.read_flow_run(UUID(str(flow_run.id)))
             verb = named.name.partition(" ")[0]
             tags = {*named.tags, line(spec.catalog), line(spec.settings.environment)}
             await client.update_flow_run(named.id, name=line(f"{verb} {spec.catalog}"), tags=sorted(tags))
+            told = {
+                "catalog": spec.catalog,
+                "environment": spec.settings.environment,
+                "machine": gethostname(),
+            }
+            labels: KeyValueLabels = {f"patternmill.{name}": line(text) for name, text in told.items()}
+            await client.update_flow_run_labels(named.id, labels)
     except Exception as error:
         logger.info("Flow run %s keeps its name: %s", flow_run.id, type(error).__name__)
 

@@ -10,11 +10,12 @@ from prefect import State
 from prefect.client.schemas.objects import StateType
 from prefect.states import Cancelled, Completed, Failed
 
-from patternmill.catalog.problems import OF_A_WORD
+from patternmill.catalog.problems import OF_A_WORD, RowCode
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalogs import counts_of
+from patternmill.money import sums
 from patternmill.results.summary import Cause
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import RunEnding
@@ -29,6 +30,8 @@ _TYPES = dict.fromkeys(Outcome, StateType.CANCELLED) | {
     Outcome.COMPLETED_WITH_FAILURES: StateType.FAILED,
     Outcome.FAILED: StateType.FAILED,
 }
+#: Codes of rows that were refused before anything was asked of the service.
+_OF_A_ROW = frozenset(RowCode)
 
 
 def state_of(outcome: Outcome, message: str) -> State[Any]:
@@ -63,17 +66,21 @@ def failure_message(failed: RowFailed) -> str:
 
 
 def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
-    """What a refresh found, counts that add up to the rows, the reason where there is one, and unknown words.
+    """Say what a refresh found, counts that add up to the rows, money, the reason if there is one, and causes.
 
-    Notifications have it: an unattended run has nobody to ask what a word means.
+    Notifications have it: the first cause is a failure that was paid for, or may have been; then come words that nobody
+    knows, as an unattended run has nobody to ask what one means.
     """
     changes = counts_of(ending.record)
     parts = [counts_line(changes)] if changes is not None else []
     parts.append(counts_message(ending.rows))
+    if spent := sums(ending.spent.amounts):
+        parts.append(f"{spent} spent")
     if ending.record.reason:
         parts.append(ending.record.reason)
+    asked_for = [cause for cause in causes if cause.code not in _OF_A_ROW]
     words = [cause for cause in causes if cause.code in OF_A_WORD]
-    parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in words[:2]]
+    parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in (*asked_for[:1], *words[:2])]
     return ". ".join(parts)
 
 

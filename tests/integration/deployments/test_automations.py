@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.deployments.conftest import CHECKOUT, Ask
+from tasks.deployments import SCHEDULED
+from tests.integration.deployments.conftest import Ask
+from tests.webhook import IMPATIENT, Inbox, apply_automations
 
-PATTERNMILL = Path(sys.executable).with_name("patternmill")
 FLOW = """
 import sys
 from prefect import flow, tags
@@ -32,44 +31,7 @@ with tags(*sys.argv[2:]):
     stand_in(return_state=True)
 """
 
-#: As a person fills it in in the UI.
-BLOCK = """
-import sys
-from prefect.blocks.notifications import CustomWebhookNotificationBlock
-message = {"subject": "{{subject}}", "body": "{{body}}"}
-secrets = {"address": sys.argv[1]}
-print(CustomWebhookNotificationBlock(name="ops", url="{{address}}", json_data=message, secrets=secrets).save("ops"))
-"""
-
 pytestmark = pytest.mark.soak
-
-
-class Inbox:
-    """A webhook that keeps what it is sent."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, str]] = []
-        inbox = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                inbox.messages.append(json.loads(body))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Nothing on the terminal."""
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook-with-a-key"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
 
 
 @pytest.fixture(scope="module")
@@ -80,27 +42,8 @@ def inbox() -> Iterator[Inbox]:
 
 
 @pytest.fixture(scope="module")
-def applied(
-    environment: dict[str, str],
-    inbox: Inbox,
-    prefect: Callable[..., str],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """The automations, with a shorter patience for lateness, so that the test has some too."""
-    command = [sys.executable, "-c", BLOCK, inbox.url]
-    block = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
-    )
-    text = (CHECKOUT / "deployments" / "automations.yaml").read_text("utf-8")
-    file = tmp_path_factory.mktemp("automations") / "automations.yaml"
-    for written, shorter in (
-        ("patience 600", "patience 10"),
-        ("within: 120", "within: 10"),
-    ):
-        assert text.count(written) == 1, written
-        text = text.replace(written, shorter)
-    file.write_text(text.replace("BLOCK-ID", block.stdout.strip()))
-    prefect("automation", "create", "--from-file", str(file))
+def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.TempPathFactory) -> None:
+    apply_automations(environment, inbox, tmp_path_factory.mktemp("automations"), IMPATIENT)
 
 
 def play(environment: dict[str, str], folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -125,7 +68,7 @@ def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
 
 def test_every_automation_is_made(applied: None, ask: Ask) -> None:
     """By Prefect's own command. The address is not in the block in clear."""
-    assert len(ask("automations/filter", {})) == 7
+    assert len(ask("automations/filter", {})) == 8
     assert "hook-with-a-key" not in json.dumps(ask("block_documents/filter", {}))
 
 
@@ -164,23 +107,35 @@ def make_run(ask: Ask, state: dict[str, Any]) -> str:
     return str(ask("flow_runs/", spec)["id"])
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "subject"),
-    [("CRASHED", "Crashed", "Failed: "), ("PAUSED", "Suspended", "Waits for approval: ")],
-)
-def test_crash_and_a_plan_that_waits_send_one_message(
-    applied: None, inbox: Inbox, ask: Ask, kind: str, name: str, subject: str
-) -> None:
+def test_crash_sends_one_message(applied: None, inbox: Inbox, ask: Ask) -> None:
     """And nothing begins the run again, or ends it: what crashed is found in the ledger."""
     inbox.messages.clear()
     flow_run = make_run(ask, {"type": "RUNNING", "name": "Running"})
-    set_state(ask, flow_run, kind, name)
+    set_state(ask, flow_run, "CRASHED", "Crashed")
     eventually(lambda: inbox.messages)
     time.sleep(5)
     (message,) = inbox.messages
-    assert message["subject"] == f"{subject}a stand-in's run"
+    assert message["subject"] == "Failed: a stand-in's run"
     assert "/runs/flow-run/" in message["body"]
-    assert ask(f"flow_runs/{flow_run}")["state"]["name"] == name
+    assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
+
+
+def test_refresh_that_does_not_come_sends_one_message(applied: None, inbox: Inbox, ask: Ask) -> None:
+    """After the last run of a schedule; the next one in time keeps it quiet. It names the deployment."""
+    flow = ask("flows/", {"name": "stand-in"})
+    spec = {"flow_id": flow["id"], "name": "spring (staging)", "tags": ["patternmill", SCHEDULED]}
+    deployment = ask("deployments/", spec)["id"]
+    began = time.monotonic()
+    for pause in (8, 0):
+        run = ask(f"deployments/{deployment}/create_flow_run", {"state": {"type": "RUNNING"}})["id"]
+        set_state(ask, run, "COMPLETED", "Completed")
+        time.sleep(pause)
+    inbox.messages.clear()
+    eventually(lambda: any("Not refreshed" in message["subject"] for message in inbox.messages), within=60)
+    assert time.monotonic() - began > 8 + 15, "the second run did not count"
+    time.sleep(5)
+    (message,) = [message for message in inbox.messages if not message["subject"].startswith("Good: ")]
+    assert message["subject"] == "Not refreshed for 26 hours: spring (staging)"
 
 
 def test_late_run_sends_one_message(applied: None, inbox: Inbox, ask: Ask) -> None:
@@ -191,7 +146,7 @@ def test_late_run_sends_one_message(applied: None, inbox: Inbox, ask: Ask) -> No
     eventually(lambda: inbox.messages, within=120)
     time.sleep(2)
     (message,) = inbox.messages
-    assert message["subject"] == "Late: a stand-in's run"
+    assert message["subject"] == "Late (due for 10 minutes, and no worker has begun it): a stand-in's run"
     assert "/runs/flow-run/" in message["body"]
 
 
@@ -203,7 +158,7 @@ def test_run_that_stays_pending_sends_one_message(applied: None, inbox: Inbox, a
     eventually(lambda: inbox.messages, within=60)
     time.sleep(12)
     (message,) = inbox.messages
-    assert message["subject"] == "Does not begin: a stand-in's run"
+    assert message["subject"].startswith("Does not begin (a worker took it 10 minutes ago")
     set_state(ask, flow_run, "CANCELLED", "Cancelled")
     # The message of this end is not the next test's.
     eventually(lambda: len(inbox.messages) == 2, within=60)

@@ -140,8 +140,10 @@ def test_quoted_text_in_messages_is_no_markup() -> None:
     from prefect.server.utilities.user_templates import UserTemplateEnvironment, validate_user_template
 
     hostile = "<!channel> !here> <http://127.0.0.1:9/x|click> <@U0>"
-    event = {"resource": {"prefect.state-message": hostile, "prefect.state-name": "Failed"}}
-    run = SimpleNamespace(name=hostile)
+    resource = {"prefect.state-message": hostile, "prefect.state-name": "Failed", "patternmill.plan": hostile}
+    event = {"resource": resource}
+    run = SimpleNamespace(name=hostile, labels={"patternmill.catalog": hostile}, parameters={})
+    deployment = SimpleNamespace(name=hostile)
     environment = UserTemplateEnvironment()
     environment.filters["ui_url"] = lambda run: "its page"
     automations = yaml.safe_load((DEPLOYMENTS / "automations.yaml").read_text("utf-8"))["automations"]
@@ -150,5 +152,7 @@ def test_quoted_text_in_messages_is_no_markup() -> None:
     for message in messages:
         for part in ("subject", "body"):
             validate_user_template(message[part])
-            shown = environment.from_string(message[part]).render(event=event, flow_run=run)
+            shown = environment.from_string(message[part]).render(
+                event=event, flow_run=run, deployment=deployment
+            )
             assert not re.search(r"[<>]|://", shown), shown

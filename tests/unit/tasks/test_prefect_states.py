@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import pytest
 
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import RowFailed
+from patternmill.ledger.spending import Spent
 from patternmill.results.summary import Cause
 from patternmill.states import Outcome, RowStatus
 from tasks.prefect_states import ending_message, group_state
@@ -46,13 +48,17 @@ def test_group_ends_by_its_rows(
     assert (found.type.value, found.name, found.message) == state
 
 
-def test_run_that_ends_names_the_words_that_nobody_knows() -> None:
-    """Its message is the notification's; other causes are on its page."""
+def test_run_that_ends_says_what_it_paid_and_why_rows_failed() -> None:
+    """Its message is the notification's: the failure that was paid for comes before the word that nobody knows."""
+    rows = {RowStatus.REFUSED: 3, RowStatus.FAILED: 1}
+    spent = Spent(amounts=Counter({"EUR": 1250}))
     ending = cast(
-        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows={RowStatus.REFUSED: 3})
+        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows=rows, spent=spent)
     )
     word = Cause("unknown_value", "x", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
     other = Cause("empty_prompt", "x", 1, ("C",), "the prompt is empty", "")
-    assert ending_message(ending, [word, other]) == (
-        "3 rows: 3 refused. 2 × unknown value `Samt` for option `fabric`"
+    paid = Cause("product_failed", "x", 1, ("D",), "the loom broke", "")
+    assert ending_message(ending, [word, other, paid]) == (
+        "4 rows: 1 failed, 3 refused. €12.50 spent. 1 × the loom broke. "
+        "2 × unknown value `Samt` for option `fabric`"
     )

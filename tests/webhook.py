@@ -1,0 +1,70 @@
+"""A webhook that keeps what Prefect's automations send it, and the automations of deployments/ that send it there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+AUTOMATIONS = Path(__file__).resolve().parent.parent / "deployments" / "automations.yaml"
+#: As a person fills it in in the UI.
+BLOCK = """
+import sys
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+message = {"subject": "{{subject}}", "body": "{{body}}"}
+secrets = {"address": sys.argv[1]}
+print(CustomWebhookNotificationBlock(name="ops", url="{{address}}", json_data=message, secrets=secrets).save("ops"))
+"""
+#: For tests that wait in vain: a text of the automations, and what is written there instead.
+IMPATIENT = {"patience 600": "patience 10", "within: 120": "within: 10", "within: 93600": "within: 15"}
+
+
+class Inbox:
+    """A webhook that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+        inbox = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                inbox.messages.append(json.loads(body))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Nothing on the terminal."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook-with-a-key"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+
+def apply_automations(
+    environment: Mapping[str, str], inbox: Inbox, folder: Path, shorter: Mapping[str, str]
+) -> None:
+    """Make the shipped automations at the server of this environment, so that they write to the inbox."""
+    command = [sys.executable, "-c", BLOCK, inbox.url]
+    block = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
+    text = AUTOMATIONS.read_text("utf-8")
+    for written, instead in shorter.items():
+        assert text.count(written) == 1, written
+        text = text.replace(written, instead)
+    file = folder / "automations.yaml"
+    file.write_text(text.replace("BLOCK-ID", block.stdout.strip()))
+    create = [sys.executable, "-m", "prefect", "automation", "create", "--from-file", str(file)]
+    subprocess.run(create, env=environment, check=True, timeout=120)
