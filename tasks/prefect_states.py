@@ -81,7 +81,7 @@ def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
     asked_for = [cause for cause in causes if cause.code not in _OF_A_ROW]
     words = [cause for cause in causes if cause.code in OF_A_WORD]
     parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in (*asked_for[:1], *words[:2])]
-    return ". ".join(parts)
+    return ". ".join([*(part.removesuffix(".") for part in parts[:-1]), parts[-1]])
 
 
 def counts_message(rows: Mapping[RowStatus, int]) -> str:

@@ -53,12 +53,13 @@ def test_run_that_ends_says_what_it_paid_and_why_rows_failed() -> None:
     rows = {RowStatus.REFUSED: 3, RowStatus.FAILED: 1}
     spent = Spent(amounts=Counter({"EUR": 1250}))
     ending = cast(
-        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows=rows, spent=spent)
+        Any,
+        SimpleNamespace(record=SimpleNamespace(options={}, reason="It was stopped."), rows=rows, spent=spent),
     )
     word = Cause("unknown_value", "x", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
     other = Cause("empty_prompt", "x", 1, ("C",), "the prompt is empty", "")
     paid = Cause("product_failed", "x", 1, ("D",), "the loom broke", "")
     assert ending_message(ending, [word, other, paid]) == (
-        "4 rows: 1 failed, 3 refused. €12.50 spent. 1 × the loom broke. "
+        "4 rows: 1 failed, 3 refused. €12.50 spent. It was stopped. 1 × the loom broke. "
         "2 × unknown value `Samt` for option `fabric`"
     )
