@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +18,7 @@ from patternmill.runs.machines import Execution, Followed, shares
 from patternmill.runs.run import Run
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, RowStatus
-from tests.unit.runs.fake_studio import Create, FakeStudioApi, Service, failed
+from tests.unit.runs.fake_studio import Crash, Create, FakeStudioApi, Service, failed
 from tests.unit.runs.workshop import Ended, Workshop, many, until
 
 
@@ -64,35 +63,65 @@ def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machines, "HEARTBEAT_INTERVAL", machines.HEARTBEAT_INTERVAL / 20)
 
 
-def test_groups_share_one_window(shop: Machines, service: Service) -> None:
-    """Three machines with a window of four: never five jobs, and each row has its product in the end."""
-    in_flight, most = Counter[str](), 0
+def watch_window(service: Service) -> list[int]:
+    """Count the jobs that run, at each moment at which another one begins."""
+    running: set[str] = set()
+    counts = []
 
     def create(create: Create) -> None:
-        nonlocal most
-        in_flight["now"] += create.request_id not in service.jobs
-        most = max(most, in_flight["now"])
+        running.add(create.name)
+        counts.append(len(running))
 
-    def end(name: str) -> None:
-        in_flight["now"] -= 1
+    service.at_create, service.at_job_end = create, running.discard
+    return counts
 
-    service.at_create, service.at_job_end = create, end
+
+async def drive_all(shop: Machines, run: Run, followed: Followed) -> None:
+    """Drive each group once it has a share, as the cluster does."""
+    driving: dict[int, asyncio.Task[None]] = {}
+    while left := [group for group in await followed.look() if group.ended_at is None]:
+        for group in left:
+            if group.share and group.number not in driving:
+                execution, _ = await shop.execution(run, group.number)
+                driving[group.number] = asyncio.create_task(execution.drive())
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*driving.values())
+
+
+def test_groups_share_one_window(shop: Machines, service: Service) -> None:
+    """Three machines with a window of four: never five jobs, and each row has its product in the end."""
+    jobs = watch_window(service)
 
     async def work(run: Run, followed: Followed) -> None:
-        driving: dict[int, asyncio.Task[None]] = {}
-        while left := [group for group in await followed.look() if group.ended_at is None]:
-            for group in left:
-                if group.share and group.number not in driving:
-                    execution, _ = await shop.execution(run, group.number)
-                    driving[group.number] = asyncio.create_task(execution.drive())
-            await asyncio.sleep(0.05)
-        await asyncio.gather(*driving.values())
-        assert (run.progress.ended, run.progress.failed, len(driving)) == (41, 0, 3)
+        await drive_all(shop, run, followed)
+        assert (run.progress.ended, run.progress.failed) == (41, 0)
 
     ended = shop.drive(many(41), work, max_in_flight=4)
     assert ended.outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 82
-    assert most == 4
+    assert max(jobs) == 4
+
+
+def test_jobs_of_an_earlier_run_are_in_the_window(shop: Machines, service: Service) -> None:
+    """Their group has a share from the beginning, and follows them before it begins anything."""
+    jobs = watch_window(service)
+    count, service.at_job_end = service.at_job_end, crash
+    catalog = many(60).splitlines(keepends=True)
+    shop.crash("".join([catalog[0], *catalog[26:31]]), max_in_flight=5)
+    service.at_job_end = count
+
+    async def work(run: Run, followed: Followed) -> None:
+        assert [group.share for group in await followed.look()] == [0, 5, 0]
+        await drive_all(shop, run, followed)
+
+    ended = shop.drive("".join(catalog), work, max_in_flight=5)
+    assert ended.outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 120
+    assert max(jobs) == 5
+
+
+def crash(name: str) -> None:
+    raise Crash
 
 
 def test_shares_never_pass_the_window() -> None:
