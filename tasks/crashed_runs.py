@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from patternmill.money import money, read_money
+from patternmill.money import money, read_money, sums
 from patternmill.runs.lease import DeployedRun, crashed_runs, holder_of
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
@@ -72,7 +72,10 @@ async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | N
             idempotency_key=f"{_RESUMES}{run_id}",
         )
         what = f"Begun again: flow run {again.id}."
-    message = line(f"The process that drove run {run_id} is gone. {what}")
+    spent = sums(crashed[2].amounts)
+    message = line(
+        f"The process that drove run {run_id}{f' ({spent} spent)' if spent else ''} is gone. {what}"
+    )
     if state.message == message:
         return None
     await client.set_flow_run_state(found.id, Crashed(message=message), force=True)

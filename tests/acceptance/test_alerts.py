@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_worker import begin_import
-from tests.acceptance.workers import Prefect, deployed, workers
+from tests.acceptance.workers import OUR_WORKER, PREFECT_WORKER, Prefect, deployed, workers
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Rule, Times
 from tests.webhook import Inbox, apply_automations
@@ -90,14 +90,25 @@ def test_end_names_catalog_environment_machine_money_and_the_paid_failure(
     assert body.index("the loom broke") < body.index("Samt"), body
 
 
+@pytest.mark.parametrize("module", [OUR_WORKER, PREFECT_WORKER])
 def test_cancel_sends_one_message(
-    prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
+    prefect: Prefect, service: Hostile, inbox: Inbox, tmp_path: Path, module: tuple[str, ...]
 ) -> None:
-    begun = begin_import(prefect, service, tmp_path, "cancelled")
+    """Whichever worker runs it."""
+    inbox.messages.clear()
+    with workers(prefect, tmp_path) as start:
+        start(module)
+        assert_one_message_of_a_cancel(prefect, service, inbox, tmp_path, module[0])
+
+
+def assert_one_message_of_a_cancel(
+    prefect: Prefect, service: Hostile, inbox: Inbox, tmp_path: Path, about: str
+) -> None:
+    begun = begin_import(prefect, service, tmp_path, f"{about[:3]}-cancelled")
     prefect.cancel(begun.flow_run)
     prefect.ended(begun.flow_run, within=60)
     subject, body = only_message(inbox)
-    assert subject == "Partly (Cancelled): import cancelled"
+    assert subject == f"Partly (Cancelled): import {about[:3]}-cancelled"
     assert "Cancelled in the Prefect UI" in body and "spent" in body, body
 
 
