@@ -217,7 +217,7 @@ def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, lis
     assert artifacts.keys() - {"spring"} == {"progress", "summary"}
     assert artifacts["progress"]["data"] == 100.0
     assert "Completed with failures" in artifacts["summary"]["data"]
-    assert "| A-4 | refused | unknown_category |" in artifacts["summary"]["data"]
+    assert "| 7 | A-6 | refused | unknown_category |" in artifacts["summary"]["data"]
 
 
 def test_second_import_buys_nothing(shop: Shop, record: object) -> None:

@@ -36,8 +36,8 @@ RUN = RunRecord(
     "utf-8",
     "http://127.0.0.1:9/v1",
     datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
-    datetime(2026, 3, 1, 9, 34, tzinfo=UTC),
-    Outcome.COMPLETED_WITH_FAILURES,
+    ended_at=datetime(2026, 3, 1, 9, 34, tzinfo=UTC),
+    outcome=Outcome.COMPLETED_WITH_FAILURES,
 )
 RUNS_CODE = "document.documentElement.dataset.taken=1"
 HOSTILE = (
