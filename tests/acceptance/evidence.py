@@ -124,14 +124,17 @@ class Evidence:
         return faults
 
     def _called_after_the_end(self) -> list[str]:
-        """Once an end is in the ledger, nothing is asked about it any more."""
+        """Once an end is in the ledger, nothing is asked about it; but a failed job is, before its next attempt."""
         ends = {e.request_id: e.at for e in self.events if e.kind in {"succeeded", "failed"}}
+        failed = {e.request_id for e in self.events if e.kind == "failed"}
         jobs = dict(self.ledger("SELECT job_id, request_id FROM attempts WHERE job_id IS NOT NULL"))
         faults = []
         for line in lines_of(self.room.service.record):
             if line["event"] != "request":
                 continue
             request = line["requestId"] or jobs.get(line["jobId"])
+            if line["operation"] == "jobs/get" and request in failed:
+                continue
             # A poll may have been sent when the end was written.
             known_since = ends.get(request, math.inf) + (0.1 if line["operation"] == "jobs/get" else 0.0)
             if line["at"] > known_since:
