@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -111,7 +112,8 @@ def _tried(ledger: Ledger, change: Callable[[Ledger], Any]) -> Any:
 
 
 def next_attempt_in_doubt() -> None:
-    """A lost answer is taken for the service's report that the attempt failed."""
+    """A lost answer is taken for the service's report that the attempt failed, also when it is asked for once more."""
+    _seed_failed_jobs()
     decide = resend.decide_create
 
     def seeded(answer: Answer, *args: Any) -> Any:
@@ -129,11 +131,7 @@ def _failed_job(number: int) -> Job:
 
 def poll_error_is_failure() -> None:
     """A poll that brings no usable answer is taken for a job that failed, also when it is asked for once more."""
-
-    async def failed(self: Any, job_id: str) -> Job:
-        return Job(job_id, "", "failed", "the service could not be asked", {})
-
-    _seed(studio_api.StudioApi, "job", failed)
+    _seed_failed_jobs()
     decide = resend.decide_poll
 
     def seeded(answer: Answer, *args: Any, **known: Any) -> Any:
@@ -143,6 +141,13 @@ def poll_error_is_failure() -> None:
         return decision
 
     _seed(polling, "decide_poll", seeded)
+
+
+def _seed_failed_jobs() -> None:
+    async def failed(self: Any, job_id: str) -> Job:
+        return Job(job_id, "", "failed", "the service could not be asked", {})
+
+    _seed(studio_api.StudioApi, "job", failed)
 
 
 def overlap_ignored() -> None:
@@ -167,12 +172,14 @@ def fence_ignored() -> None:
 def result_not_kept() -> None:
     """What was made is remembered by the process alone."""
 
-    async def seeded(self: Attempts, stage: Any, attempt: Any, made: str, picture: Any) -> Any:
-        from dataclasses import replace
+    learn = Attempts.learn
 
-        return replace(attempt, state=AttemptState.SUCCEEDED, result_id=made)
+    async def seeded(self: Attempts, item: Any, attempt: Any, job: Job) -> Any:
+        if job.status != "succeeded":
+            return await learn(self, item, attempt, job)
+        return replace(attempt, state=AttemptState.SUCCEEDED, result_id=job.result_id(item.stage))
 
-    _seed(Attempts, "_succeed", seeded)
+    _seed(Attempts, "learn", seeded)
 
 
 def budget_not_reserved() -> None:

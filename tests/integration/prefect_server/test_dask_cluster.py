@@ -15,6 +15,7 @@ from flows.catalog_refresh import catalog_refresh
 from flows.remake_patterns import remake_patterns
 from flows.retry_failed import retry_failed
 from patternmill.errors import ConfigurationError
+from patternmill.files import replace_private
 from patternmill.profiles import Profile
 from patternmill.runs.safeguards import require_machines
 from patternmill.settings import Settings
@@ -43,10 +44,11 @@ def test_machines_need_a_ledger_and_a_service_that_all_reach(tmp_path: Path) -> 
         ({"n_workers": 0, "dashboard_address": None, "security": True}, ""),
     ],
 )
-def test_cluster_that_anybody_can_use_is_refused(kwargs: dict[str, object], refusal: str) -> None:
+def test_cluster_that_anybody_can_use_is_refused(
+    kwargs: dict[str, object], refusal: str, tmp_path: Path
+) -> None:
     """A scheduler's port is code execution. One of this process has the settings that a run needs."""
-    runner = _runner(json.dumps({"cluster_class": "distributed.LocalCluster", "cluster_kwargs": kwargs}))
-    with runner:
+    with _runner(*local_cluster(tmp_path, kwargs)) as runner:
         if refusal:
             with pytest.raises(ConfigurationError, match=refusal):
                 _connect(runner)
@@ -54,18 +56,18 @@ def test_cluster_that_anybody_can_use_is_refused(kwargs: dict[str, object], refu
             _connect(runner)
 
 
-def test_scheduler_with_other_settings_is_refused() -> None:
+def local_cluster(home: Path, kwargs: dict[str, object]) -> tuple[str, Path]:
+    """The file of a cluster of this process, and the home that has it."""
+    cluster = {"cluster_class": "distributed.LocalCluster", "cluster_kwargs": kwargs}
+    replace_private(home / "local.json", json.dumps(cluster))
+    return "local.json", home
+
+
+def test_scheduler_with_other_settings_is_refused(tmp_path: Path) -> None:
     """By default a frozen worker keeps its groups for five minutes."""
     import dask
 
-    runner = _runner(
-        json.dumps(
-            {
-                "cluster_class": "distributed.LocalCluster",
-                "cluster_kwargs": {"processes": False, "n_workers": 0},
-            }
-        )
-    )
+    runner = _runner(*local_cluster(tmp_path, {"processes": False, "n_workers": 0}))
     refusing = pytest.raises(ConfigurationError, match="'worker-ttl': '5m'")
     with dask.config.set({"distributed.scheduler.worker-ttl": "5m"}), runner, refusing as refused:
         _connect(runner)
