@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from patternmill.results.row_results import RowResult
-from patternmill.states import UNCLEAR_REFUSAL, RowStatus
+from patternmill.states import NOT_REPEATABLE, UNCLEAR_REFUSAL, RowStatus, Stage
 from tests.integration.simulation.play import Line, Story
-from tests.integration.simulation.service import LOOK_UP, POLL, SimulatedJob
-from tests.integration.simulation.weather import FINAL, Weather
+from tests.integration.simulation.service import LOOK_UP, POLL, REFINE, SimulatedJob
+from tests.integration.simulation.weather import FINAL, NOT_MADE, Weather
 
 CATEGORY_IDS = {"Tote": "cat_tote", "Mug": "cat_mug"}
 
@@ -21,8 +21,9 @@ def faults(story: Story) -> list[str]:
     return [
         *story.offences,
         *story.service.offences,
-        *_bought_twice(story),
+        *bought_twice(story),
         *_bytes_changed(story),
+        *wrong_advice(story),
         *_rows_wrong(story),
     ]
 
@@ -36,7 +37,7 @@ def jobs_by_content(story: Story) -> dict[tuple[str, str], list[SimulatedJob]]:
     return found
 
 
-def _bought_twice(story: Story) -> Iterator[str]:
+def bought_twice(story: Story) -> Iterator[str]:
     """A second charge for the same thing only after the service reported that the first one failed; never too many."""
     for (operation, content), jobs in jobs_by_content(story).items():
         if len(jobs) > story.setup.attempts:
@@ -67,23 +68,58 @@ def _rows_wrong(story: Story) -> Iterator[str]:
         yield "the rows that came out are not those that went in"
         return
     jobs = jobs_by_content(story)
-    patterns = {
-        json.loads(content)["prompt"]: made for (_, content), made in jobs.items() if "prompt" in content
-    }
     for line in story.setup.lines:
         row = story.rows[line.sku]
-        pattern = patterns[line.prompt][-1]
-        product = jobs.get(("products/create", _product_content(line, pattern.result_id)), [pattern])[-1]
-        if "orrect the row" in (row.remedy or ""):
-            yield f"row {line.sku} is to be corrected: {row.error}"
         was_refused = any(item.request_id in story.service.refused for item in row.items)
-        if was_refused and _is_for_a_person(row, story.setup.weather):
+        if _is_rightly_held(row, story) or (was_refused and _is_for_a_person(row, story.setup.weather)):
             continue
-        status = RowStatus.FAILED if product.reason else RowStatus.SUCCEEDED
+        last, is_product = _last_job(line, jobs)
+        if last is None or not (is_product or last.reason or line.size == NOT_MADE):
+            yield f"row {line.sku} is {row.status} ({row.error_code}), and was bought {last and last.job_id}"
+            continue
+        made = last.result_id if is_product and not last.reason else None
+        status = RowStatus.SUCCEEDED if made else RowStatus.FAILED
         if row.status is not status:
-            yield f"row {line.sku} is {row.status}, and {product.job_id} is {status}"
-        if row.product_id != (None if product.reason else product.result_id):
-            yield f"row {line.sku} has the product {row.product_id}, and its own is {product.result_id}"
+            yield f"row {line.sku} is {row.status} ({row.error_code}), and {last.job_id} is {status}"
+        if row.product_id != made:
+            yield f"row {line.sku} has the product {row.product_id}, and its own is {made}"
+
+
+def wrong_advice(story: Story) -> Iterator[str]:
+    """Only a row that the service does not make is to be corrected."""
+    for line in story.setup.lines:
+        row = story.rows.get(line.sku)
+        if row and line.size != NOT_MADE and "orrect the row" in (row.remedy or ""):
+            yield f"row {line.sku} is to be corrected: {row.error}"
+
+
+def _last_job(
+    line: Line, jobs: Mapping[tuple[str, str], list[SimulatedJob]]
+) -> tuple[SimulatedJob | None, bool]:
+    """How far the row has come at the service, and whether that is its product."""
+    asked = [("patterns/create", {"prompt": line.prompt})]
+    asked += [(REFINE, {"palette": [line.colour]})] * bool(line.colour)
+    selections = {"name": line.sku, "size": line.size}
+    product = ("products/create", {"categoryId": CATEGORY_IDS[line.category], "selections": selections})
+    last: SimulatedJob | None = None
+    for operation, fields in [*asked, product]:
+        built_on = {"patternId": last.result_id} if last else {}
+        found = jobs.get((operation, json.dumps(fields | built_on, sort_keys=True)))
+        if not found:
+            return last, False
+        last = found[-1]
+    return last, True
+
+
+def _is_rightly_held(row: RowResult, story: Story) -> bool:
+    """Whether it is held for what the service did to one of its requests, or may not be sent again."""
+    if row.status is not RowStatus.HELD:
+        return False
+    if row.error_code == NOT_REPEATABLE:
+        return any(item.stage is Stage.REFINEMENT for item in row.items)
+    return any(
+        row.error_code in story.service.may_be_held[item.request_id] for item in row.items if item.request_id
+    )
 
 
 def _is_for_a_person(row: RowResult, weather: Weather) -> bool:
@@ -91,12 +127,3 @@ def _is_for_a_person(row: RowResult, weather: Weather) -> bool:
     if weather.looks_up and "looked for" not in (row.error or ""):
         return False
     return row.status is RowStatus.HELD or row.error_code == UNCLEAR_REFUSAL
-
-
-def _product_content(line: Line, pattern_id: str) -> str:
-    fields = {
-        "patternId": pattern_id,
-        "categoryId": CATEGORY_IDS[line.category],
-        "selections": {"name": line.sku, "size": line.size},
-    }
-    return json.dumps(fields, sort_keys=True)

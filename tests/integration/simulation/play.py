@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -22,14 +23,15 @@ from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.results.row_results import RowResult
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS
+from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, Outcome
 from tests.dialects import DIALECTS, UNKNOWN
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, LOOK_UP, SimulatedClient, SimulatedService
-from tests.integration.simulation.weather import FINAL, Weather, mixed
+from tests.integration.simulation.weather import FINAL, NOT_MADE, Weather, mixed
 from tests.integrity import problems
 from tests.unit.runs.fake_studio import Service
 from tests.unit.runs.workshop import Workshop, drive
@@ -40,7 +42,7 @@ MOST_LIVES = 60
 STRANDED = (
     "SELECT count(*) FROM items i JOIN attempts p ON p.item_key = i.pattern_key AND p.state = 'succeeded' "
     "WHERE NOT EXISTS (SELECT 1 FROM attempts q WHERE q.item_key = i.key "
-    "AND q.state IN ('succeeded', 'failed', 'held', 'rejected', :on_its_way))"
+    "AND q.state IN ('succeeded', 'failed', 'held', 'rejected', :followed, :in_doubt))"
 )
 
 
@@ -52,6 +54,8 @@ class Line:
     prompt: str
     category: str
     size: str
+    #: Of the refinement; empty: there is none.
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,10 @@ class Setup:
     @property
     def catalog(self) -> str:
         """The file."""
-        body = (f"{one.sku},{one.prompt},{one.category},{one.sku},{one.size}\n" for one in self.lines)
-        return "sku,prompt,category,option:name,option:size\n" + "".join(body)
+        rows = ((one.sku, one.prompt, one.category, one.sku, one.size, one.colour) for one in self.lines)
+        return "sku,prompt,category,option:name,option:size,refine:recolor\n" + "".join(
+            f"{','.join(row)}\n" for row in rows
+        )
 
 
 @dataclass
@@ -99,14 +105,17 @@ class Story:
         return "\n".join([*asked, *self.events, *rows, *self.lives, repr(self.lasted)])
 
 
-def some_lines(count: int, chance: random.Random, *, shared: float = 0.2) -> tuple[Line, ...]:
+def some_lines(count: int, chance: random.Random, shared: float, refined: float) -> tuple[Line, ...]:
     lines: list[Line] = []
     for number in range(count):
         prompt = f"prompt {number:04}"
         if lines and chance.random() < shared:
             prompt = chance.choice(lines).prompt
         category, size = chance.choice(["Tote", "Mug"]), chance.choice(["s", "m"])
-        lines.append(Line(f"S-{number:04}", prompt, category, size))
+        colour = chance.choice(["#aabbcc", "#112233"]) if chance.random() < refined else ""
+        lines.append(Line(f"S-{number:04}", prompt, category, size, colour))
+    if chance.random() < 0.3:
+        lines[-1] = replace(lines[-1], size=NOT_MADE)
     return tuple(lines)
 
 
@@ -121,9 +130,10 @@ def mixed_setup(seed: int) -> Setup:
     if weather.dialect in UNKNOWN:
         # That its words pass would not show: they are refused for ever.
         weather = replace(weather, limits=())
+    count, shared = chance.choice([12, 30, 50]), chance.choice([0.0, 0.2, 0.6])
     return Setup(
         str(seed),
-        some_lines(chance.choice([20, 50, 80]), chance, shared=chance.choice([0.0, 0.2, 0.6])),
+        some_lines(count, chance, shared, refined=chance.choice([0.0, 0.0, 0.3])),
         weather,
         window=chance.choice([3, 20, 60, 200]),
         attempts=chance.choice([1, 2, 3]),
@@ -163,8 +173,7 @@ class _Player:
         """Ledgers of the run under test have the virtual time."""
 
         def opened(settings: Settings) -> Ledger:
-            database = open_database(None, settings.home)
-            ledger = Ledger(database, clock=lambda: EPOCH.timestamp() + self.loop.time())
+            ledger = self._opened()
             self.ledgers.append(ledger)
             return ledger
 
@@ -181,7 +190,11 @@ class _Player:
             # What failed as a run was stopped has its next attempt in the next one.
             if ending is not None and how != "stop" and not self._is_left(ending):
                 break
-            await asyncio.sleep(self.chance.choice([0.0, 1.0, 300.0]))
+            if ending is not None and self.chance.random() < 0.5:
+                await self._settle()
+            # A person looks at what stopped it before it is begun again.
+            stopped = ending is not None and ending.outcome is Outcome.FAILED
+            await asyncio.sleep(self.chance.choice([60.0, 900.0, 4000.0] if stopped else [0.0, 1.0, 300.0]))
         assert ending is not None and not self._is_left(ending), f"{self.story.lives} and no end"
         # What is refused in unknown words is sent again by each run, and any of these may be stopped by it.
         if self.setup.weather.dialect not in UNKNOWN:
@@ -195,10 +208,28 @@ class _Player:
         self._remember_events()
 
     def _is_left(self, ending: RunEnding) -> bool:
-        """Whether the next run has something to do: it is not over, or was refused for what may pass."""
+        """Whether the next run has something to do: it was stopped, is not over, or was refused for what may pass."""
         passing = PASSING_REFUSALS if self.setup.weather.dialect not in UNKNOWN else frozenset[str]()
         refused = (row.error_code for row in self.shop.results(ending).values())
-        return bool(set(ending.rows) & UNFINISHED_ROWS) or not passing.isdisjoint(refused)
+        is_over = ending.outcome is not Outcome.FAILED and not set(ending.rows) & UNFINISHED_ROWS
+        return not is_over or not passing.isdisjoint(refused)
+
+    async def _settle(self) -> None:
+        """A person has what was answered with another job, or with none, sent once more."""
+        with self._opened() as ledger:
+            held = ledger.database.rows(
+                "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.state = 'held' "
+                "AND i.stage <> 'refinement' AND a.error_code IN ('wrong_job', 'job_unknown') ORDER BY 1"
+            )
+            items = [requested(ledger, request_id) for (request_id,) in held]
+            decision = Settlement(Decision.RESEND, "it is there", "a person")
+            left = await settle(ledger, items, decision, limit=timedelta(hours=12))
+            self.story.offences += map(str, left.values())
+            self.service.fired["settled"] += len(items)
+
+    def _opened(self) -> Ledger:
+        database = open_database(None, self.shop.home)
+        return Ledger(database, clock=lambda: EPOCH.timestamp() + self.loop.time())
 
     # -- one life of the process
 
@@ -291,9 +322,11 @@ class _Player:
         """Whatever ended the life: it agrees with itself, and few rows have a pattern and nothing else."""
         with self.shop.ledger() as ledger:
             self.story.offences += problems(ledger)
-            # Jobs whose wait has ended make room for other rows.
-            on_its_way = "accepted" if self.setup.weather.jobs_stuck else ""
-            ((stranded,),) = ledger.database.rows(STRANDED, {"on_its_way": on_its_way})
+            # What is waited for no longer makes room for other rows.
+            weather = self.setup.weather
+            given_up = {"followed": "accepted" if weather.jobs_stuck or weather.jobs_odd else ""}
+            given_up["in_doubt"] = "intended" if weather.spells else ""
+            ((stranded,),) = ledger.database.rows(STRANDED, given_up)
         if stranded > self._most_stranded():
             self.story.offences.append(f"{stranded} rows have a pattern and no product")
 

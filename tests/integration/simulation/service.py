@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,13 +17,20 @@ from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import reason_in
 from tests.dialects import DIALECTS, UNKNOWN
 from tests.integration.simulation.loop import SimulationLoop
-from tests.integration.simulation.weather import FINAL, Weather
+from tests.integration.simulation.weather import FINAL, NOT_MADE, SPELLS, Weather
 
-POLL, LOOK_UP = "jobs/get", "jobs/find"
+POLL, LOOK_UP, REFINE = "jobs/get", "jobs/find", "refine/recolor"
 ACCOUNT_LIMIT = "The plan has none left."
 #: The client's time-out of one exchange.
 TIMEOUT = 30.0
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+#: What is behind the other name of a job.
+RENAMED = "-again"
+#: Faults that the service itself never sees.
+UNEXECUTED = {"failed_unexecuted", "limited", *SPELLS} - {"redirect_302", "redirect_303"}
+_NOT_SENT = {"no_name": Trouble.NAME_NOT_FOUND, "tls": Trouble.TLS}
+#: What a job is rightly held as whose end is odd.
+_ODD = {"result_missing", "job_of_another_kind", "job_of_another_pattern", "failed_with_result"}
 
 
 @dataclass
@@ -39,6 +46,10 @@ class SimulatedJob:
     reason: str | None
     #: When the service first reported that it had failed.
     failure_told: float | None = None
+    #: What is odd about its end, if anything.
+    odd: str = ""
+    #: A create was answered with it, if that arrived.
+    reported: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -94,6 +105,8 @@ class SimulatedService:
     asked: list[Asked] = field(default_factory=list)
     #: Requests that were refused, because it has them or for a limit of the account.
     refused: set[str] = field(default_factory=set)
+    #: By request, the codes for which it may rightly be held, as it was answered.
+    may_be_held: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     fired: Counter[str] = field(default_factory=Counter)
     #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
@@ -103,23 +116,27 @@ class SimulatedService:
         creates = Limit(self.weather.create_rate, self.weather.create_rate or 0.0)
         polls = Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)
         self.limits = {POLL: polls, LOOK_UP: polls}
-        self.limits |= {"patterns/create": creates, "products/create": creates}
+        self.limits |= {"patterns/create": creates, "products/create": creates, REFINE: creates}
 
     # -- the transport
 
     def send(self, operation: str, body: bytes, life: int, answer: asyncio.Future[Answer]) -> None:
         """One exchange, from the moment at which the client sends it."""
-        fault = self._fault()
         fields = json.loads(body)
         name = fields.get("requestId") or fields["jobId"]
+        fault = self._spell(name) or self._fault()
         self.asked.append(Asked(self.loop.time(), life, operation, name, fault, body))
         if fault:
             self.fired[fault] += 1
         there, back = self._latency(), self._latency()
         self._after(TIMEOUT, answer, Answer(ExchangeResult.LOST, Trouble.TIMEOUT))
         match fault:
-            case "refused":
-                self._after(there, answer, Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT))
+            case "refused" | "unconnected" | "no_name" | "tls":
+                self._after(
+                    there, answer, Answer(ExchangeResult.NOT_SENT, _NOT_SENT.get(fault, Trouble.CONNECT))
+                )
+                if fault == "unconnected":
+                    self.may_be_held[name].add("no_clear_answer")
             case "reset_before":
                 self._after(there, answer, Answer(ExchangeResult.LOST, Trouble.RESET))
             case "late":
@@ -131,13 +148,14 @@ class SimulatedService:
         self, operation: str, body: bytes, fault: str, back: float, answer: asyncio.Future[Answer]
     ) -> None:
         """The request has arrived, intact or as `fault` changes it."""
-        mishap = _MISHAPS.get(fault)
-        if fault in {"failed_unexecuted", "limited"}:
-            reply = mishap(self) if mishap else None
-        else:
-            reply = self._arrive(operation, body)
-            reply = mishap(self) if mishap else reply
-        assert reply is not None
+        if fault in SPELLS:
+            self._expect_doubt(operation, json.loads(body), fault)
+        is_executed = fault not in UNEXECUTED and (fault != "redirect_302" or self.chance.random() < 0.5)
+        reply = self._arrive(operation, body) if is_executed else make_answer(500)
+        if fault.startswith(("status", "redirect")):
+            reply = make_answer(int(fault[-3:]))
+        elif mishap := _MISHAPS.get(fault):
+            reply = mishap(self)
         if fault == "twice":
             self.loop.call_later(self.chance.uniform(0, 90), self._arrive, operation, body)
         delay = self.chance.uniform(1, 25) if fault == "slow" else back
@@ -148,6 +166,22 @@ class SimulatedService:
 
     def _latency(self) -> float:
         return self.weather.latency * self.chance.uniform(0.5, 1.5)
+
+    def _expect_doubt(self, operation: str, fields: dict[str, Any], fault: str) -> None:
+        """A refusal of what may have been executed before is for a person, and so is a job that is denied."""
+        if operation == POLL and fault == "status_404":
+            job = self.jobs[fields["jobId"].removesuffix(RENAMED)]
+            self.may_be_held[job.request_id].add("job_unknown")
+        elif operation != POLL:
+            self.may_be_held[fields["requestId"]].add("refused_in_doubt")
+
+    def _spell(self, name: str) -> str:
+        """What an exchange meets that is about this request, or this job."""
+        for spell in self.weather.spells:
+            met = random.Random(f"{self.seed}/{spell.kind}/{name}").random() < spell.share
+            if met and spell.begins <= self.loop.time() < spell.ends:
+                return spell.kind
+        return ""
 
     def _fault(self) -> str:
         left = self.chance.random()
@@ -179,6 +213,10 @@ class SimulatedService:
     def _create(self, operation: str, fields: dict[str, Any], body: bytes) -> Answer:
         request_id = fields["requestId"]
         job = self.by_request.get(request_id)
+        if fields.get("selections", {}).get("size") == NOT_MADE:
+            self.fired["row_refused"] += 1
+            self.may_be_held[request_id].add("refused_in_doubt")
+            return make_answer(422, {"error": f"Size {NOT_MADE} is not made."})
         if operation == "products/create" and _is_within(self.loop.time(), self.weather.limits):
             self.fired["account_limit"] += 1
             self.refused.add(request_id)
@@ -196,7 +234,16 @@ class SimulatedService:
             self.refused.add(request_id)
             self.fired["refused_as_known"] += 1
             status, said = (DIALECTS | UNKNOWN)[self.weather.dialect]
-            return make_answer(status, said, detail=reason_in(said))
+            detail = reason_in(said)
+            if self.chance.random() < self.weather.named_in_refusals:
+                self.fired["named_in_refusal"] += 1
+                said = (said or {}) | self._job_json(job, running=True)
+            return make_answer(status, said, detail=detail)
+        if self.chance.random() < self.weather.renamed and job.reported:
+            self.fired["renamed"] += 1
+            self.may_be_held[request_id].add("second_job")
+            return make_answer(200, self._job_json(job, running=True) | {"jobId": f"{job.job_id}{RENAMED}"})
+        job.reported = True
         # For a known request it may report the present state of the job.
         return make_answer(200, self._job_json(job, running=self.chance.random() < 0.5))
 
@@ -216,12 +263,16 @@ class SimulatedService:
         job = SimulatedJob(
             f"job-{len(self.jobs) + 1}", request_id, operation, body, now, now + lasting, reason
         )
+        odd = random.Random(f"{self.seed}/odd/{request_id}")
+        if odd.random() < weather.jobs_odd:
+            job.odd = "failed_with_result" if reason else odd.choice(["without_result", "of_another_kind"])
+            self.may_be_held[request_id] |= _ODD
         self._check_ingredients(job)
         self.jobs[job.job_id] = self.by_request[request_id] = job
         return job
 
     def _check_ingredients(self, job: SimulatedJob) -> None:
-        if job.operation != "products/create":
+        if job.operation == "patterns/create":
             return
         pattern = self.jobs.get(job.fields["patternId"].removeprefix("made-by-"))
         if pattern is None or pattern.reason or pattern.ends > self.loop.time():
@@ -230,10 +281,14 @@ class SimulatedService:
             )
 
     def _job_answer(self, job_id: str) -> Answer:
-        job = self.jobs.get(job_id)
+        job = self.jobs.get(job_id.removesuffix(RENAMED))
         if job is None:
             self.offences.append(f"{job_id} was asked for, and was never issued")
             return make_answer(404)
+        if self.chance.random() < self.weather.polls_mixed and len(self.jobs) > 1:
+            self.fired["polls_mixed"] += 1
+            self.may_be_held[job.request_id].add("wrong_job")
+            return make_answer(200, self._job_json(next(one for one in self.jobs.values() if one is not job)))
         age = self.loop.time() - job.begun
         if age < 5 and self.chance.random() < self.weather.jobs_unknown:
             self.fired["job_unknown"] += 1
@@ -242,19 +297,28 @@ class SimulatedService:
         if age < 600 and self.chance.random() < self.weather.status_unknown:
             self.fired["status_unknown"] += 1
             return make_answer(200, self._job_json(job, running=True) | {"status": "pondering"})
-        return make_answer(200, self._job_json(job))
+        return make_answer(200, self._job_json(job) | {"jobId": job_id})
 
     def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
-        stage = "pattern" if job.operation.startswith("patterns") else "product"
+        stages = ["pattern", "product"]
+        stage = stages[job.operation == "products/create"]
         body = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
         if running or self.loop.time() < job.ends:
             return body
+        self.fired[job.odd] += bool(job.odd)
+        is_other = job.odd == "of_another_kind"
+        named = {f"{stages[(stage == 'product') != is_other]}Id": job.result_id}
+        named = {} if job.odd == "without_result" else named
         if job.reason is None:
-            return body | {"status": "succeeded", "result": {f"{stage}Id": job.result_id}}
+            return body | {"status": "succeeded", "result": named}
         if job.failure_told is None:
             job.failure_told = self.loop.time()
             self.fired["job_refused" if FINAL in job.reason else "job_failed"] += 1
-        return body | {"status": "failed", "error": {"message": job.reason}}
+        return body | {
+            "status": "failed",
+            "error": {"message": job.reason},
+            "result": named if job.odd else None,
+        }
 
     def limited(self) -> Answer:
         """429, with one of the forms of Retry-After."""
@@ -279,6 +343,9 @@ _MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
     "limited": lambda service: service.limited(),
     "unreadable": lambda service: make_answer(200, trouble=Trouble.HTML),
     "nameless": lambda service: make_answer(200, {"status": "running"}),
+    "item_failed": lambda service: make_answer(503),
+    "asked_to_wait": lambda service: make_answer(429, retry_after="4000"),
+    "proxy_page": lambda service: make_answer(400, trouble=Trouble.HTML),
 }
 
 

@@ -13,12 +13,12 @@ import pytest
 from patternmill.engine.item_attempts import Attempts
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState
-from tests.integration.simulation import judge
+from tests.integration.simulation import branches, judge
 from tests.integration.simulation.play import Setup, Story, mixed_setup, play
-from tests.integration.simulation.weather import FAULTS, HAPPENINGS
+from tests.integration.simulation.weather import FAULTS, HAPPENINGS, SPELLS
 
-#: What fired over all seeds of this session, and how lives ended.
-FIRED: Counter[str] = Counter()
+#: What fired over the seeds of this session, how lives ended, and which lines of the decisions ran.
+FIRED, RAN = Counter[str](), set[int]()
 #: A seed that is played soon.
 QUICK = 2
 
@@ -27,7 +27,8 @@ def judged(setup: Setup) -> Story:
     """Play it, and judge it; a failure shows how to replay it."""
     replay = f"SIMULATION_SEED={setup.seed} replays it: {setup}"
     try:
-        story = play(setup)
+        with branches.watched(RAN):
+            story = play(setup)
     except BaseException as error:
         error.add_note(replay)
         raise
@@ -42,12 +43,13 @@ def test_all_faults_at_once(seed: int) -> None:
     FIRED.update(life.partition(":")[0] for life in story.lives)
 
 
-def test_every_fault_and_every_kind_of_end_occurred() -> None:
-    """Over the fixed seeds."""
+def test_every_fault_and_every_branch_occurred() -> None:
+    """Over the fixed seeds of this file: each kind of weather and of end, each line of the decisions."""
     if any(os.environ.get(name) for name in ("SIMULATION_SEED", "SIMULATIONS")) or not FIRED:
         pytest.skip("needs the fixed seeds, just played")
-    expected = {*FAULTS, *HAPPENINGS, "overlap", "moment", "second", "stop", "itself"}
-    assert {one for one in expected if FIRED[one] < 3} == set()
+    expected = {*FAULTS, *HAPPENINGS, *SPELLS, "overlap", "moment", "second", "stop", "itself"}
+    assert {one for one in expected if not FIRED[one]} == set()
+    assert branches.all_lines() - RAN == set()
 
 
 def test_seed_replays_exactly() -> None:

@@ -33,9 +33,35 @@ HAPPENINGS = (
     "account_limit",
     "refused_as_known",
     "looked_up",
+    "row_refused",
+    "polls_mixed",
+    "renamed",
+    "named_in_refusal",
+    "without_result",
+    "of_another_kind",
+    "failed_with_result",
+    "settled",
 )
+#: What is answered for a while, instead of the service or by it, to all requests or to some.
+SPELLS = (
+    *("tls", "no_name", "unconnected", "item_failed", "asked_to_wait", "proxy_page"),
+    *("status_401", "status_402", "status_403", "status_407", "status_404", "status_405"),
+    *("redirect_302", "redirect_303", "redirect_307"),
+)
+#: The size of which no product is made.
+NOT_MADE = "xl"
 #: A failed job's reason that is final.
 FINAL = "content refused"
+
+
+@dataclass(frozen=True)
+class Spell:
+    """One of SPELLS, from when to when, and what share of the requests and jobs it meets."""
+
+    kind: str
+    begins: float
+    ends: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +81,15 @@ class Weather:
     outages: tuple[tuple[float, float], ...] = ()
     #: From when to when the account may have no more products, which is refused like a row.
     limits: tuple[tuple[float, float], ...] = ()
+    spells: tuple[Spell, ...] = ()
+    #: Polls that are answered with another job.
+    polls_mixed: float = 0.0
+    #: Repeated creates that are answered with another name of their job.
+    renamed: float = 0.0
+    #: Refusals of a known request ID that name its job all the same.
+    named_in_refusals: float = 0.0
+    #: Jobs of which the result is never named, is of another kind, or is named though they failed.
+    jobs_odd: float = 0.0
     #: How it refuses a request ID that it has; None: it answers with the job.
     dialect: str | None = None
     #: Requests that another machine has sent before.
@@ -92,7 +127,17 @@ def mixed(chance: random.Random) -> Weather:
         product_time=chance.choice([1.0, 10.0, 30.0]),
         spread=chance.choice([0.05, 0.35, 0.7]),
         limits=_limits(chance),
+        spells=tuple(_spell(chance) for _ in range(chance.choice([0, 1, 1, 2]))),
+        polls_mixed=chance.choice([0.0, 0.0, 0.01]),
+        renamed=chance.choice([0.1, 0.7]),
+        named_in_refusals=chance.choice([0.0, 0.6]),
+        jobs_odd=chance.choice([0.0, 0.03]),
     )
+
+
+def _spell(chance: random.Random) -> Spell:
+    begins, lasts = chance.choice([0.0, chance.uniform(0, 200)]), chance.choice([8.0, 60.0, 300.0, 1500.0])
+    return Spell(chance.choice(SPELLS), begins, begins + lasts, chance.choice([0.04, 0.2, 1.0]))
 
 
 def _limits(chance: random.Random) -> tuple[tuple[float, float], ...]:
