@@ -209,13 +209,14 @@ class _Player:
 
     def _is_left(self, ending: RunEnding) -> bool:
         """Whether the next run has something to do: it was stopped, is not over, or was refused for what may pass."""
-        passing = PASSING_REFUSALS if self.setup.weather.dialect not in UNKNOWN else frozenset[str]()
+        if set(ending.rows) & UNFINISHED_ROWS or self.setup.weather.dialect in UNKNOWN:
+            return bool(set(ending.rows) & UNFINISHED_ROWS)
         refused = (row.error_code for row in self.shop.results(ending).values())
-        is_over = ending.outcome is not Outcome.FAILED and not set(ending.rows) & UNFINISHED_ROWS
-        return not is_over or not passing.isdisjoint(refused)
+        return ending.outcome is Outcome.FAILED or not PASSING_REFUSALS.isdisjoint(refused)
 
     async def _settle(self) -> None:
-        """A person has what was answered with another job, or with none, sent once more."""
+        """A person, who does not die, has what was answered with another job, or with none, sent once more."""
+        self.loop.begin_life()
         with self._opened() as ledger:
             held = ledger.database.rows(
                 "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.state = 'held' "

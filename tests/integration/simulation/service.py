@@ -289,15 +289,15 @@ class SimulatedService:
             self.fired["polls_mixed"] += 1
             self.may_be_held[job.request_id].add("wrong_job")
             return make_answer(200, self._job_json(next(one for one in self.jobs.values() if one is not job)))
-        age = self.loop.time() - job.begun
+        age, named = self.loop.time() - job.begun, {"jobId": job_id}
         if age < 5 and self.chance.random() < self.weather.jobs_unknown:
             self.fired["job_unknown"] += 1
             return make_answer(404)
         # Not for so long that the client would leave it to a person.
         if age < 600 and self.chance.random() < self.weather.status_unknown:
             self.fired["status_unknown"] += 1
-            return make_answer(200, self._job_json(job, running=True) | {"status": "pondering"})
-        return make_answer(200, self._job_json(job) | {"jobId": job_id})
+            return make_answer(200, self._job_json(job, running=True) | named | {"status": "pondering"})
+        return make_answer(200, self._job_json(job) | named)
 
     def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
         stages = ["pattern", "product"]
