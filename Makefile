@@ -45,9 +45,10 @@ test: setup ## run all tests (unit, integration, acceptance)
 test-quick: setup ## the unit tests without the slow ones, in half a minute: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" --hypothesis-profile=quick tests/unit
 
-soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
+soak: setup ## what takes long: workers, outages, all crash points, 30 simulated days, KILLS (default 2000) random kills
 	$(BIN)/python -m pytest -m soak tests
-	SOAK=1 $(BIN)/python -m pytest tests/integration/simulation tests/acceptance/test_crash_points.py
+	SOAK=1 $(BIN)/python -m pytest tests/acceptance/test_crash_points.py
+	$(BIN)/python -m tests.integration.simulation --days 30 .simulated && rm .simulated
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
 

@@ -1,9 +1,8 @@
-"""The seeds: a few fixed ones, SIMULATIONS=n for n fresh ones, or the one of SIMULATION_SEED to replay it."""
+"""The seeds: fixed ones, or the one of SIMULATION_SEED to replay it."""
 
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 
@@ -17,11 +16,9 @@ FIXED = {
 
 
 def seeds(file: str) -> list[int]:
+    """Of one file."""
     if seed := os.environ.get("SIMULATION_SEED"):
         return [int(seed)] if file == "test_simulation" else []
-    if many := os.environ.get("SIMULATIONS"):
-        first = random.SystemRandom().randrange(1_000_000_000)
-        return list(range(first, first + int(many) // len(FIXED)))
     return list(FIXED[file])
 
 
