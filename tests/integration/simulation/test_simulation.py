@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,8 @@ from patternmill.engine.item_attempts import Attempts
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState
 from tests.integration.simulation import branches, judge
-from tests.integration.simulation.play import Setup, Story, mixed_setup, play
-from tests.integration.simulation.weather import FAULTS, HAPPENINGS, SPELLS
+from tests.integration.simulation.play import Setup, mixed_setup, play
+from tests.integration.simulation.weather import FAULTS, HAPPENINGS, SPELLS, Spell
 
 #: What fired over the seeds of this session, how lives ended, and which lines of the decisions ran.
 FIRED, RAN = Counter[str](), set[int]()
@@ -23,7 +25,7 @@ FIRED, RAN = Counter[str](), set[int]()
 QUICK = 2
 
 
-def judged(setup: Setup) -> Story:
+def judged(setup: Setup) -> None:
     """Play it, and judge it; a failure shows how to replay it."""
     replay = f"SIMULATION_SEED={setup.seed} replays it: {setup}"
     try:
@@ -33,14 +35,27 @@ def judged(setup: Setup) -> Story:
         error.add_note(replay)
         raise
     assert judge.faults(story) == [], replay
-    return story
+    FIRED.update(story.service.fired)
+    FIRED.update(life.partition(":")[0] for life in story.lives)
 
 
 def test_all_faults_at_once(seed: int) -> None:
     """Faults, limits, failing jobs, outages, crashes, stops, overlaps: bought once, nothing lost."""
-    story = judged(mixed_setup(seed))
-    FIRED.update(story.service.fired)
-    FIRED.update(life.partition(":")[0] for life in story.lives)
+    judged(mixed_setup(seed))
+
+
+@pytest.mark.parametrize(
+    "weather",
+    [
+        {"polls_mixed": 0.1, "renamed": 1.0, "dialect": None, "spells": ()},
+        {"spells": (Spell("asked_to_wait", 40.0, 90.0, 1.0),)},
+    ],
+    ids=["a second job", "a long wait"],
+)
+def test_rare_weather(weather: dict[str, Any]) -> None:
+    """What few seeds have."""
+    setup = mixed_setup(4)
+    judged(replace(setup, weather=replace(setup.weather, **weather)))
 
 
 def test_every_fault_and_every_branch_occurred() -> None:
