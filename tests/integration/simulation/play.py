@@ -18,6 +18,7 @@ import pytest
 
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.engine.item_attempts import FINAL_CODES
 from patternmill.errors import Overlap
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.results.row_results import RowResult
@@ -27,7 +28,7 @@ from patternmill.runs.settlement import Decision, Settlement, requested, settle
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, Outcome
+from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, AttemptState, Outcome
 from tests.dialects import DIALECTS, UNKNOWN
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, LOOK_UP, SimulatedClient, SimulatedService
@@ -213,8 +214,16 @@ class _Player:
         """Whether the next run has something to do: it was stopped, is not over, or was refused for what may pass."""
         if set(ending.rows) & UNFINISHED_ROWS or self.setup.weather.dialect in UNKNOWN:
             return bool(set(ending.rows) & UNFINISHED_ROWS)
-        refused = (row.error_code for row in self.shop.results(ending).values())
-        return ending.outcome is Outcome.FAILED or not PASSING_REFUSALS.isdisjoint(refused)
+        rows = self.shop.results(ending).values()
+        # A stop may have kept back another attempt.
+        kept_back = any(
+            item.state is AttemptState.FAILED and item.attempts < self.setup.attempts
+            for row in rows
+            if row.error_code not in FINAL_CODES
+            for item in row.items
+        )
+        is_refused = not PASSING_REFUSALS.isdisjoint(row.error_code for row in rows)
+        return ending.outcome is Outcome.FAILED or kept_back or is_refused
 
     async def _settle(self) -> None:
         """A person, who does not die, has what was answered with another job, or with none, sent once more."""
