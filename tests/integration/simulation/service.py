@@ -300,15 +300,13 @@ class SimulatedService:
         return make_answer(200, self._job_json(job) | named)
 
     def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
-        stages = ["pattern", "product"]
-        stage = stages[job.operation == "products/create"]
+        stage, other = ("product", "pattern") if job.operation.startswith("prod") else ("pattern", "product")
         body = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
         if running or self.loop.time() < job.ends:
             return body
         self.fired[job.odd] += bool(job.odd)
-        is_other = job.odd == "of_another_kind"
-        named = {f"{stages[(stage == 'product') != is_other]}Id": job.result_id}
-        named = {} if job.odd == "without_result" else named
+        made = {f"{other if job.odd == 'of_another_kind' else stage}Id": job.result_id}
+        named = {} if job.odd == "without_result" else made
         if job.reason is None:
             return body | {"status": "succeeded", "result": named}
         if job.failure_told is None:
