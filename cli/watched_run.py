@@ -61,7 +61,7 @@ class WatchedRun:
 
     @property
     def preview(self) -> Preview:
-        """The plan of the first look."""
+        """Return the plan of the first look."""
         assert self._preview is not None, "looked at before it is asked about"
         return self._preview
 
@@ -71,7 +71,7 @@ class WatchedRun:
 
     @property
     def task_runs(self) -> int:
-        """How many task runs made its items and groups."""
+        """Count the task runs that made its items and groups."""
         return self.begun.progress.task_runs if self.begun is not None else 0
 
     @property

@@ -41,7 +41,7 @@ class ItemWork:
 
     @property
     def sku(self) -> str:
-        """The sku of the first row that the item is made for."""
+        """Return the sku of the first row that the item is made for."""
         return next(row.sku for row in self.engine.plan.rows if self.item.key in row.keys)
 
 

@@ -80,7 +80,7 @@ class Change:
     now: Content | None = None
 
     def old_and_new(self) -> dict[str, str]:
-        """By field: both, from where they begin to differ."""
+        """Return both by field, from where they begin to differ."""
         if self.before is None or self.now is None:
             return dict.fromkeys(self.fields, "")
         texts = old_and_new(self.before.content, self.now)

@@ -168,7 +168,7 @@ class Attempts:
     async def begin_another(
         self, item: Item, made: Made, last: Attempt
     ) -> tuple[Attempt, timedelta | None] | None:
-        """The attempt after one whose job failed, and said so again; None where none follows."""
+        """Begin the attempt after one whose job failed and said so again; None where none follows."""
         if self._halt.halts(item.stage):
             return None
         try:
@@ -252,7 +252,7 @@ class Attempts:
         return learned
 
     def _end_of(self, item: Item, job: Job) -> dict[str, str | None]:
-        """What goes on record with the end of a job."""
+        """Return what goes on record with the end of a job."""
         if job.status != FAILED:
             return {"result_id": job.result_id(item.stage), "picture_url": job.picture_url(item.stage)}
         error = job.error or "the service gave no reason"
@@ -278,7 +278,7 @@ class Attempts:
         return await self._change(attempt, no.state, error_code=no.code, error=no.message)
 
     async def _doubt(self, refused: list[RequestId]) -> None:
-        """What may be about the account is sent again by the next run, though it names something of the row."""
+        """Have the next run send again what may be about the account, though it names something of the row."""
         if refused:
             await self._writer.write(lambda ledger: ledger.purchases.doubt_refusals(refused))
 

@@ -68,7 +68,7 @@ class RefusedAlike:
             self._settled.set()
 
     def refused(self, item: Item, request_id: RequestId, no: No) -> list[RequestId]:
-        """The requests refused in the same way, where it may not be about their rows; else none."""
+        """Return the requests refused in the same way, where it may not be about their rows; else none."""
         kind = kind_of(item)
         alike = self._refused[kind][no.alike]
         alike[item.key] = request_id
@@ -83,7 +83,7 @@ class RefusedAlike:
 
 
 def kind_of(item: Item) -> str:
-    """The operation that makes it."""
+    """Return the operation that makes an item."""
     return item.operation or CREATES[item.stage]
 
 

@@ -48,7 +48,7 @@ class Decision:
 
     @property
     def fits(self) -> bool:
-        """Whether it has an ID, and none of its texts is longer than a page's decision."""
+        """Return whether it has an ID, and no text longer than a page's decision."""
         texts = (self.id, self.picture, self.by)
         return bool(self.id) and len(self.note) <= _LONGEST_NOTE and max(map(len, texts)) <= _LONGEST_TEXT
 
@@ -114,7 +114,7 @@ def unwanted_patterns(ledger: Ledger, environment: str, catalog: str) -> set[Ite
 
 
 def last_sequence(ledger: Ledger, environment: str, catalog: str) -> int:
-    """The place of the last decision of a catalog; 0: there is none."""
+    """Return the place of the last decision of a catalog; 0: there is none."""
     return max((one.sequence for one in last_decisions(ledger, environment, catalog).values()), default=0)
 
 

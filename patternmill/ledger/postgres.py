@@ -102,7 +102,7 @@ class PostgresDatabase:
         return self._clock
 
     def require_in_place(self) -> None:
-        """A server's database has no file that could be moved."""
+        """Do nothing: a server's database has no file that could be moved."""
 
     def close(self) -> None:
         self._connection.close()

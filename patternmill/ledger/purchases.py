@@ -240,7 +240,7 @@ class Purchases(Tables):
     def attempts_with_result(
         self, result_id: str, environment: str, stages: Collection[Stage]
     ) -> list[Attempt]:
-        """Those of these stages that something in an environment was made for."""
+        """Return the attempts of these stages in an environment that have this result."""
         found = self.database.rows(
             "SELECT a.request_id, i.stage FROM attempts a JOIN items i ON i.key = a.item_key "
             "WHERE a.result_id = :result_id AND i.environment = :environment",
@@ -453,7 +453,7 @@ class Purchases(Tables):
         return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
 
     def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[Spent, Spent]:
-        """What is spent or reserved, in one query a purchase: by a run, and on a day."""
+        """Return what is spent or reserved by a run and on a day, in one query a purchase."""
         of_run, of_day = Spent(), Spent()
         for its_day, its_run, *row in self.database.rows(
             "SELECT day, run_id, stage, currency, items, amount FROM spending "

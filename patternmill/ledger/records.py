@@ -183,7 +183,7 @@ class SpendingLimits:
 
     @property
     def unit(self) -> str:
-        """The currency as the ledger writes it; empty: the unit of the prices."""
+        """Return the currency as the ledger writes it; empty: the unit of the prices."""
         return self.currency or ""
 
 
@@ -218,7 +218,7 @@ class Approval:
     amount: int = 0
 
     def left_in(self, currency: str) -> int:
-        """What it still covers, in minor units; nothing in another currency than its own."""
+        """Return what it still covers, in minor units; nothing in another currency than its own."""
         return self.worst - self.amount if currency == self.currency else 0
 
     @property

@@ -34,7 +34,7 @@ def spent_of(stage: str, currency: str, items: int, amount: int) -> Spent:
 
 
 def prices_of(attempts: Iterable[Attempt]) -> Counter[str]:
-    """What was reserved for attempts, by currency."""
+    """Return what was reserved for attempts, by currency."""
     return sum((Counter({one.currency: one.price}) for one in attempts), Counter())
 
 

@@ -140,7 +140,7 @@ def _as_written(own: int | None, row: RowResult | None) -> str:
 
 
 def _not_overtaken(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> DecisionsFile:
-    """The file without decisions on what was decided since it was written."""
+    """Return the file without decisions on what was decided since it was written."""
     last = last_decisions(ledger, record.environment, record.catalog)
     kept, left = [], list(file.left)
     for one in file.decisions:

@@ -80,7 +80,7 @@ def _repeats_another(job: Job, item: RecordedItem) -> Iterator[Contradiction]:
 
 
 def _is_in(asked: Any, shown: Any) -> bool:
-    """Whether what is shown is what was asked for; a service may add its defaults to selections."""
+    """Return whether what is shown is what was asked for; a service may add its defaults to selections."""
     if isinstance(asked, dict) and isinstance(shown, dict):
         return asked.items() <= shown.items()
     return bool(asked == shown)

@@ -141,7 +141,7 @@ class StudioClient:
         )
 
     def _quoted(self, text: str) -> str:
-        """The begin of what cannot be read, of a page without its markup."""
+        """Quote the beginning of what cannot be read; of a page without its markup."""
         words = clean(_MARKUP.sub(" ", text[:_LARGEST_QUOTED]), secret=self._key, limit=_QUOTED)
         return f"no JSON, but {scrubbed(words)!r}" if words else ""
 

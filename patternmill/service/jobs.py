@@ -69,13 +69,13 @@ class Job:
         return _picture(self._result, names) or _picture(self.raw, names)
 
     def named_anywhere(self, stage: Stage) -> str | None:
-        """The ID of what was asked for, also where the job itself has it next to its result."""
+        """Return the ID of what was asked for, also where the job itself has it next to its result."""
         beside = named_result(self.raw, stage) if stage in {Stage.PATTERN, Stage.PRODUCT} else None
         return self.result_id(stage) or beside
 
     @property
     def has_ended(self) -> bool:
-        """Whether the service says so; not of one that succeeded as long as it does not name what was made."""
+        """Return whether the job has ended; one that succeeded has not until it names what was made."""
         return self.status == FAILED or (self.status == SUCCEEDED and bool(self.made))
 
     @property
@@ -90,7 +90,7 @@ class Job:
         yield from (name for shown in self.repeated if isinstance(name := shown.get("requestId"), str))
 
     def pattern_ids(self, stage: Stage) -> Iterator[str]:
-        """Those that it names as what it was made on; a refinement's own result is no such name."""
+        """Yield the patterns that it was made on by its own words; not a refinement's own result."""
         beside, *asked = self.repeated
         shown = asked if stage is Stage.REFINEMENT else (beside, self._result, *asked)
         yield from (name for each in shown if (name := named_result(each, Stage.PATTERN)) is not None)

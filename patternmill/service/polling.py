@@ -34,7 +34,7 @@ Ask = Callable[[str], Awaitable[Answer]]
 
 
 def gap_at(age: float) -> float:
-    """The seconds from a poll at this age to the next one."""
+    """Return the seconds from a poll at this age to the next one."""
     return max(min(age, GAP), SHARE * age, UNKNOWN)
 
 

@@ -54,7 +54,7 @@ _DEEPEST = 8
 
 
 def says_no(body: Any) -> bool:
-    """Whether a body refuses, whatever its status is."""
+    """Return whether a body refuses, whatever its status is."""
     refuses = isinstance(body, dict) and (body.get("success") is False or body.get("ok") is False)
     return refuses or (isinstance(body, dict) and bool(body.get("error") or body.get("errors")))
 
@@ -98,7 +98,7 @@ def shape_of(answer: Answer, sent: bytes) -> str:
 
 
 def _code_of(body: Any) -> str | None:
-    """The code that a service gives a refusal, where it gives one."""
+    """Return the code that a service gives a refusal, where it gives one."""
     if not isinstance(body, dict):
         return None
     codes = (body.get(name) for name in ("code", "type"))
@@ -136,7 +136,7 @@ def _texts(value: Any, sent: Mapping[str, Any], depth: int = _DEEPEST) -> Iterat
 
 
 def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
-    """What a body says of which field it means."""
+    """Yield what a body says of which field it means."""
     if isinstance(value, list) and depth:
         for part in value[:20]:
             yield from _places(part, depth - 1)
@@ -146,7 +146,7 @@ def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
 
 
 def _names(fields: Mapping[str, Any]) -> Iterator[str]:
-    """What the row's fields and options may be called."""
+    """Yield what the row's fields and options may be called."""
     for name, value in fields.items():
         yield from (plain(name), plain(name).removesuffix(" id"), *_OTHER_NAMES.get(name, ()))
         if isinstance(value, dict):

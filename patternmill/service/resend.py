@@ -337,7 +337,7 @@ def _progress(answer: Answer, pause: timedelta, job_id: str) -> PollDecision:
 
 
 def _excerpt(body: Any) -> str:
-    """The begin of a body that is not what it should be."""
+    """Quote the beginning of a body that is not what it should be."""
     return clean(orjson.dumps(scrubbed(body), default=str).decode(), limit=200)
 
 
