@@ -7,7 +7,8 @@ ARGS ?=
 KILLS ?= 2000
 # Most tests wait for processes and sockets, so that more of them than cores run side by side; the longest first.
 TESTERS ?= 4
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 # Kept between runs: without, each process compiles the project anew, and each tester all tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,23 +21,24 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # What users need: the locked versions by their hashes, then the project itself, which downloads nothing.
-.venv/.installed: pyproject.toml requirements.lock
+$(VENV)/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with PYTHON=..."; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(INSTALL) --no-deps --require-hashes -r requirements.lock
-	$(INSTALL) --no-deps --no-build-isolation -e .
+	@echo "Installing into $(VENV), about a minute …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --no-deps --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.developing: .venv/.installed requirements-dev.lock
+$(VENV)/.developing: $(VENV)/.installed requirements-dev.lock
 	$(INSTALL) --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-setup: .venv/.developing ## make .venv with everything in it, the developers' tools too
+setup: $(VENV)/.developing ## make .venv with everything in it, the developers' tools too
 
-import: .venv/.installed ## turn FILE (default inputs/spring_catalog.csv) into products; ARGS= takes more options
+import: $(VENV)/.installed ## turn FILE (default inputs/spring_catalog.csv) into products; ARGS= takes more options
 	$(BIN)/patternmill import "$(FILE)" $(ARGS)
 
-up: .venv/.installed ## Prefect UI, worker, deployments and the embedded studio in one terminal
+up: $(VENV)/.installed ## Prefect UI, worker, deployments and the embedded studio in one terminal
 	$(BIN)/patternmill up $(ARGS)
 
 test: setup ## run all tests (unit, integration, acceptance)
@@ -45,12 +47,18 @@ test: setup ## run all tests (unit, integration, acceptance)
 test-quick: setup ## the unit tests without the slow ones, in half a minute: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" --hypothesis-profile=quick tests/unit
 
-soak: setup ## what takes long: workers, outages, all crash points, 30 simulated days, KILLS (default 2000) random kills
+test-next: ## test-quick on another Python, NEXT (default python3.13), in .venv-next
+	$(MAKE) VENV=.venv-next PYTHON=$(or $(NEXT),python3.13) test-quick
+
+soak: setup ## what takes long: workers, outages, all crash points, 30 simulated days, KILLS (default 2000) random kills, mutants
 	$(BIN)/python -m pytest -m soak tests
+	$(BIN)/python -m pytest --hypothesis-profile=many tests/unit
 	SOAK=1 $(BIN)/python -m pytest tests/acceptance/test_crash_points.py
+	CUTS=100 $(BIN)/python -m pytest tests/acceptance/test_power_cuts.py
 	$(BIN)/python -m tests.integration.simulation --days 30 .simulated && rm .simulated
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
+	$(BIN)/python -m benchmarks.mutants
 
 check: setup ## ruff, mypy strict, import-linter, and what each room weighs next to its budget
 	$(BIN)/ruff check .
@@ -70,7 +78,7 @@ system: ## install what some tests need from the system (Debian, as root): Chrom
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
 
 lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade takes newer versions too
-	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv $(VENV)-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
 	$(LOCK) $(ARGS) pyproject.toml --group build --extra redis --extra dask --output-file requirements.lock
 	$(LOCK) $(ARGS) pyproject.toml --group build --extra dev --constraints requirements.lock --output-file requirements-dev.lock
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,20 +58,21 @@ class FakeService:
 
     def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float) -> None:
         times = map(str, (pattern_seconds, product_seconds, sigma))
-        self._command = [sys.executable, "-m", "benchmarks.fake", *times]
+        self._command = [sys.executable, "-m", "tests.hostile", *times]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             self._command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
-        self._address = self._process.stdout.readline().strip()
-        self.url = f"{self._address}/v1"
+        self.url = self._process.stdout.readline().strip()
         return self
 
     def stats(self, window: int) -> dict[str, Any]:
-        """Return the score of the jobs so far; see `benchmarks.fake`."""
-        return dict(get_json(f"{self._address}/stats?window={window}"))
+        """Return the score of the jobs so far; see `tests.hostile.__main__`."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(window, file=self._process.stdin, flush=True)
+        return dict(json.loads(self._process.stdout.readline()))
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate(timeout=10)
@@ -98,8 +98,3 @@ def settle(folder: Path) -> None:
         if now - before < 0.2:
             return
         before = now
-
-
-def get_json(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as response:
-        return json.load(response)

@@ -19,7 +19,7 @@ POLL_SECONDS = 2.0
 #: Costs httpx's pool the least CPU of what was tried: one connection for each row in flight costs more, and its own
 #: default, which keeps only 20 of 100 open, much more. 100 is aiohttp's own default.
 CONNECTIONS = 100
-CATEGORY_IDS = {"Cushion": "cat_cushion", "Mug": "cat_mug"}
+CATEGORY_IDS = {"Cushion": "stag_cushion_01", "Mug": "stag_mug_02"}
 HEADERS = {"Authorization": "Bearer bench"}
 Body = dict[str, Any]
 Call = Callable[[str, Body], Awaitable[Body]]

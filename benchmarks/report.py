@@ -23,7 +23,7 @@ class Measurement:
     peak_mb: float
     #: CPU of the Prefect server during the run, until it had settled; None: it was not in use.
     server_cpu: float | None
-    #: The service's own score: see `benchmarks.fake`.
+    #: The service's own score: see `tests.hostile.__main__`.
     service: dict[str, Any]
     #: Why the figures do not count; empty if they do.
     fault: str = ""

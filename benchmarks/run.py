@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import os
 import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -109,24 +108,20 @@ def show(m: Measurement) -> None:
     print(f"{m.scenario:12} {m.contender:12} {m.fault or figures}", file=sys.stderr, flush=True)
 
 
-def machine() -> dict[str, str]:
-    return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in ("prefect", "httpx", "aiohttp")},
-    }
+def machine() -> str:
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in ("prefect", "httpx", "aiohttp")
+    )
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{datetime.now(UTC).isoformat(timespec='seconds')}, {system}, {versions}"
 
 
 def write(scenarios: Sequence[Scenario], measurements: Sequence[Measurement]) -> None:
-    """Write the figures as JSON and as Markdown, and print the latter."""
+    """Write the figures as Markdown, and print them."""
     command = " ".join(["python -m benchmarks.run", *sys.argv[1:]])
-    where = ", ".join(f"{name} {value}" for name, value in machine().items())
-    lines = ["# Results of the last run", "", f"`{command}`: {where}", "", *targets(measurements), ""]
+    lines = ["# Results of the last run", "", f"`{command}`: {machine()}", "", *targets(measurements), ""]
     text = "\n".join(lines + [table(scenario, measurements) + "\n" for scenario in scenarios])
     RESULTS.mkdir(exist_ok=True)
-    facts = {"machine": machine(), "measurements": [asdict(m) for m in measurements]}
-    (RESULTS / "latest.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     (RESULTS / "latest.md").write_text(text, "utf-8")
     print(text)
 

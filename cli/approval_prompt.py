@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from getpass import getuser
 from socket import gethostname
 
-from cli.terminal import echo, echo_lines, said_yes
+from cli.terminal import can_ask, echo, echo_lines, said_yes
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.records import Approval
+from patternmill.planning.problems import numbers_named
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST
@@ -21,35 +20,65 @@ from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
+from patternmill.text import plural
 
 
-async def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = False) -> bool:
+def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = False) -> bool:
     """Return whether a plan may be carried out; ask on a terminal if it needs an approval.
 
-    `digest` is the approved plan's, or its beginning. With `asks`, what it makes and costs is shown, and asked, also
-    where it needs none, unless it buys nothing. Raises ApprovalNeeded without a terminal, and ConfigurationError when
-    the digest is another plan's.
+    `digest` is the approved plan's, or its beginning. With `asks`, also ask about a plan that needs no approval, if it
+    costs money or leaves out refused rows. Raises ApprovalNeeded without a terminal, and ConfigurationError when the
+    digest is another plan's.
     """
-    proposal = preview.proposal
-    if not await is_approved(spec.settings, proposal, digest, partial(plan_lines, preview)):
+    proposal, settings = preview.proposal, spec.settings
+    if preview.pause is not None:
+        return True  # nothing is bought
+    if not is_approved(settings, proposal, digest, partial(plan_lines, preview)):
         return False
-    if not asks or not proposal.to_buy:
+    is_paid = is_paid_for(settings)
+    if not (asks and proposal.to_buy and (is_paid or preview.plan.refused())):
         return True
-    if await asyncio.to_thread(approval.current_approval, spec.settings, proposal):
+    if approval.current_approval(settings, proposal):
         return True
-    echo_lines(plan_lines(preview))
-    with _interruptible():
-        return said_yes(f"Make {proposal} in {spec.settings.environment}?")
+    ready = sum(1 for _ in preview.plan.to_do())
+    ready_rows = "it" if ready == 1 else f"the {ready:,}"
+    what = f"{proposal} in {settings.environment}" if is_paid else ready_rows
+    echo_lines(plan_lines(preview) if is_paid else _causes(preview))
+    is_agreed = said_yes(f"{_ready_sentence(preview, ready)}Make {what}?", default=not is_paid)
+    if not is_agreed:
+        echo("Nothing was made.", err=True)
+    return is_agreed
 
 
-async def is_approved(
+def is_paid_for(settings: Settings) -> bool:
+    """Return whether what is made costs money: not by the embedded studio."""
+    return settings.service is not None and not settings.embedded
+
+
+def _causes(preview: Preview) -> list[str]:
+    # Loads pandas, which is there: the rows were checked.
+    from patternmill.tables.report import cause_lines
+
+    return cause_lines(preview.checked)
+
+
+def _ready_sentence(preview: Preview, ready: int) -> str:
+    """Return `6 rows ready, 2 refused (rows 3, 7; failures.csv). `; empty where none is refused."""
+    refused = [row.entry.line for row in preview.plan.rows if row.entry.row is None]
+    if not refused:
+        return ""
+    numbers = f"row{'s' if len(refused) > 1 else ''} {numbers_named(refused)}"
+    return f"{plural(ready, 'row')} ready, {len(refused):,} refused ({numbers}; failures.csv). "
+
+
+def is_approved(
     settings: Settings, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
-    """The same, without `asks`, of any proposal; `lines` show it."""
+    """Return whether a proposal may be carried out; ask on a terminal if it needs an approval. `lines` show it."""
     earlier: Approval | None = None
     needed: ApprovalNeeded | None = None
     try:
-        earlier = await asyncio.to_thread(approval.current_approval, settings, proposal)
+        earlier = approval.current_approval(settings, proposal)
     except ApprovalNeeded as error:
         needed = error
     if digest is None:
@@ -65,7 +94,7 @@ async def is_approved(
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
-    await asyncio.to_thread(approval.approve, settings, proposal, f"{getuser()}@{gethostname()}")
+    approval.approve(settings, proposal, f"{getuser()}@{gethostname()}")
     return True
 
 
@@ -74,10 +103,10 @@ def _names(beginning: str, digest: str) -> bool:
 
 
 def _said_yes(proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]) -> bool:
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise needed
     echo_lines(lines())
-    echo(needed.message)
+    echo_lines(needed.lines)
     with _interruptible():
         is_confirmed = said_yes(f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?")
     if not is_confirmed:
@@ -87,7 +116,7 @@ def _said_yes(proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], It
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the question at once; by asyncio's handler it would wait for the event loop, which waits for it."""
+    """Have Ctrl-C end the question at once: asyncio's handler would wait for the loop, which waits for the answer."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -3,156 +3,349 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from cli.approval_prompt import agreed
-from cli.available_service import available_service
-from cli.terminal import echo, echo_lines, steps
-from cli.watched_run import WatchedRun
-from patternmill.catalog.changes import Changes, change_counts
-from patternmill.errors import PatternmillError
+from cli.approval_prompt import agreed, is_paid_for
+from cli.json_output import fields_of, show, write_before_exit
+from cli.mapping_questions import MappingQuestions
+from cli.run_display import Display, ending_lines
+from cli.run_options import command_line
+from cli.services import available_service
+from cli.terminal import can_ask, echo, report_error, steps
+from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.runs.approval import may_need_approval
-from patternmill.runs.input_mapping import read_input
-from patternmill.runs.pipeline import Pipeline
+from patternmill.looking.recorded_run import origin_note
+from patternmill.planning.changes import change_counts
+from patternmill.runs.command import Command, current_command
+from patternmill.runs.input import read_input
 from patternmill.runs.plan_text import plan_lines
-from patternmill.runs.refresh_changes import change_lines, counts_line
-from patternmill.runs.request import RunRequest
+from patternmill.runs.preview import Preview
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
+from patternmill.runs.run import Run
+from patternmill.runs.run_text import RunSummary
 from patternmill.runs.spec import RunSpec
-from patternmill.states import EXIT_REFUSED
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.text import duration
 from prefect_host.connection import UNRECORDED, PrefectConnection
 from prefect_host.stop_signals import run_in_thread
 
-_MOST_CHANGES = 60
+if TYPE_CHECKING:
+    from prefect import Flow, State
+
+#: Each in the module of its name.
+_FLOWS: dict[type[RunRequest], str] = {
+    ImportRequest: "bulk_import",
+    RefreshRequest: "catalog_refresh",
+    RetryRequest: "retry_failed",
+    RemakeRequest: "remake_patterns",
+}
+#: Seconds after which a server that does not answer yet is mentioned.
+_SLOW_START = 5.0
 
 
 def show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; writes and spends nothing."""
     spec = replace(spec, file=read_input(spec))
     with available_service(spec.settings) as settings:
-        echo_lines(asyncio.run(_planned(replace(spec, settings=settings))))
-    return 0
+        preview = asyncio.run(_previewed(replace(spec, settings=settings)))
+    show(lambda: {"plan": _plan_fields(preview)}, plan_lines(preview, is_whole=preview.is_whole))
+    return EXIT_CODES[Outcome.COMPLETED]
 
 
-async def _planned(spec: RunSpec) -> list[str]:
-    async with Pipeline(spec) as work:
-        preview = await work.preview()
-        changes = _change_lines(await work.changes(preview.plan)) if spec.retire_limit is not None else ()
-        first, *rest = plan_lines(preview)
-        return [first, *changes, *rest]
+async def _previewed(spec: RunSpec) -> Preview:
+    async with Run(spec) as work:
+        return await work.preview()
 
 
-def _change_lines(changes: Changes) -> Iterator[str]:
-    yield f"The source: {counts_line(change_counts(changes))}"
-    yield from change_lines(changes, _MOST_CHANGES)
+def _plan_fields(preview: Preview) -> dict[str, object]:
+    plan, cost = preview.plan, preview.proposal.cost
+    return {
+        **fields_of(plan.scope, "catalog", "environment"),
+        "digest": preview.proposal.digest,
+        "rows": len(plan.rows),
+        "refused": plan.refused(),
+        "items": {stage: plan.reasons_of(stage) for stage in plan.stages},
+        "to_buy": plan.purchases(),
+        "cost": fields_of(cost, "expected", "worst", "currency") if cost is not None else None,
+        "changes": change_counts(preview.changes),
+    }
 
 
-def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None, *, asks: bool = False) -> int:
+def run_request(
+    request: RunRequest,
+    spec: RunSpec,
+    approve: str | None = None,
+    *,
+    asks: bool = False,
+    questions: MappingQuestions | None = None,
+) -> int:
     """Run a request to its end and print the summary; returns the exit code.
 
     It first reads, checks, plans and asks, and writes nothing. Where something is to be made or followed, its flow then
     does all of it again from the input as it was read, in this process; else the run needs no server.
-    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before a real
-    service is paid for anything. Raises InputRefused for an unusable input, and ConfigurationError for a ledger that
-    lacks what the results beside it name.
+    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before
+    money is spent or rows are left out. `questions`: about columns and words. Raises InputRefused for an unusable
+    input, and ConfigurationError for a ledger that lacks what the results beside it name.
     """
-    spec = replace(spec, file=read_input(spec))
+    spec = questions.read(spec) if questions is not None else replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         make_home(spec.settings.home)
     if spec.settings.service is None:
         echo("PATTERNMILL_STUDIO_URL is not set: the embedded studio makes what is asked for.", err=True)
-    asks = asks and approve is None and _is_paid_on_a_terminal(spec)
-    watched = WatchedRun(request)
-    with PrefectConnection(spec.settings.home, watched.display.print) as connection:
-        if not _had_run(spec):
-            # It will have something to do: its server starts meanwhile.
-            connection.start()
+    asks = asks and approve is None and can_ask()
+    launch = Launch(request)
+    with PrefectConnection(spec.settings.home, launch.say_without) as connection:
+        with ledger_if_any(spec.settings) as ledger:
+            scope = spec.scope
+            if ledger is None or not any(runs_with_lease(ledger, scope.catalog, scope.environment)):
+                # A first run has something to do: its server starts meanwhile.
+                connection.start()
         with available_service(spec.settings) as settings:
-            spec = replace(spec, settings=settings)
-            run_in_thread(lambda: watched.look(spec), watched.on_signal)
-            if not _is_agreed(watched, spec, approve, asks=asks):
+            spec = launch.look(replace(spec, settings=settings), questions)
+            if not agreed(spec, launch.preview, approve, asks=asks):
                 return EXIT_REFUSED
-            if asks:
-                spec = _agreed_spec(watched, spec)
-            running = _run_watched(watched, spec, connection)
-            watched.print_ending()
-            watched.keep_pictures()
-            has_ended = _has_ended(running, watched, connection)
-            _complete_record(watched, connection, has_ended=has_ended)
+            launch.told_of_refused = asks and bool(launch.preview.proposal.to_buy)
+            if asks and is_paid_for(settings):
+                # What was agreed to is confirmed, and is a ceiling.
+                settings = settings.confirming(settings.environment)
+                ceiling = frozenset(launch.preview.proposal.to_buy)
+                spec = replace(spec, settings=settings, ceiling=ceiling)
+            launch.complete_record(launch.run(spec, connection), connection)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
+        write_before_exit(launch.exit_code)
         sys.stdout.flush()
-        os._exit(watched.exit_code())
-    return watched.exit_code()
+        os._exit(launch.exit_code)
+    return launch.exit_code
 
 
-def _had_run(spec: RunSpec) -> bool:
-    """Return whether the catalog had a run, so that there may be nothing to do for it."""
-    with ledger_if_any(spec.settings) as ledger:
-        return ledger is not None and any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
+class Launch:
+    """A run of this process, from its first look to its record in the Prefect UI."""
 
+    #: The plan of the first look.
+    preview: Preview
 
-def _is_paid_on_a_terminal(spec: RunSpec) -> bool:
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return is_terminal and spec.settings.service is not None and not spec.settings.embedded
+    def __init__(self, request: Any) -> None:
+        self.display = Display()
+        #: Once its plan is on record.
+        self.begun: Run | None = None
+        #: Whether a person has read why rows are refused.
+        self.told_of_refused = False
+        self._request = request
+        #: Whether there is something to make or to follow, as of the first look.
+        self._has_work = True
+        #: Whether the Prefect UI shows it.
+        self._is_shown = False
+        self._state_message = ""
+        self._flow_run_id: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
 
+    def look(self, spec: RunSpec, questions: MappingQuestions | None) -> RunSpec:
+        """Read, check and plan, again after each round of answers; writes nothing but these. Raises what these raise.
 
-def _is_agreed(watched: WatchedRun, spec: RunSpec, digest: str | None, *, asks: bool) -> bool:
-    if digest is None and not asks and not may_need_approval(spec):
-        return True
-    steps.clear()
-    return asyncio.run(agreed(spec, watched.preview, digest, asks=asks))
+        Returns the spec with the answers.
+        """
+        answered: RunSpec | None = spec
+        while answered is not None:
+            spec = answered
+            run_in_thread(partial(self._plan, spec), self.on_signal)
+            steps.clear()
+            answered = questions.ask_about(spec, self.preview.checked) if questions is not None else None
+        return spec
 
+    async def _plan(self, spec: RunSpec) -> None:
+        self.display.step(f"Finding what is to be done for {spec.file_name} …")
+        async with Run(spec) as work:
+            self.preview = await work.preview()
+            self._has_work = self.preview.has_work
 
-def _agreed_spec(watched: WatchedRun, spec: RunSpec) -> RunSpec:
-    """Return the spec with what was agreed to on the terminal: its environment, and the plan as a ceiling."""
-    settings = spec.settings.confirming(spec.settings.environment)
-    return replace(spec, settings=settings, ceiling=frozenset(watched.preview.proposal.to_buy))
+    def run(self, spec: RunSpec, connection: PrefectConnection) -> Future[None]:
+        """Run until its results are there, and print the summary; what shows it in the Prefect UI may go on."""
+        try:
+            with self.display.showing():
+                work = partial(self.drive, spec, connection)
+                running = run_in_thread(work, self.on_signal, self._is_finished)
+        except PatternmillError:
+            # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+            connection.finish(*self._in_prefect())
+            raise
+        self.print_ending()
+        return running
 
+    async def drive(self, spec: RunSpec, connection: PrefectConnection) -> None:
+        """Run it as a flow, where there is work and a Prefect server. Raises what ends it before a run begins."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            if self._has_work and await self._is_answered(connection):
+                await self._run_flow(spec, connection)
+            else:
+                await self._run_alone(spec)
+        except Overlap as overlap:
+            self._state_message = str(overlap)
+        except PatternmillError:
+            if self.begun is None or self.begun.unpublished is None:
+                raise
 
-def _run_watched(watched: WatchedRun, spec: RunSpec, connection: PrefectConnection) -> Future[None]:
-    """Run it until its results are there; what shows it in the Prefect UI may go on."""
-    try:
-        with watched.display.showing():
-            return run_in_thread(
-                lambda: watched.run(spec, connection), watched.on_signal, watched.is_finished
+    async def _is_answered(self, connection: PrefectConnection) -> bool:
+        """Wait for the Prefect server. Raises ConfigurationError when a configured one rejects this process."""
+        connection.start()
+        if not connection.is_chosen:
+            return False
+        # Before the server is asked, which loads Prefect too: it fails to load in two threads at once.
+        await asyncio.to_thread(self._flow)
+        asking = asyncio.create_task(asyncio.to_thread(connection.wait))
+        if not (await asyncio.wait({asking}, timeout=_SLOW_START))[0]:
+            self.display.print("Waiting for the Prefect server …")
+        return await asking
+
+    def _flow(self) -> Flow[..., Any]:
+        """Import the flow, and so Prefect, which reads its server's address as it is imported."""
+        name = _FLOWS[type(self._request)]
+        flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
+        return flow
+
+    def say_without(self, why: str) -> None:
+        """Say why the run is driven without Prefect."""
+        self.display.print(
+            f"{why}\nThe run is driven without Prefect: results and ledger do not depend on it, "
+            "and `patternmill status` shows it."
+        )
+
+    async def _run_alone(self, spec: RunSpec) -> None:
+        async with Run(spec, self._on_begin) as work:
+            await work.run_through()
+
+    async def _run_flow(self, spec: RunSpec, connection: PrefectConnection) -> None:
+        asked = Command(self._request, spec.settings, self._on_begin, spec.file, spec.ceiling)
+        current_command.set(asked)
+        self._is_shown = True
+        try:
+            running: Any = self._flow()(**asked.parameters, return_state=True)
+            state: State[Any] = await running
+        except Exception as error:
+            # The server was lost at the start or at the end; the run itself does not depend on it.
+            if self.begun is not None:
+                connection.delivered = False
+                return
+            connection.require_accepted(error)
+            self._is_shown = False
+            self.say_without(f"The Prefect server was lost ({type(error).__name__}).")
+            await self._run_alone(spec)
+            return
+        self._flow_run_id = str(state.state_details.flow_run_id or "") or None
+        if asked.fault is not None:
+            raise asked.fault
+        await self._read_state(state)
+
+    async def _read_state(self, state: State[Any]) -> None:
+        """Read what a flow came to that has no run, or no results of it. Raises what kept a run from ending."""
+        if self.begun is None or self.begun.ending is None:
+            if state.is_failed() or state.is_crashed():
+                result = await state.aresult(raise_on_failure=False)
+                raise result if isinstance(result, BaseException) else PatternmillError(state.message or "")
+            self._state_message = state.message or state.name or ""
+        elif self.begun.results is None and self.begun.unpublished is None:
+            self.begun.unpublished = PatternmillError(
+                f"The results were not written: {state.message or state.name}",
+                remedy=f"Nothing is lost: `patternmill results {self.begun.record.run_id}` writes them.",
             )
-    except PatternmillError:
-        # Else Prefect's client would keep sending at exit, to a server that has ended by then.
-        connection.finish(watched.flow_run_id, watched.task_runs)
-        raise
 
+    def _on_begin(self, run: Run) -> None:
+        if self._is_stopping:
+            # A signal came before, and is ending the process.
+            raise PatternmillError("Ended before anything was bought.", code="stopped")
+        self.begun = self.display.run = run
+        if run.spec.origin is not None:
+            self.display.print(origin_note(run.spec.file_name, run.spec.origin))
 
-def _has_ended(running: Future[None], watched: WatchedRun, connection: PrefectConnection) -> bool:
-    """Return whether a run with results came to its end in the Prefect UI too. Ctrl-C waits no longer."""
-    steps.clear()
-    if watched.is_shown:
-        watched.display.step("Completing the run's page in the Prefect UI …")
-    try:
-        return connection.wait_for(running) and running.exception() is None
-    except KeyboardInterrupt:
-        connection.delivered = False
-        return False
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the process, once the run has ended."""
+        if self.begun is None:
+            return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        if self.begun.ending is None or self.begun.unpublished is not None:
+            return EXIT_CODES[Outcome.FAILED]
+        return EXIT_CODES[self.begun.ending.outcome]
 
+    def _is_finished(self) -> bool:
+        """Return whether it has its results, or cannot have them: only the Prefect server is waited for."""
+        return self.begun is not None and bool(self.begun.results or self.begun.unpublished)
 
-def _complete_record(watched: WatchedRun, connection: PrefectConnection, *, has_ended: bool) -> None:
-    """Wait, after all is printed, for the run's record in the Prefect UI. Ctrl-C leaves it at what it has."""
-    steps.clear()
-    if not watched.is_shown or (not connection.is_available and connection.delivered):
-        return
-    watched.display.step("Completing the run's record in the Prefect UI …")
-    try:
-        is_recorded = has_ended and connection.finish(watched.flow_run_id, watched.task_runs)
-    except KeyboardInterrupt:
-        is_recorded = False
-    if not is_recorded:
-        connection.delivered = False
-        watched.display.print(UNRECORDED)
-    elif watched.flow_run_id:
-        echo(connection.run_line(watched.flow_run_id))
+    def print_ending(self) -> None:
+        """Print the summary, and where results are missing."""
+        if not self._has_work:
+            echo("Nothing to do.")
+        told = self.told_of_refused
+        lines = list(ending_lines(self.begun, self._state_message, command_line, told_of_refused=told))
+        show(lambda: self._report(lines), lines)
+        if self.begun is not None and self.begun.unpublished is not None:
+            report_error(self.begun.unpublished.message, self.begun.unpublished.remedy)
+
+    def _report(self, lines: Sequence[str]) -> Mapping[str, object]:
+        """Return what came of the run for programs; `lines` say it to people."""
+        run = self.begun
+        fault = run.unpublished if run is not None else None
+        error = {"error": fields_of(fault, "code", "message", "remedy")} if fault is not None else {}
+        if run is None or run.ending is None or run.results is None:
+            return {"message": " ".join(lines), **error}
+        names = ("code", "count", "skus", "message", "remedy")
+        causes = [fields_of(cause, *names) for cause in run.results.causes]
+        return {**dict(RunSummary.of(run, lines[0])), "causes": causes, **error}
+
+    def complete_record(self, running: Future[None], connection: PrefectConnection) -> None:
+        """Wait, after all is printed, until the Prefect UI has the run's end and its record. Ctrl-C waits no longer."""
+        steps.clear()
+        if self._is_shown:
+            self.display.step("Completing the run's page in the Prefect UI …")
+        flow_run_id, task_runs = self._in_prefect()
+        try:
+            is_recorded = connection.complete(running, flow_run_id, task_runs)
+        except KeyboardInterrupt:
+            is_recorded = connection.delivered = False
+        if not self._is_shown:
+            return
+        if not is_recorded:
+            connection.delivered = False
+            self.display.print(UNRECORDED)
+        elif flow_run_id:
+            echo(connection.run_line(flow_run_id))
+
+    def _in_prefect(self) -> tuple[str | None, int]:
+        """Return the ID of its flow run, and how many task runs made its items and groups."""
+        if self.begun is None:
+            return self._flow_run_id, 0
+        return self.begun.record.prefect_flow_run_id or self._flow_run_id, self.begun.progress.task_runs
+
+    def on_signal(self, reason: str) -> None:
+        """Drain the run at the first signal; end the process at once at a second, or before the run has begun.
+
+        Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
+        """
+        run = self.begun
+        if run is not None and run.results is not None:
+            self.display.end(UNRECORDED)
+            self.print_ending()
+            write_before_exit(self.exit_code)
+            os._exit(self.exit_code)
+        if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
+            # Meanwhile the run's own thread must not begin to buy.
+            self._is_stopping = True
+            self.display.end(f"Ended at once. To go on: {command_line()}")
+            os._exit(EXIT_CODES[Outcome.CANCELLED])
+        # Not only once the loop has come to it: the second one may follow at once.
+        self._is_stopping = True
+        drain = duration(run.spec.options.drain)
+        self.display.print(
+            f"Stopping: jobs in flight are followed for {drain}. A second Ctrl-C ends it at once."
+        )
+        self._loop.call_soon_threadsafe(run.stop, reason)

@@ -1,29 +1,97 @@
-"""The options of `import`, `refresh`, `retry` and `order`, made from the fields of their request."""
+"""Verbs, their options made from the fields of their requests, and the question which catalog is meant."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from pydantic import BaseModel, ValidationError
 
-from patternmill.errors import ConfigurationError
-from patternmill.parameters import DUPLICATES, LEDGER, MAPPING_CHANGE, checked_place, confirmation
-from patternmill.results.row_filter import RowFilter
+from cli.json_output import write_json
+from cli.terminal import can_ask, echo_lines, typed
+from patternmill.errors import ConfigurationError, SeveralCatalogs
+from patternmill.parameters import CHANGES, DUPLICATES, LEDGER, checked_path, confirmation
 from patternmill.runs.request import RunRequest
 from patternmill.states import RowStatus
+from patternmill.tables.row_filter import RowFilter
 
-Command = Callable[..., Any]
+Options = Callable[[Callable[..., Any]], Callable[..., Any]]
 Request = TypeVar("Request", bound=BaseModel)
 
-approve_option = click.option(
+_APPROVE = click.option(
     "--approve",
     metavar="DIGEST",
     help="Approve the plan with this digest, or its first 12 characters, as --plan-only shows it.",
 )
+_JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object, for programs.")
+#: Of `import`, `refresh`, `retry` and `remake`.
+_EXITS_OF_RUNS = (
+    "Exit codes: 0 every row has its product; 3 completed with failures, or something waits for a person; 2 refused "
+    "before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted."
+)
+
+
+def verb(
+    name: str,
+    model: type[BaseModel] | None = None,
+    *,
+    declared: tuple[str, ...] = (),
+    approves: bool = False,
+    has_json: bool = True,
+) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a verb of a function; where it needs one of several catalogs, it offers the choice on a terminal.
+
+    `model`: its request, whose fields are its options but for those that are `declared` at the function, as arguments
+    for instance; the function gets it as `request`. `approves`: it takes the digest of a plan as `approve`.
+    """
+
+    def decorate(function: Callable[..., int]) -> click.Command:
+        @wraps(function)
+        def run(*, as_json: bool = False, **options: Any) -> int:
+            if as_json:
+                return write_json(lambda: function(**options))
+            try:
+                return function(**options)
+            except SeveralCatalogs as several:
+                if not can_ask():
+                    raise
+                return function(**_with_catalog(options, *_chosen(several.scopes)))
+
+        command: Callable[..., int] = _JSON(run) if has_json else run
+        command = _APPROVE(command) if approves else command
+        if model is None:
+            return click.command(name)(command)
+        # Its own before those of every run.
+        names = sorted(model.model_fields, key=RunRequest.model_fields.__contains__)
+        command = named_options(model, *names, without=declared)(command)
+        epilog = _EXITS_OF_RUNS if issubclass(model, RunRequest) else None
+        made = click.command(name, cls=_RequestCommand, epilog=epilog)(command)
+        made.model = model
+        return made
+
+    return decorate
+
+
+def _with_catalog(options: Mapping[str, Any], catalog: str, environment: str) -> dict[str, Any]:
+    """Return the options of a verb with the catalog that was chosen; `look` takes its name as its argument."""
+    if "request" in options:
+        update = {"catalog": catalog, "environment": environment}
+        return {**options, "request": options["request"].model_copy(update=update)}
+    return {**options, "catalog" if "catalog" in options else "run": catalog, "environment": environment}
+
+
+def _chosen(scopes: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    named = {name: (name, where) for name, where in reversed(scopes)}
+    numbered = {str(number): scope for number, scope in enumerate(scopes, 1)}
+    lines = [f"  {number}) {name} ({where})" for number, (name, where) in numbered.items()]
+    echo_lines(["Several catalogs here:", *lines])
+    choice = click.Choice([*numbered, *named])
+    text: str = click.prompt("Number or name", type=choice, show_choices=False)
+    return numbered.get(text) or named[text]
 
 
 class PlaceType(click.Path):
@@ -31,7 +99,7 @@ class PlaceType(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         try:
-            return checked_place(Path(value))
+            return checked_path(Path(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -53,82 +121,58 @@ _METAVARS = {
     "status": "A,B",
     "max_failures": "N|N%",
     "retire_at_most": "N,N%",
+    "change_at_most": "N,N%",
     "wait": "TIME",
     "order": "NAME",
 }
 
 
-def run_options(model: type[BaseModel], declared: tuple[str, ...]) -> Callable[[Command], Command]:
-    """Options for the fields of a request, its own before the common ones; `request_command` collects them.
+class _RequestCommand(click.Command):
+    """A verb that gets the options of its request as one argument, `request`."""
 
-    Those that are `declared` are declared at the command, as arguments for instance, and collected too.
-    """
-    names = sorted(model.model_fields, key=RunRequest.model_fields.__contains__)
-    return named_options(model, *(name for name in names if name not in declared))
+    model: type[BaseModel]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            asked = {name: ctx.params.pop(name) for name in self.model.model_fields if name in ctx.params}
+            ctx.params["request"] = checked_request(self.model, asked)
+        return rest
 
 
-def named_options(model: type[BaseModel], *names: str) -> Callable[[Command], Command]:
-    """Options for some of the fields of a request."""
+def named_options(model: type[BaseModel], *names: str, without: Collection[str] = ()) -> Options:
+    """Return options for some of the fields of a request."""
     schema = model.model_json_schema()
-    required = schema.get("required", ())
-    options = [_option(name, schema["properties"][name], required=name in required) for name in names]
 
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            if name not in without:
+                is_required = name in schema.get("required", ())
+                command = _option(name, schema["properties"][name], required=is_required)(command)
         return command
 
     return decorate
 
 
-def row_filter(asked: Mapping[str, Any]) -> RowFilter:
-    """Raises ConfigurationError."""
-    return checked_request(RowFilter, asked)
-
-
-def request_command(model: type[BaseModel]) -> type[click.Command]:
-    """A command that gets the options of a request as one argument, `request`."""
-
-    class RequestCommand(click.Command):
-        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            ctx.meta[_ARGUMENTS] = tuple(args)
-            rest = super().parse_args(ctx, args)
-            if not ctx.resilient_parsing:
-                ctx.params["request"] = checked_request(
-                    model, {name: ctx.params.pop(name) for name in model.model_fields}
-                )
-            return rest
-
-    return RequestCommand
-
-
 def command_line() -> str:
-    """What a person typed to begin this run; without secrets, and without an approval, which is used up."""
+    """Return what a person typed to begin this run, without secrets."""
     context = click.get_current_context(silent=True)
     if context is None or _ARGUMENTS not in context.meta:
         return "the same command again"
-    kept = map(_shown_argument, _without_approval(context.meta[_ARGUMENTS]))
-    return shlex.join(["patternmill", context.info_name or "", *kept])
-
-
-def _without_approval(typed: Sequence[str]) -> list[str]:
-    """Leave out `--approve` and its value."""
-    arguments = list(typed)
-    if "--approve" in arguments:
-        place = arguments.index("--approve")
-        del arguments[place : place + 2]
-    return [one for one in arguments if not one.startswith("--approve=")]
+    arguments = map(_shown_argument, context.meta[_ARGUMENTS])
+    return typed(shlex.join(["patternmill", context.info_name or "", *arguments]))
 
 
 def _shown_argument(argument: str) -> str:
-    from patternmill.catalog.remote import shown_address
+    from patternmill.addresses import shown_address
 
     flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     return f"{flag}{equals}{shown_address(value)}"
 
 
 def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
-    """A request from options; those that are None count as not set. Raises ConfigurationError."""
+    """Return a request made of options; those that are None count as not set. Raises ConfigurationError."""
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:
@@ -139,13 +183,13 @@ def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
         raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
 
 
-def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Command], Command]:
-    """`field` is the JSON schema of the request's field."""
+def _option(name: str, field: dict[str, Any], *, required: bool) -> Options:
+    """Return the option of a request's field, which has this JSON schema."""
     flag, text = f"--{name.replace('_', '-')}", field["description"]
     if name == "confirm":
         return click.option(
             flag,
-            metavar=f"ENVIRONMENT|{DUPLICATES}|{MAPPING_CHANGE}|{LEDGER}",
+            metavar=f"ENVIRONMENT|{DUPLICATES}|{CHANGES}|{LEDGER}",
             multiple=True,
             callback=lambda context, option, values: confirmation(values),
             help=f"{text} Repeatable.",
@@ -168,5 +212,5 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
     )
 
 
-#: The filter of rows, for verbs whose request is nothing else: `row_filter` reads it.
+#: The filter of rows, for verbs whose request is nothing else.
 filter_options = named_options(RowFilter, *RowFilter.model_fields)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import errno
+import html
 import io
-import json
 import os
+import shlex
 import shutil
 import sys
-import time
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from patternmill.errors import ConfigurationError
-from patternmill.files import write_whole
+from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused, Paused, ServiceStopped
+from patternmill.files import replace_private, write_whole
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import visible_lines
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-#: Of a pipe, and of a terminal that was closed.
+#: The errors of a pipe without a reader, and of a closed terminal.
 _READER_LEFT = {errno.EPIPE, errno.EIO}
 _TRIES = 3
 _ERASE_LINE = "\r\x1b[K"
@@ -31,44 +33,45 @@ _ERASE_LINE = "\r\x1b[K"
 class Steps:
     """What a command is doing now, on stderr: one line that changes on a terminal, else a line for each step."""
 
-    #: Between lines of the same step, where there is no terminal.
-    SECONDS = 10.0
-
     def __init__(self) -> None:
+        self._last = ""
         self._is_shown = False
-        self._step, self._at = "", 0.0
 
     def show(self, text: str) -> None:
-        """`text` begins with the step's name; how far it is comes after a colon."""
+        """Show a step."""
+        line = visible_lines(text)
         if sys.stderr.isatty():
             columns = shutil.get_terminal_size().columns
-            line = visible_lines(text)
-            self._write(_ERASE_LINE + (line if len(line) < columns else line[: columns - 2] + "…"))
+            _write(_ERASE_LINE + (line if len(line) < columns else line[: columns - 2] + "…"))
             self._is_shown = True
-            return
-        step, now = text.partition(":")[0], time.monotonic()
-        if step != self._step or now - self._at >= self.SECONDS:
-            self._step, self._at = step, now
-            click.echo(visible_lines(text), err=True)
+        elif line != self._last:
+            click.echo(line, err=True)
+        self._last = line
 
     def clear(self) -> None:
-        """Call it before anything else is written."""
+        """Remove the line, before anything else is written."""
         if self._is_shown:
             self._is_shown = False
-            self._write(_ERASE_LINE)
-
-    def _write(self, text: str) -> None:
-        # Not by click, which may remove the control characters.
-        sys.stderr.write(text)
-        sys.stderr.flush()
+            _write(_ERASE_LINE)
 
 
-#: Of this process.
+def _write(text: str) -> None:
+    # Not by click, which may remove the control characters.
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+#: The steps of this process.
 steps = Steps()
+#: False for a program that reads JSON: it is asked nothing.
+asks: ContextVar[bool] = ContextVar("asks", default=True)
+
+#: Raised before anything is spent; a service that stops a run later is that run's outcome.
+_NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
 
 
 class _Output(io.FileIO):
-    """Discards what has no reader any more: a command does what it was asked for after `| head`, too."""
+    """A stream that discards what nobody reads any more, so that a command finishes its work after `| head`, too."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -124,22 +127,21 @@ def write_table(chunks: Iterable[bytes], out: Path | None) -> None:
         raise ConfigurationError(f"{out} cannot be written: {reason}.") from None
 
 
-def echo_json(value: object) -> None:
-    """Write a value to the standard output as JSON for programs, invisible characters as escapes."""
-    steps.clear()
-    click.echo(visible_lines(json.dumps(value, ensure_ascii=False, indent=2, default=str)))
+def can_ask() -> bool:
+    """Return whether a person can read a question here, and answer it."""
+    return asks.get() and os.isatty(0) and os.isatty(1)
 
 
 def confirmed(question: str, refusal: str) -> bool:
-    """The answer to a question; without a terminal it prints the refusal, and is no."""
-    if not sys.stdin.isatty():
+    """Return whether a person says yes; without a terminal print the refusal, which is a no."""
+    if not can_ask():
         echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
         return False
     return said_yes(question)
 
 
 def said_yes(question: str, *, default: bool = False) -> bool:
-    """The answer to a question; after three that are neither yes nor no, it is no."""
+    """Return whether a person says yes; after three answers that are neither yes nor no, it is a no."""
     steps.clear()
     hint, enter = ("[Y/n]", "y") if default else ("[y/N]", "n")
     for _ in range(_TRIES):
@@ -150,15 +152,44 @@ def said_yes(question: str, *, default: bool = False) -> bool:
     return False
 
 
+def typed(command: str) -> str:
+    """Return a command as it can be typed here, also where the program's environment is not active."""
+    if shutil.which("patternmill") is not None:
+        return command
+    return f"source {shlex.quote(os.path.relpath(sys.prefix))}/bin/activate && {command}"
+
+
 def login_hint(address: str, verb: str = "status --open") -> str:
-    """The address that logs a browser in; a log does not get it, but where to find it."""
+    """Return the link that signs a browser in; for a log, which must not have it, where to find it."""
     if sys.stdout.isatty():
-        return f"{address}  (for you alone: once in each browser, after each start)"
-    return f"`patternmill {verb}` on a terminal shows the address"
+        return f"{address}  (private sign-in link, once per browser)"
+    return f"`patternmill {verb}` on a terminal shows the sign-in link"
+
+
+def open_signed_in(address: str, page: Path) -> None:
+    """Open a sign-in link in the browser of this desktop, if a person sits at one.
+
+    The link is in `page`, which only its owner can read: a browser's command line can be read by all.
+    """
+    has_desktop = sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    if can_ask() and has_desktop:
+        replace_private(page, f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+        click.launch(str(page))
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of a command that an error ends."""
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return EXIT_CODES[Outcome.CANCELLED]
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    if isinstance(error, Paused):
+        return EXIT_CODES[Outcome.PAUSED]
+    return EXIT_REFUSED if isinstance(error, _NOTHING_SPENT) else EXIT_CODES[Outcome.FAILED]
 
 
 def report_error(message: str, remedy: str) -> None:
-    """On the error output, as the end of the command."""
+    """Write an error and its remedy to the error output, as the end of the command."""
     steps.clear()
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     echo(message, err=True)

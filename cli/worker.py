@@ -16,13 +16,15 @@ from pathlib import Path
 
 import psutil
 
-from cli.crash_report import masked
+from cli.commands.doctor import fact_lines, own_facts
 from cli.terminal import echo, echo_lines
-from cli.worker_settings import first_lines
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home
+from patternmill.logs import masked
 from patternmill.settings import Settings, load_settings
+from patternmill.text import plural
 from prefect_host.client_settings import API_URL, NO_PROFILES, api_address, direct_to_loopback, use_server
+from prefect_host.server_facts import facts_at
 from prefect_host.work_pool import POOL, WORKER_FOLDER
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
@@ -35,11 +37,16 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
 
     `with_parent`: until standard input ends, too. Raises PatternmillError when it ends by itself.
     """
-    echo_lines(first_lines(settings, limit))
     with suppress(OSError):
         make_home(settings.home)
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
-    use_server({API_URL: api_address(os.environ[API_URL]), **direct_to_loopback(), **NO_PROFILES})
+    url = api_address(os.environ[API_URL])
+    use_server({API_URL: url, **direct_to_loopback(), **NO_PROFILES})
+    echo(f"A worker for {plural(limit, 'run') if limit else 'any number of runs'} at once.")
+    echo_lines(fact_lines(own_facts(settings, Path(os.environ[WORKER_FOLDER]))))
+    if not with_parent:
+        # Not of workers, as this one is not online yet. `up` registers the deployments meanwhile.
+        echo_lines(fact_lines(fact for fact in facts_at(url) if fact.about != "workers"))
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
     asyncio.run(_serve(settings, limit, with_parent=with_parent))
@@ -74,7 +81,7 @@ async def _serve(settings: Settings, limit: int | None, *, with_parent: bool) ->
 
 
 def ended_by_itself(end: BaseException | None) -> PatternmillError:
-    """The error of a worker that nobody stopped. `end`: what it raised, if anything; of a group the first error."""
+    """Return the error of a worker that nobody stopped: what it raised, if anything; of a group the first error."""
     while isinstance(end, BaseExceptionGroup):
         end = end.exceptions[0]
     if isinstance(end, PatternmillError):
@@ -88,7 +95,7 @@ def ended_by_itself(end: BaseException | None) -> PatternmillError:
 
 
 def _request_stop(stop: asyncio.Event) -> None:
-    """The second signal ends this process and its runs at once."""
+    """Stop at the first signal; end this process and its runs at once at the second."""
     if stop.is_set():
         for run in children():
             _send(run, signal.SIGKILL)
@@ -120,7 +127,7 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def children(pid: int | None = None) -> list[psutil.Process]:
-    """The running child processes of a process, by default this one."""
+    """Return the running child processes of a process, by default this one."""
     return [child for child in psutil.Process(pid).children() if _runs(child)]
 
 

@@ -12,17 +12,17 @@ from patternmill.parameters import (
     Confirmation,
     Count,
     EnvironmentName,
-    Folder,
     MaxFailures,
+    Place,
     SourceName,
 )
 from patternmill.runs.request import RefreshRequest
+from patternmill.runs.run_text import RunSummary
 from tasks.flow_parameters import Box, documented_by
-from tasks.run_steps import open_run, with_expected_ends
+from tasks.run_steps import summary_of
 
 
 @flow(name="catalog-refresh", flow_run_name="refresh {source}", retries=0, persist_result=False)
-@with_expected_ends
 @documented_by(RefreshRequest)
 async def catalog_refresh(
     source: SourceName,
@@ -31,13 +31,19 @@ async def catalog_refresh(
     retire_at_most: Box[str] = None,
     retire: Box[Count] = None,
     mapping: Box[Path] = None,
-    out: Box[Folder] = None,
+    out: Box[Place] = None,
     budget: Box[AmountText] = None,
     max_items: Box[Count] = None,
     max_failures: Box[MaxFailures] = None,
+    change_at_most: Box[str] = None,
     confirm: Box[Confirmation] = None,
+    plan_only: bool = False,
+    check: bool = False,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone."""
-    request = RefreshRequest(**locals())  # its fields are the parameters
-    async with open_run(request) as run:
-        return await make_products(run)
+    return await make_products(RefreshRequest(**locals()))  # its fields are the parameters
+
+
+async def run_refresh(request: RefreshRequest) -> RunSummary:
+    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    return await summary_of(catalog_refresh, request)

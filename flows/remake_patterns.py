@@ -15,12 +15,12 @@ from patternmill.parameters import (
     Takes,
 )
 from patternmill.runs.request import RemakeRequest
+from patternmill.runs.run_text import RunSummary
 from tasks.flow_parameters import Box, documented_by
-from tasks.run_steps import open_run, with_expected_ends
+from tasks.run_steps import summary_of
 
 
 @flow(name="remake-patterns", flow_run_name="remake {catalog}", retries=0, persist_result=False)
-@with_expected_ends
 @documented_by(RemakeRequest)
 async def remake_patterns(
     catalog: Box[str] = None,
@@ -33,9 +33,14 @@ async def remake_patterns(
     budget: Box[AmountText] = None,
     max_items: Box[Count] = None,
     max_failures: Box[MaxFailures] = None,
+    change_at_most: Box[str] = None,
     confirm: Box[Confirmation] = None,
+    plan_only: bool = False,
 ) -> State[Any]:
     """Choose the rows and their takes, and import them from the catalog as the ledger has it."""
-    request = RemakeRequest(**locals())  # its fields are the parameters
-    async with open_run(request) as run:
-        return await make_products(run)
+    return await make_products(RemakeRequest(**locals()))  # its fields are the parameters
+
+
+async def run_remake(request: RemakeRequest) -> RunSummary:
+    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    return await summary_of(remake_patterns, request)

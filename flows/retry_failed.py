@@ -11,19 +11,17 @@ from patternmill.parameters import (
     Confirmation,
     Count,
     EnvironmentName,
-    Folder,
     MaxFailures,
+    Place,
 )
-from patternmill.results.row_filter import Since, Statuses
 from patternmill.runs.request import RetryRequest
-from patternmill.states import Outcome
+from patternmill.runs.run_text import RunSummary
+from patternmill.tables.row_filter import Since, Statuses
 from tasks.flow_parameters import Box, documented_by
-from tasks.prefect_states import state_of
-from tasks.run_steps import open_run, with_expected_ends
+from tasks.run_steps import summary_of
 
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", retries=0, persist_result=False)
-@with_expected_ends
 @documented_by(RetryRequest)
 async def retry_failed(
     catalog: Box[str] = None,
@@ -35,17 +33,18 @@ async def retry_failed(
     category: tuple[str, ...] = (),
     changed_since: Box[Since] = None,
     picks: Box[Path] = None,
-    out: Box[Folder] = None,
+    out: Box[Place] = None,
     budget: Box[AmountText] = None,
     max_items: Box[Count] = None,
     max_failures: Box[MaxFailures] = None,
+    change_at_most: Box[str] = None,
     confirm: Box[Confirmation] = None,
+    plan_only: bool = False,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file."""
-    request = RetryRequest(**locals())  # its fields are the parameters
-    async with open_run(request) as opened:
-        selection = opened.spec.selection
-        if selection is not None and not selection.rows:
-            why = (selection.nothing_to_retry, *selection.left_out_lines(0))
-            return state_of(Outcome.COMPLETED, " ".join(why))
-        return await make_products(opened)
+    return await make_products(RetryRequest(**locals()))  # its fields are the parameters
+
+
+async def run_retry(request: RetryRequest) -> RunSummary:
+    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    return await summary_of(retry_failed, request)

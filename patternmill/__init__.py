@@ -1,3 +1,3 @@
 """The library of Patternmill: everything that would be true without Prefect."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

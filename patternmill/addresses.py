@@ -1,17 +1,81 @@
-"""Addresses: which can be opened, which can be the service's, and which two of them name the same service."""
+"""Addresses: which ones can be opened, how they are shown, and which ones name the same service."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
-from urllib.parse import SplitResult, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = "localhost"
+#: Schemes of the stores that fsspec opens; `memory` is within this process.
+STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+_BUCKET_AND_PATH = re.compile(r"[\w.-]+(/[\w.,=+ ()-]+)*", re.ASCII)
+#: One address inside another, as fsspec has them.
+_CHAIN = re.compile(r"::(?=[\w+.-]+:/)")
+
+
+def is_remote(address: str) -> bool:
+    """Return whether it is an address (https://, s3://, ...) rather than a path."""
+    return "://" in address and not address.startswith("file://")
+
+
+def file_path(address: str) -> Path:
+    """Return the path that an address names, with or without file://."""
+    return Path(address.removeprefix("file://"))
+
+
+def scheme_of(address: str) -> str:
+    """Return what stands before `://`, in lower case."""
+    return address.partition("://")[0].lower()
+
+
+def is_chained(address: str) -> bool:
+    """Return whether there is an address inside the address (`zip://a.csv::https://...`)."""
+    return _CHAIN.search(address) is not None
+
+
+def shown_address(address: str) -> str:
+    """Return the address without what may be secret in it: user, password, query, fragment."""
+    if not is_remote(address):
+        return address
+    try:
+        parts = urlsplit(_CHAIN.split(address)[0])
+    except ValueError:
+        return f"{scheme_of(address)}://…"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def source_name(address: str) -> str:
+    """Return the name of the file at a path or an address."""
+    path = unquote(urlsplit(address).path) if is_remote(address) else address
+    return posixpath.basename(path.rstrip("/")) or "source"
+
+
+def checked_place(place: str) -> str:
+    """Return where results go: a path as it is, or a store's address. Raises ValueError, which never shows it."""
+    # A path has dropped one of the slashes.
+    if "://" not in place and not re.match(r"\w{2,}:/", place):
+        return place
+    scheme, slashes, rest = place.partition("://")
+    if not slashes or scheme not in STORES:
+        raise ValueError("must be a path, or an address that begins with s3://, gs://, az:// or abfs://")
+    rest = rest.rstrip("/")
+    if not _BUCKET_AND_PATH.fullmatch(rest) or {".", ".."} & set(rest.split("/")):
+        raise ValueError("must be a bucket and a path alone, without user, password, query, dots or signs")
+    return f"{scheme}://{rest}"
+
+
+def is_below(address: str, prefix: str) -> bool:
+    """Return whether a store's address is a prefix, or below it."""
+    return f"{address}/".startswith(f"{prefix.rstrip('/')}/")
 
 
 def checked_url(url: str) -> str:
-    """The address without a slash at its end. Raises ValueError, which never shows the address."""
+    """Return the address without a slash at its end. Raises ValueError, which never shows the address."""
     if any(character.isspace() or not character.isprintable() for character in url):
         raise ValueError("contains a space, a line break or another character that no address has")
     parts = _parts(url)
@@ -25,10 +89,10 @@ def checked_url(url: str) -> str:
 
 
 def service_identity(url: str) -> str:
-    """What two addresses of one service have in common: host, port where it is not the default, and path.
+    """Return what all addresses of one service share: host, path, and the port where it is not the default.
 
-    This machine's own names are one; case and a dot at the end of the host, http or https, and a slash at the end of
-    the path do not matter. The path's own case and percent-encoding do.
+    All names of this machine count as one. Case and a final dot of the host, http or https, and a final slash of the
+    path do not matter; the path's case and percent-encoding do.
     """
     parts = urlsplit(url)
     port = parts.port
@@ -37,23 +101,23 @@ def service_identity(url: str) -> str:
 
 
 def is_unencrypted(url: str) -> bool:
-    """Whether a key sent to this address can be read on the network."""
+    """Return whether a key sent to this address can be read on the network."""
     return urlsplit(url).scheme == "http" and not is_loopback(url)
 
 
 def is_loopback(url: str) -> bool:
-    """Whether it is on this machine: `localhost` itself, or a loopback address; other names ask a name server."""
+    """Return whether it is on this machine: `localhost` or a loopback address, as other names need a name server."""
     return _host(urlsplit(url).hostname or "") == _LOOPBACK
 
 
 def is_web_address(url: str) -> bool:
-    """Whether a browser can open it."""
+    """Return whether a browser can open it."""
     parts = _parts(url)
     return parts is not None and parts.scheme in _DEFAULT_PORTS and bool(parts.hostname)
 
 
 def _parts(url: str) -> SplitResult | None:
-    """None where the address cannot be parsed; Python's message would show it."""
+    """Return an address's parts; None where it cannot be parsed. Python's message would show the address."""
     try:
         parts = urlsplit(url)
         return parts if parts.port != 0 else None

@@ -23,7 +23,7 @@ def variable(field: str) -> str:
 
 #: The service, which is used where neither is exported.
 _SERVICE = ("studio_url", "api_key")
-#: Used where they are not exported: how long is waited for what, and what things cost.
+#: Used where they are not exported: times to wait, and prices.
 _FREE = (
     "max_in_flight",
     "request_timeout",
@@ -34,7 +34,7 @@ _FREE = (
     "refinement_price",
     "product_price",
 )
-#: They only tighten what is exported, or else the default.
+#: They only tighten what is exported, or the default.
 TIGHTENING = (
     "attempts",
     "in_doubt_limit",
@@ -43,12 +43,13 @@ TIGHTENING = (
     "approve_above_cost",
     "confirm_above",
     "retire_at_most",
+    "change_at_most",
 )
 _ALLOWED = frozenset(map(variable, (*_SERVICE, *_FREE, *TIGHTENING)))
 
 
 def read_env_file() -> dict[str, str]:
-    """Return the variables of `.env` in the working folder, as they are written there.
+    """Return the variables of `.env` in the working folder, as it has them.
 
     Raises ConfigurationError for a setting that a folder must not decide, and for another user's file.
     """
@@ -57,7 +58,7 @@ def read_env_file() -> dict[str, str]:
         return {}
     refuse_foreign(path)
     try:
-        # A value that names another variable would have its text, a key for instance.
+        # Interpolated, a value could name another variable, such as a key, and have its text.
         values = set_variables(dotenv_values(path, interpolate=False))
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(type(error).__name__) from None
@@ -66,15 +67,15 @@ def read_env_file() -> dict[str, str]:
 
 
 def set_variables(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return variables by upper-case names; one that is empty is not set."""
+    """Return variables by upper-case names; an empty one is not set."""
     return {name.upper(): text for name, text in values.items() if text}
 
 
 def refuse_prefect_files(folder: Path = Path()) -> None:
-    """Raise ConfigurationError for a folder that configures Prefect, before Prefect reads that.
+    """Raise ConfigurationError for a folder that configures Prefect, before Prefect reads it.
 
-    Prefect reads these files in the working folder of each process. They have its logging configuration too, which
-    can run any code.
+    Each Prefect process reads these files in its working folder. They may configure its logging, which can run any
+    code.
     """
     for path in (folder / "prefect.toml", folder / "pyproject.toml", folder / ENV_FILE):
         if path.exists() and _configures_prefect(path):
@@ -87,7 +88,7 @@ def refuse_prefect_files(folder: Path = Path()) -> None:
 
 def _configures_prefect(path: Path) -> bool:
     """Return whether a file that Prefect reads has settings for it, or cannot be read."""
-    # Prefect reads a FIFO, too.
+    # Prefect also reads a FIFO.
     if path.name == "prefect.toml" or not path.is_file():
         return True
     try:
@@ -100,7 +101,7 @@ def _configures_prefect(path: Path) -> bool:
 
 
 def _refuse_what_is_exported_only(values: Mapping[str, str]) -> None:
-    """Raise ConfigurationError for settings of ours that are no business of a folder."""
+    """Raise ConfigurationError for settings of ours that no folder may decide."""
     refused = [name for name in values if name.startswith(PREFIX) and name not in _ALLOWED]
     if refused:
         raise ConfigurationError(

@@ -3,7 +3,10 @@
 PatternmillError
 ├── InputRefused           fix the file: nothing was read past the fault, nothing was spent
 ├── ConfigurationError     fix a setting, a key or an address: nothing was spent
+│   └── SeveralCatalogs    name the catalog that is meant
 ├── ApprovalNeeded         a person has to approve the plan first: nothing was spent
+├── Overtaken              a newer run of the catalog has ended the question about this plan: begin it anew
+├── Paused                 a person has paused what would be bought: run again once it is lifted
 ├── ServiceStopped         the service (or our view of it) stops the run: see why, then run again
 ├── NotStarted             nothing was begun for an item, because the run was stopped: run again
 ├── RowFailed              an item ended without its pattern or product: fix the row, or retry it
@@ -17,6 +20,11 @@ Each has what happened, where, and what to do.
 """
 
 from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+_MOST_CATALOGS = 20
 
 
 class PatternmillError(Exception):
@@ -47,8 +55,29 @@ class ConfigurationError(PatternmillError, code="configuration"):
     """A setting is missing, malformed or contradicts another."""
 
 
+class SeveralCatalogs(ConfigurationError, code="which_catalog"):
+    """A command needs one of several catalogs; `scopes` has their names and environments."""
+
+    def __init__(self, scopes: Iterable[tuple[str, str]]) -> None:
+        self.scopes = sorted(scopes)
+        options = [f"  --catalog {shlex.quote(name)} --environment {where}" for name, where in self.scopes]
+        more = [f"  … and {len(options) - _MOST_CATALOGS:,} more"] if options[_MOST_CATALOGS:] else []
+        super().__init__(
+            "\n".join(["Several catalogs here:", *options[:_MOST_CATALOGS], *more, ""]),
+            remedy="Choose one with --catalog and --environment; `look` takes the name alone.",
+        )
+
+
 class ApprovalNeeded(PatternmillError, code="approval_needed"):
-    """The plan exceeds what may be bought without a person's approval."""
+    """The plan exceeds what may be bought without a person's approval; `lines` say what it buys and why it waits."""
+
+    def __init__(self, lines: Sequence[str], remedy: str) -> None:
+        super().__init__(" ".join(lines), remedy=remedy)
+        self.lines = tuple(lines)
+
+
+class Overtaken(PatternmillError, code="overtaken"):
+    """A newer run of the catalog has ended the question about a plan, and an answer to it no longer counts."""
 
 
 class ServiceStopped(PatternmillError, code="service_stopped"):
@@ -60,7 +89,7 @@ class NotStarted(PatternmillError, code="not_started"):
 
 
 class RowFailed(PatternmillError, code="failed"):
-    """An item ended without what it was to make. Raised by the steps, so that their task runs read as failed.
+    """An item ended without what it was to make. Task runs of items raise it, so that they fail.
 
     `request_id` and `job_id` are those of its last attempt. `is_final`: the item will not be made; else the next run
     resumes it.
@@ -80,6 +109,10 @@ class RowFailed(PatternmillError, code="failed"):
         self.request_id = request_id
         self.job_id = job_id
         self.is_final = is_final
+
+
+class Paused(PatternmillError, code="paused"):
+    """A person has paused the catalog, its environment or everything, and nothing was sent."""
 
 
 class LedgerError(PatternmillError, code="ledger"):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import json
 import os
 import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+
+import orjson
 
 from patternmill.errors import ConfigurationError
 
@@ -21,12 +24,20 @@ LATEST = "latest"
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 
 
-def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> str:
-    """Write `chunks` as the whole of `path`, durably, and return its SHA-256; `mode`: of which the umask takes.
+def json_bytes(value: object, *, is_pretty: bool = False) -> bytes:
+    """Return JSON in UTF-8; what UTF-8 cannot carry (half a surrogate pair, from an odd answer) is escaped."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS if is_pretty else 0)
+    except TypeError:
+        return json.dumps(value, indent=2 if is_pretty else None, sort_keys=is_pretty).encode()
 
-    When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left next to it.
+
+def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> str:
+    """Write `chunks` as the whole of `path`, durably, and return its SHA-256; `mode`: before the umask.
+
+    When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left beside it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         digest = _write_synced(temporary, chunks, mode)
@@ -34,26 +45,26 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> st
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return digest
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Remove what a killed writer of these files left next to them. For the only writer in the directory."""
+    """Remove what a killed writer of these files left beside them. For the only writer in the directory."""
     for name in names:
         for left in directory.glob(f".{glob.escape(name)}.*.tmp"):
             left.unlink(missing_ok=True)
 
 
 def latest_in(environment: str) -> str:
-    """The name of the link to the latest run in one environment; `latest` leads to that in any."""
+    """Return the name of the link to the latest run of an environment; `latest` leads to the latest of all."""
     return f"{LATEST}-{environment}"
 
 
 def link_latest(out: Path, name: str = LATEST) -> Path | None:
-    """Let the link `latest` (or `name`), next to the run's directory `out`, lead to it.
+    """Make the link `latest` (or `name`), beside the run's directory `out`, lead to it.
 
-    None where it cannot: `out` itself has that name, a person's own file has it, or the file system has no links.
+    Return None where it cannot: `out` itself or a person's own file has the name, or the file system has no links.
     """
     link = out.with_name(name)
     if out.name in {LATEST, name, ""} or (link.exists() and not link.is_symlink()):
@@ -79,7 +90,7 @@ def _write_synced(temporary: Path, chunks: Iterable[bytes], mode: int) -> str:
     return digest.hexdigest()
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the rename durable; some file systems cannot sync a directory."""
     handle = os.open(directory, os.O_RDONLY)
     try:
@@ -95,12 +106,12 @@ UMASK = 0o077
 
 
 def make_home(home: Path) -> None:
-    """Make the home, for its owner alone; what is put into it is private from its first moment.
+    """Make the home for its owner alone, so that all that is put into it is private from its first moment.
 
     Raises ConfigurationError when this user cannot write there.
     """
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(home)
         reason = "" if os.access(home, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -113,8 +124,17 @@ def make_home(home: Path) -> None:
 
 def private_folder(folder: Path) -> Path:
     """Make the folder, and those above it that are missing, for their owner alone."""
+    return make_folder(folder, mode=0o700)
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> Path:
+    """Make the folder, and those above it that are missing, so that they survive a power cut; return it.
+
+    A synced file is lost where the entry of a folder above it was not synced.
+    """
     for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
+        missing.mkdir(mode=mode, exist_ok=True)
+        sync_directory(missing.parent)
     return folder
 
 
@@ -124,7 +144,7 @@ def fresh_secret(path: Path, prefix: str) -> None:
 
 
 def own_text(path: Path) -> str | None:
-    """The text of a file that is this user's and for them alone; None: there is none. Raises ConfigurationError."""
+    """Read a file that only this user may read; None where there is none. Raises ConfigurationError."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
             refuse_foreign(path, status := os.fstat(file.fileno()))
@@ -142,7 +162,7 @@ def own_text(path: Path) -> str | None:
 
 
 def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
-    """Raise ConfigurationError when a file or folder exists and is another user's, who decides what is in it."""
+    """Raise ConfigurationError where a file or folder belongs to another user, who decides what is in it."""
     try:
         owner = (status or path.stat()).st_uid
     except OSError:
@@ -156,7 +176,7 @@ def refuse_foreign(path: Path, status: os.stat_result | None = None) -> None:
 
 
 def refuse_shared(home: Path) -> None:
-    """Raise ConfigurationError when others own or may write a home, or anything in it: they decide what is in it."""
+    """Raise ConfigurationError where others own or may write a home or anything in it."""
     _refuse_shared_entry(str(home))
     for folder, folders, files in os.walk(home):
         for name in (*folders, *files):
@@ -164,14 +184,14 @@ def refuse_shared(home: Path) -> None:
 
 
 def _refuse_shared_entry(path: str) -> None:
-    """Look at a link, and at what it leads to."""
+    """Check an entry; of a link, also what it leads to."""
     try:
         link = os.lstat(path)
-        found = os.stat(path) if stat.S_ISLNK(link.st_mode) else link  # noqa: PTH116
+        target = os.stat(path) if stat.S_ISLNK(link.st_mode) else link  # noqa: PTH116
     except OSError:
         return
-    foreign = {link.st_uid, found.st_uid} - {os.geteuid()}
-    if foreign or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    foreign = {link.st_uid, target.st_uid} - {os.geteuid()}
+    if foreign or target.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         others = f"belongs to another user (UID {foreign.pop()})" if foreign else "can be written by others"
         raise ConfigurationError(
             f"{path} {others}, who would decide what is bought with your key.",
@@ -184,10 +204,3 @@ def _refuse_shared_entry(path: str) -> None:
 def replace_private(path: Path, content: str | bytes) -> None:
     """Write a file for its owner alone; no reader sees a part."""
     write_whole(path, [content.encode() if isinstance(content, str) else content], mode=0o600)
-
-
-def write_private(path: Path, content: str | bytes) -> None:
-    """Write a new file, for its owner alone from the first moment."""
-    data = content.encode() if isinstance(content, str) else content
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)

@@ -16,14 +16,16 @@ _SHORTEST_PASSWORD = 4
 
 
 def passwords_in(address: str) -> frozenset[str]:
-    """Every password in an address, as written and decoded: of a URL, of its query, of libpq's `password=...`."""
-    found = {text for pair in _PASSWORD.findall(address) for text in pair}
-    found.update(_USER_INFO.findall(address), _LOOSE_USER_INFO.findall(address))
-    return frozenset(text for text in {*found, *map(unquote, found)} if len(text) >= _SHORTEST_PASSWORD)
+    """Return every password in a URL, its query, or libpq's `password=...`, as written and decoded."""
+    passwords = {text for pair in _PASSWORD.findall(address) for text in pair}
+    passwords.update(_USER_INFO.findall(address), _LOOSE_USER_INFO.findall(address))
+    return frozenset(
+        text for text in {*passwords, *map(unquote, passwords)} if len(text) >= _SHORTEST_PASSWORD
+    )
 
 
 def mask_passwords(text: str, address: str = "") -> str:
-    """`text` without the passwords of an address, and without what has the shape of one."""
+    """Return a text without the passwords of an address, and without what looks like one."""
     for password in sorted(passwords_in(address), key=len, reverse=True):
         text = text.replace(password, MASK)
     for shape in (_PASSWORD, _USER_INFO):
@@ -31,6 +33,6 @@ def mask_passwords(text: str, address: str = "") -> str:
     return text
 
 
-def _masked(found: re.Match[str]) -> str:
-    password = next(filter(None, found.groups()), "")
-    return found[0].replace(password, MASK) if password else found[0]
+def _masked(match: re.Match[str]) -> str:
+    password = next(filter(None, match.groups()), "")
+    return match[0].replace(password, MASK) if password else match[0]

@@ -1,6 +1,6 @@
 """Processes of this machine: whether one lives or is stopped, what it is, and how this one collects garbage.
 
-As /proc shows them where something rests on it: psutil's time of birth moves when the clock is set.
+What decides anything is read from /proc: psutil's time of birth moves when the clock is set.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ import gc
 import os
 import shlex
 import socket
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from patternmill.passwords import mask_passwords
+
+T = TypeVar("T")
 
 #: Characters of a command.
 _MOST_SHOWN = 120
@@ -22,7 +28,7 @@ _MOST_SHOWN = 120
 
 @cache
 def boot_id() -> str | None:
-    """The kernel's name for the time since this machine was started; None where it has none."""
+    """Return the kernel's name for the time since this machine was started; None where it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -30,20 +36,20 @@ def boot_id() -> str | None:
 
 
 def uptime() -> float:
-    """Seconds of a clock that nobody can set and that no suspension of the machine stops, where the system has one."""
+    """Return the seconds of a clock that nobody can set, and that runs while the machine sleeps where it can."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def machine() -> str:
-    """A name for this machine, or container: processes with another one cannot be seen from here."""
+    """Return a name for this machine or container; processes under another name cannot be seen from here."""
     # Processes in different PID namespaces (containers) cannot see one another.
-    boot, space = boot_id(), Path("/proc/self/ns/pid")
-    known = (boot, str(space.readlink())) if boot and space.exists() else ()
-    return "/".join((socket.gethostname(), *known))
+    boot, namespace = boot_id(), Path("/proc/self/ns/pid")
+    details = (boot, str(namespace.readlink())) if boot and namespace.exists() else ()
+    return "/".join((socket.gethostname(), *details))
 
 
 def birth(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when it does not exist, or is a zombie."""
+    """Return the start time of a process in clock ticks since boot; empty where it does not exist or is a zombie."""
     fields = _stat(pid)
     if fields is None:
         return "" if Path("/proc/self/stat").exists() else _alive(pid)
@@ -51,13 +57,13 @@ def birth(pid: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal or a debugger, and does nothing until it is continued."""
+    """Return whether a signal or a debugger has stopped a process, which does nothing until it is continued."""
     fields = _stat(pid)
     return fields is not None and fields[0] in "Tt"
 
 
 def described(pid: int) -> str:
-    """For people: its number, its command and since when it runs, as far as that can be seen."""
+    """Describe a process for people: its number, its command and its start, as far as they can be seen."""
     import psutil  # no other caller needs it
 
     try:
@@ -69,7 +75,7 @@ def described(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the state on."""
+    """Return the fields of /proc/PID/stat from the state on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -86,15 +92,36 @@ def _alive(pid: int) -> str:
     return "alive"
 
 
-#: New objects before a look at the youngest; at Python's default of 700 a run spends much of its CPU time on it.
+def run_within(seconds: float, work: Callable[[], T]) -> T:
+    """Return what `work` returns. Raises Unfinished when the time is over, and leaves `work` to a daemon thread."""
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="work with a limit", daemon=True).start()
+    wait([future], min(max(0.0, seconds), threading.TIMEOUT_MAX))
+    if not future.done():
+        raise Unfinished(f"not done within {seconds:.0f} s")
+    return future.result()
+
+
+class Unfinished(Exception):
+    """The error of work that takes longer than it may."""
+
+
+#: New objects before a collection of the youngest; at Python's default of 700 a run spends much of its CPU time on it.
 _YOUNGEST = 100_000
 
 
 def collect_rarely() -> None:
-    """For this process, from now on; what has no cycles is freed at once all the same."""
+    """Collect garbage rarely in this process; what has no cycles is freed at once all the same."""
     gc.set_threshold(_YOUNGEST, 50, 100)
 
 
 def collect_no_more() -> None:
-    """For a process that is about to end: its last look takes half a second after Prefect was loaded."""
+    """Collect no more garbage, as the process is about to end: a last look takes half a second after Prefect."""
     gc.freeze()

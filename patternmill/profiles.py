@@ -43,7 +43,7 @@ def _on_this_machine(url: str) -> str:
 
 
 class Profile(BaseModel):
-    """Where the service of an environment is, and the key for it."""
+    """The address of an environment's service, and the key for it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -55,17 +55,17 @@ class Profile(BaseModel):
 
     @property
     def services(self) -> frozenset[str]:
-        """The identities of its addresses."""
+        """Return the identities of its addresses."""
         return frozenset(map(service_identity, (self.url, *self.formerly)))
 
 
 class EmbeddedProfile(Profile):
-    """The embedded studio of this home; no text that a profile is read from can make one."""
+    """The embedded studio of this home, which no profile that a person writes can be."""
 
     url: Annotated[Url, AfterValidator(_on_this_machine)]
 
 
-#: Before it is started: for what it has on record.
+#: The embedded studio before it is started, whose records can be read.
 NOT_STARTED = EmbeddedProfile(url="http://localhost/v1", key=SecretStr("none"))
 _PROFILES = TypeAdapter(dict[EnvironmentName, Profile])
 
@@ -73,7 +73,7 @@ _PROFILES = TypeAdapter(dict[EnvironmentName, Profile])
 def read_profiles(
     environment: str, home: Path, exported: Mapping[str, str], file: Mapping[str, str]
 ) -> dict[str, Profile]:
-    """The profiles by environment. `environment`: the one that the plain address and key belong to.
+    """Return the profiles by environment. `environment`: the one that the plain address and key belong to.
 
     `exported` and `file`: the variables of this process and of `.env`. Raises ConfigurationError.
     """
@@ -90,16 +90,16 @@ def read_profiles(
 
 
 def profile_of(values: Mapping[str, Any], where: str) -> Profile:
-    """Raises ConfigurationError, which never shows a value."""
+    """Check a profile. Raises ConfigurationError, which never shows a value."""
     try:
         return Profile.model_validate(values)
     except ValidationError as error:
         raise _unusable(where, error) from None
 
 
-def unknown_environment(name: str, known: Iterable[str]) -> ConfigurationError:
-    """The refusal of an environment that nobody configured."""
-    names = sorted(known)
+def unknown_environment(name: str, configured: Iterable[str]) -> ConfigurationError:
+    """Return the refusal of an environment that nobody configured."""
+    names = sorted(configured)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}."
     return ConfigurationError(
@@ -111,7 +111,7 @@ def unknown_environment(name: str, known: Iterable[str]) -> ConfigurationError:
 
 @contextmanager
 def announced(home: Path, environment: str, studio: EmbeddedProfile) -> Iterator[None]:
-    """While it lasts, processes of this user find the embedded studio by a file in the home."""
+    """Let other processes of this user find the embedded studio by a file in the home."""
     path = home / _EMBEDDED_FILE
     private_folder(path.parent)
     key, process = studio.key.get_secret_value(), [os.getpid(), birth(os.getpid())]
@@ -123,7 +123,7 @@ def announced(home: Path, environment: str, studio: EmbeddedProfile) -> Iterator
 
 
 def announced_studio(home: Path, environment: str) -> EmbeddedProfile | None:
-    """The embedded studio that a living process of this user serves for an environment."""
+    """Return the embedded studio that a living process of this user serves for an environment."""
     text = own_text(home / _EMBEDDED_FILE)
     if text is None:
         return None
@@ -150,7 +150,7 @@ def _pair(exported: Mapping[str, str], file: Mapping[str, str]) -> Profile | Non
 
 
 def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:
-    """Return the profiles by name, which are exported, or in the home."""
+    """Return the profiles by name, which are exported or in the home."""
     text, where = exported.get(PROFILES), PROFILES
     try:
         if text is not None:
@@ -169,7 +169,7 @@ def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:
 
 
 def _each_its_own(profiles: dict[str, Profile], where: str) -> dict[str, Profile]:
-    """Two names of one service would buy everything twice."""
+    """Raise ConfigurationError for two names of one service, which would buy everything twice."""
     names: dict[str, str] = {}
     for name, profile in profiles.items():
         for service in profile.services:
@@ -182,7 +182,7 @@ def _each_its_own(profiles: dict[str, Profile], where: str) -> dict[str, Profile
 
 
 def _unusable(where: str, error: ValidationError) -> ConfigurationError:
-    """Of the pair: by the names of its variables."""
+    """Return the refusal of a profile; that of the pair has the names of its variables."""
     names = {"url": URL, "key": KEY} if where == "PATTERNMILL" else {}
     faults = []
     for fault in error.errors():

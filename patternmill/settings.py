@@ -1,15 +1,14 @@
-"""The settings of a run: read from the environment once, by the command or the flow, and passed on as values."""
+"""The settings: read from the environment once, by the command or the flow, and passed on as values."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from patternmill.addresses import service_identity
 from patternmill.env_file import (
@@ -33,9 +32,10 @@ from patternmill.parameters import (
     LedgerUrl,
     Price,
     Reasons,
-    RetireLimit,
-    RetireLimitText,
+    RowLimit,
+    RowLimitText,
     Sources,
+    Store,
     Window,
 )
 from patternmill.passwords import passwords_in
@@ -46,10 +46,11 @@ from patternmill.profiles import (
     read_profiles,
     unknown_environment,
 )
+from patternmill.states import Stage
 
 
 class Settings(BaseModel):
-    """Everything that is set by environment. Immutable; secrets are masked wherever it is printed."""
+    """Everything that is set by environment; immutable. Secrets are masked wherever it is printed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -96,48 +97,72 @@ class Settings(BaseModel):
     #: Environments whose purchases need no further confirmation; `duplicates`: nor does what exists already.
     confirm: Confirmed = None
     #: The most rows that a refresh retires without a person's approval: a count, a percentage, or both.
-    retire_at_most: RetireLimitText = "20,10%"
-    #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then has the name alone.
+    retire_at_most: RowLimitText = "20,10%"
+    #: The most products that a run replaces without a person's approval: a count, a percentage, or both.
+    change_at_most: RowLimitText = "20,10%"
+    #: The store's address below which runs of deployments may have their results copied. None: they may not.
+    out_below: Store | None = None
+    #: Sources by name, as JSON, for those with a secret: a schedule then has the name alone. A source is an address, or
+    #: {"address": ..., "bearer": ...}, whose bearer is sent to the origin of that address and nowhere else.
     sources: Sources = {}
 
     @property
     def service(self) -> Profile | None:
-        """The environment's profile. None: none is set, and the command line starts the embedded studio."""
+        """Return the environment's profile. None: none is set, and the command line starts the embedded studio."""
         return self.profiles.get(self.environment)
 
     @property
     def embedded(self) -> bool:
-        """Whether the service is the embedded studio, whose key and pictures are this machine's own."""
+        """Return whether the service is the embedded studio, whose key and pictures are this machine's own."""
         return isinstance(self.service, EmbeddedProfile)
 
     @property
     def studio_url(self) -> str | None:
+        """Return the service's address."""
         return self.service.url if self.service else None
 
     @property
-    def has_prices(self) -> bool:
-        return any((self.pattern_price, self.refinement_price, self.product_price))
+    def prices(self) -> Mapping[Stage, int]:
+        """Return the price of an item of each stage, in minor units; no service is known to charge for a reference."""
+        return {
+            Stage.REFERENCE: 0,
+            Stage.PATTERN: self.pattern_price,
+            Stage.REFINEMENT: self.refinement_price,
+            Stage.PRODUCT: self.product_price,
+        }
 
     def at(self, profile: Profile) -> Settings:
-        """The settings with this profile for their environment."""
+        """Return the settings with this profile for their environment."""
         return self.model_copy(update={"profiles": {**self.profiles, self.environment: profile}})
 
     def confirms(self, purchase: str) -> bool:
+        """Return whether a person confirmed this."""
         return self.confirm is not None and purchase in self.confirm.split(",")
 
     def confirming(self, purchase: str) -> Settings:
-        """The settings with this confirmed too."""
+        """Return the settings with this confirmed too."""
         return self.model_copy(update={"confirm": ",".join(filter(None, (self.confirm, purchase)))})
 
     def secrets(self) -> frozenset[str]:
-        """Everything that is to be in no text: keys, addresses with a password, and the passwords."""
+        """Return what no text may contain: keys, bearers, addresses that may have a password, and the passwords."""
         keys = (profile.key for profile in self.profiles.values())
-        kept = (*keys, self.ledger_url, *self.sources.values())
-        texts = [secret.get_secret_value() for secret in kept if secret is not None]
+        sources = (secret for source in self.sources.values() for secret in (source.address, source.bearer))
+        secrets = (*keys, self.ledger_url, *sources)
+        texts = [secret.get_secret_value() for secret in secrets if secret is not None]
         return frozenset(texts).union(*map(passwords_in, texts))
 
+    def source_at(self, address: str) -> str | None:
+        """Return the name of an address in the settings, which tells none of its secrets."""
+        addresses = {source.address.get_secret_value(): name for name, source in self.sources.items()}
+        return addresses.get(address)
+
+    def bearer_of(self, address: str) -> SecretStr | None:
+        """Return the bearer that opens the source at an address."""
+        name = self.source_at(address)
+        return self.sources[name].bearer if name is not None else None
+
     def service_at(self, url: str) -> str:
-        """The identity of the service at an address: the same for every address of this environment's."""
+        """Return the identity of the service at an address: the same for all addresses of the environment's own."""
         identity, own = service_identity(url), self.service
         return service_identity(own.url) if own is not None and identity in own.services else identity
 
@@ -155,21 +180,21 @@ def load_settings(
 def in_environment(
     settings: Settings, environment: str | None, *, unknown_too: bool = False, **overrides: object
 ) -> Settings:
-    """What `read_settings` found, for an environment; None: the one that is set.
+    """Return settings for an environment; None: the one that is set.
 
     `overrides` that are not None win, and have been validated. Raises ConfigurationError for an environment that
-    nobody configured; not with `unknown_too`, for what only reads the ledger.
+    nobody configured, except with `unknown_too`, for what only reads the ledger.
     """
-    known = set(settings.profiles) or {settings.environment}
+    configured = set(settings.profiles) or {settings.environment}
     values = {"environment": environment, **overrides}
     named = settings.model_copy(update={name: value for name, value in values.items() if value is not None})
-    if named.environment not in known and not unknown_too:
-        raise unknown_environment(named.environment, known)
+    if named.environment not in configured and not unknown_too:
+        raise unknown_environment(named.environment, configured)
     return named
 
 
 def with_service(settings: Settings) -> Settings:
-    """The settings of a worker's run with a service: their environment's, or the embedded studio of `up`.
+    """Return the settings of a worker's run with a service: their environment's, or the embedded studio of `up`.
 
     Raises ConfigurationError where there is neither.
     """
@@ -182,16 +207,13 @@ def with_service(settings: Settings) -> Settings:
 
 
 def read_settings(**overrides: object) -> Settings:
-    """The settings as they are configured, before an environment is chosen.
-
-    For callers that find out with their help which environment is meant. Raises ConfigurationError.
-    """
+    """Read the settings as they are configured, before an environment is chosen. Raises ConfigurationError."""
     exported, file = set_variables(os.environ), read_env_file()
     refuse_prefect_files()
     given = {name: value for name, value in overrides.items() if value is not None}
     settings = _validated({**_values(in_force(exported, file)), **given})
     refuse_shared(settings.home)
-    # There our own Prefect server works.
+    # This is the working folder of our own Prefect server.
     refuse_prefect_files(settings.home / "prefect")
     profiles = given.get("profiles")
     if profiles is None:
@@ -202,17 +224,18 @@ def read_settings(**overrides: object) -> Settings:
 def in_force(exported: Mapping[str, str], file: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that count: what is exported, the rest of `.env`, and its limits where they are tighter.
 
-    Raises ConfigurationError for a limit of the file that is looser than the default, with none exported.
+    Raises ConfigurationError where none is exported and a limit of the file is looser than the default.
     """
-    limits = {name: file[name] for name in map(variable, TIGHTENING) if name in file}
     counting = {**file, **exported}
-    tried = _validated(_values({**counting, **limits}))
-    default = set(limits) - set(exported)
-    held = _validated(_values({name: text for name, text in counting.items() if name not in default}))
+    limits = {name: file[name] for name in map(variable, TIGHTENING) if name in file}
+    if not limits:
+        return counting
+    without_file = {name: text for name, text in counting.items() if name in exported or name not in limits}
+    tried, others = _validated(_values({**counting, **limits})), _validated(_values(without_file))
     looser = {
-        variable(field) for field in TIGHTENING if _is_looser(getattr(tried, field), getattr(held, field))
+        variable(field) for field in TIGHTENING if _is_looser(getattr(tried, field), getattr(others, field))
     }
-    if refused := sorted(looser & default):
+    if refused := sorted(looser - exported.keys()):
         raise ConfigurationError(
             f".env sets {', '.join(refused)} looser than the default, and a folder's file only tightens.",
             code="not_in_env_file",
@@ -224,46 +247,33 @@ def in_force(exported: Mapping[str, str], file: Mapping[str, str]) -> dict[str, 
 def _is_looser(value: Any, than: Any) -> bool:
     """Return whether a limit allows more than another one; None is no limit."""
     if isinstance(value, str):
-        limit, other = RetireLimit.parse(value), RetireLimit.parse(than)
+        limit, other = RowLimit.parse(value), RowLimit.parse(than)
         return limit.count > other.count or limit.share > other.share
     return than is not None and (value is None or value > than)
 
 
 def _values(variables: Mapping[str, str]) -> dict[str, object]:
-    """Return the values of settings by field, but the profiles, which are taken whole from one source."""
+    """Return the values of settings by field, without the profiles, which are taken whole from one source."""
     fields = {name: variables.get(variable(name)) for name in Settings.model_fields if name != "profiles"}
-    return {name: _parsed(name, text) for name, text in fields.items() if text}
-
-
-def _parsed(name: str, value: object) -> object:
-    if name not in {"final_reasons", "sources"} or not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise _unusable([f"{variable(name)}: must be JSON"]) from None
+    return {name: text for name, text in fields.items() if text}
 
 
 def _validated(values: Mapping[str, object]) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise _unusable(list(dict.fromkeys(map(_fault, error.errors())))) from None
-
-
-def _fault(fault: Mapping[str, Any]) -> str:
-    return f"{variable(str(fault['loc'][0]))}: {fault['msg'].removeprefix('Value error, ')}"
-
-
-def _unusable(faults: list[str]) -> ConfigurationError:
-    return ConfigurationError(
-        "The settings cannot be used: " + "; ".join(faults) + ".",
-        remedy="Correct them in the environment or in .env.",
-    )
+        faults = (
+            f"{variable(str(fault['loc'][0]))}: {fault['msg'].removeprefix('Value error, ')}"
+            for fault in error.errors()
+        )
+        raise ConfigurationError(
+            f"The settings cannot be used: {'; '.join(dict.fromkeys(faults))}.",
+            remedy="Correct them in the environment or in .env.",
+        ) from None
 
 
 def other_environment(url: str, its: str, named: str) -> ConfigurationError:
-    """The refusal of an address that belongs to another environment than the one named."""
+    """Return the refusal of an address that belongs to another environment than the one named."""
     return ConfigurationError(
         f"{url} belongs to the environment {its!r}, and {named!r} is named.",
         remedy="Name the environment of the address (--environment, PATTERNMILL_ENVIRONMENT), or the other address.",

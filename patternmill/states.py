@@ -9,16 +9,15 @@ from enum import StrEnum
 class Stage(StrEnum):
     """What an item makes, in the order of purchase. The values are part of the request IDs: never change them."""
 
-    #: An uploaded picture that guides patterns.
-    REFERENCE = "reference"
+    REFERENCE = "reference"  #: An uploaded picture that guides patterns.
     PATTERN = "pattern"
-    #: A pattern made of another one.
-    REFINEMENT = "refinement"
+    REFINEMENT = "refinement"  #: A pattern made of another one.
     PRODUCT = "product"
-    #: A checkout of products, which a person pays.
-    CHECKOUT = "checkout"
+    CHECKOUT = "checkout"  #: A checkout of products, which a person pays.
 
 
+#: What is made by operations for which the interface promises no safe retry.
+UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
 #: What a run makes for its rows.
 ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 
@@ -26,20 +25,13 @@ ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 class AttemptState(StrEnum):
     """One attempt at one item, as the ledger knows it."""
 
-    #: The request is on record; whether the service has it is unknown until it answers.
-    INTENDED = "intended"
-    #: On record, and certainly never sent.
-    WITHDRAWN = "withdrawn"
-    #: The service answered with a job ID.
-    ACCEPTED = "accepted"
-    #: The service reported that the job succeeded, and its result ID. Final.
-    SUCCEEDED = "succeeded"
-    #: The service reported that the job failed. Once it says so again a next attempt (a new request ID) may begin.
-    FAILED = "failed"
-    #: The service refused the request as invalid, so that no job exists.
-    REJECTED = "rejected"
-    #: A person decides: answers contradict one another, or it may have been executed and is not to be sent again.
-    HELD = "held"
+    INTENDED = "intended"  #: On record; nobody knows whether the service has it until it answers.
+    WITHDRAWN = "withdrawn"  #: On record, and certainly never sent.
+    ACCEPTED = "accepted"  #: The service answered with a job ID.
+    SUCCEEDED = "succeeded"  #: The job succeeded, and its result is on record. Final.
+    FAILED = "failed"  #: The job failed, the service said. Once it says so again a next attempt may begin.
+    REJECTED = "rejected"  #: The service refused the request as invalid, so that no job exists.
+    HELD = "held"  #: A person decides: answers contradict one another, or it must not be sent again.
 
 
 ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
@@ -54,6 +46,10 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.FAILED: frozenset({AttemptState.ACCEPTED}),
 }
 
+#: Its request was sent, or may have been, and has no end.
+OPEN_STATES = frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED})
+#: The service has something for the item, or may have.
+MAY_EXIST = OPEN_STATES | {AttemptState.SUCCEEDED, AttemptState.HELD}
 #: Nothing exists at the service, and the same request may be sent later.
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
 #: The error code of a refusal by a redirect, which some services answer to what they have executed.
@@ -62,37 +58,39 @@ REDIRECTED = "redirected"
 INVALID_REQUEST = "invalid_request"
 #: The error code of a refusal that names nothing of the row.
 UNCLEAR_REFUSAL = "unclear_refusal"
-#: The error code of one that names something of the row, where several rows were refused in the same way.
+#: The error code of a refusal that names something of its row, where several rows were refused in the same way.
 REFUSED_ALIKE = "refused_alike"
-#: Error codes of refusals that may not be about the item (a redirect, a proxy's page, a wrong address, no reason): the
-#: same request is sent again by the same command.
+#: The error codes of refusals that may not be about the item (a redirect, a proxy's page, a wrong address, no reason):
+#: the same command sends the same request again.
 PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page", UNCLEAR_REFUSAL, REFUSED_ALIKE})
+#: The error codes of failed attempts whose jobs are asked about again. No new attempt was made: others failed too, or
+#: the service did not confirm the failure.
+HELD_BACK, NOT_CONFIRMED = "held_back", "failure_not_confirmed"
+#: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
+NOT_REPEATABLE = "not_repeatable"
+#: The error code of an open request that a person decided to send again, until a run begins to.
+TO_RESEND = "to_resend"
+#: The error code of an attempt that a person gave up: its job, if there is one, is not looked for again.
+WRITTEN_OFF = "written_off"
 
 
 class RowStatus(StrEnum):
     """The status of a row in its results."""
 
-    #: The product exists.
-    SUCCEEDED = "succeeded"
-    #: Its job failed, or the service refused its request.
-    FAILED = "failed"
-    #: Refused by our own checks; nothing was asked of the service.
-    REFUSED = "refused"
-    #: Nothing was begun for this row.
-    NOT_STARTED = "not_started"
-    #: Something was begun, and the run was stopped; the next run resumes it.
-    CANCELLED = "cancelled"
-    #: A request was sent, and it is unknown whether it was executed; the next run resends it.
-    IN_DOUBT = "in_doubt"
-    #: The service has a job that did not end in time, and the next run polls it again; or a person decides first, and
-    #: the next run builds on what is picked (`undecided`).
-    WAITING = "waiting"
-    #: Answers contradict one another, or what was sent may not be sent again: a person decides.
-    HELD = "held"
+    SUCCEEDED = "succeeded"  #: The product exists.
+    FAILED = "failed"  #: Its job failed, or the service refused its request.
+    REFUSED = "refused"  #: Refused by our own checks; nothing was asked of the service.
+    NOT_STARTED = "not_started"  #: Nothing was begun for this row.
+    CANCELLED = "cancelled"  #: Something was begun, and the run was stopped; the next run resumes it.
+    IN_DOUBT = "in_doubt"  #: A request was sent and has no answer; the next run resends it.
+    WAITING = "waiting"  #: The service has a job that did not end in time; the next run polls it again.
+    TO_CHOOSE = "to_choose"  #: A person picks one of its pattern's takes first; it keeps its product.
+    DISCARDED = "discarded"  #: A person rejected every take of its pattern; its product is not ordered.
+    HELD = "held"  #: A person decides: answers contradict one another, or it must not be sent again.
 
     @property
     def words(self) -> str:
-        """As it reads in a sentence: a row whose run was stopped or killed was cancelled by nobody."""
+        """Return the status for a sentence: nobody cancelled a row whose run was stopped or killed."""
         return "not finished" if self is RowStatus.CANCELLED else self.value.replace("_", " ")
 
 
@@ -101,7 +99,15 @@ UNFINISHED_ROWS = frozenset(
     {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
 )
 
-#: What a retry can change: the rest is made already, or waits for an edit or a decision.
+#: Statuses that are no failure of a run, nor left over by it: made, or left to a person's decision.
+COMPLETE_ROWS = frozenset({RowStatus.SUCCEEDED, RowStatus.TO_CHOOSE, RowStatus.DISCARDED})
+
+#: The rows of failures.csv: no other run changes them until a person edits the row or decides about it.
+FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - COMPLETE_ROWS
+#: Rows that are gathered by cause: the failures, and those where the service has still to answer.
+WITH_CAUSE = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
+
+#: What a retry can change; the rest is made already, or waits for an edit or a decision.
 RETRIABLE = UNFINISHED_ROWS | {RowStatus.FAILED}
 
 
@@ -113,21 +119,22 @@ class Outcome(StrEnum):
     FAILED = "Failed"
     BUDGET_REACHED = "BudgetReached"
     CANCELLED = "Cancelled"
+    PAUSED = "Paused"  #: The brake was set, and nothing was created from then on. Not Prefect's own Paused.
     SKIPPED_OVERLAP = "SkippedOverlap"
 
     @property
     def words(self) -> str:
-        """As it reads in a sentence: `Completed with failures`."""
+        """Return the outcome for a sentence: `Completed with failures`."""
         return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter.group().lower()}", self.value)
 
 
 class Verdict(StrEnum):
-    """A person's decision on a plan."""
+    """What became of a plan that was put before a person."""
 
     WAITING = "waiting"
-    #: Up to a ceiling.
-    APPROVED = "approved"
+    APPROVED = "approved"  #: Up to a ceiling.
     REJECTED = "rejected"
+    OVERTAKEN = "overtaken"  #: A newer run of the catalog ended the question; nobody approved the plan.
 
 
 class Decided(StrEnum):
@@ -135,39 +142,19 @@ class Decided(StrEnum):
 
     PICK = "pick"
     REJECT = "reject"
-    #: Another take of it is wanted.
-    AGAIN = "again"
-    #: An earlier decision is taken back.
-    UNDECIDED = "undecided"
-    #: Looked at, and put off.
-    LATER = "later"
+    AGAIN = "again"  #: Another take of it is wanted.
+    UNDECIDED = "undecided"  #: An earlier decision is taken back.
+    LATER = "later"  #: Looked at, and put off.
 
 
-#: The error code of a row whose product waits until a person has decided about takes of its pattern.
-UNDECIDED = "undecided"
-#: Nothing is built on it, and `remake` makes another take.
-UNWANTED = frozenset({Decided.REJECT, Decided.AGAIN})
-
-#: Of the command line.
+#: The exit codes of the command line.
 EXIT_CODES: dict[Outcome, int] = {
     Outcome.COMPLETED: 0,
     Outcome.FAILED: 1,
     Outcome.COMPLETED_WITH_FAILURES: 3,
     Outcome.BUDGET_REACHED: 3,
+    Outcome.PAUSED: 3,
     Outcome.SKIPPED_OVERLAP: 4,
     Outcome.CANCELLED: 130,
 }
 EXIT_REFUSED = 2
-
-#: The error codes of attempts whose job failed, as the service said, and is asked about again: no new attempt was made
-#: because the others failed too, or because the service did not say so again.
-HELD_BACK, NOT_CONFIRMED = "held_back", "failure_not_confirmed"
-#: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
-NOT_REPEATABLE = "not_repeatable"
-#: The error code of an open request that a person decided to send again, until a run begins to.
-TO_RESEND = "to_resend"
-#: What is made by operations of which the interface promises no safe retry.
-UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
-
-#: The error code of an attempt that a person gave up: its job, if there is one, is not looked for again.
-WRITTEN_OFF = "written_off"

@@ -40,12 +40,15 @@ UNRECORDED = "The Prefect server did not get all of this run; `patternmill statu
 
 
 class PrefectConnection:
-    """A run's connection to its Prefect server; without one it prints why, and the run is driven without Prefect."""
+    """A run's connection to its Prefect server."""
 
-    def __init__(self, home: Path, print_line: Callable[[str], None]) -> None:
-        """Raises ConfigurationError when PREFECT_API_URL is no address."""
+    def __init__(self, home: Path, go_without: Callable[[str], None]) -> None:
+        """Read which server is configured; `go_without` is called with the reason why there is none.
+
+        Raises ConfigurationError when PREFECT_API_URL is no address.
+        """
         self._home = home
-        self._print = print_line
+        self._go_without = go_without
         self._own: OwnServer | None = None
         given = os.environ.get(client_settings.API_URL)
         self._configured = client_settings.api_address(given) if given else None
@@ -80,7 +83,7 @@ class PrefectConnection:
         try:
             self._own = OwnServer(self._home).for_this_process()
         except (PatternmillError, OSError) as error:
-            self.go_without(f"The Prefect server of {self._home} cannot be started: {error}")
+            self._go_without(f"The Prefect server of {self._home} cannot be started: {error}")
 
     @property
     def is_chosen(self) -> bool:
@@ -94,13 +97,13 @@ class PrefectConnection:
             if self._own is not None:
                 self._own.wait_ready()
             elif self._configured:
-                asyncio.run(_ask(self._configured))
+                asyncio.run(require_server(self._configured))
             else:
                 return False
         except ConfigurationError:
             raise
         except PatternmillError as error:
-            self.go_without(str(error))
+            self._go_without(str(error))
             return False
         # Else Prefect's handlers print what they cannot send.
         logging.raiseExceptions = False
@@ -112,9 +115,12 @@ class PrefectConnection:
         if self._configured and (why := _rejection(error)):
             raise _refusal(self._configured, why) from error
 
-    def wait_for(self, running: Future[None]) -> bool:
-        """Wait for the thread in which the flow still ends, as long as for the record; returns whether it ended."""
-        return _waited_for(running.done, time.monotonic())
+    def complete(self, running: Future[None], flow_run_id: str | None, task_runs: int) -> bool:
+        """Wait for the thread in which a flow still ends, and for its record; return whether the server has both."""
+        if not _waited_for(running.done, time.monotonic()) or running.exception() is not None:
+            self.delivered = False
+            return False
+        return self.finish(flow_run_id, task_runs)
 
     def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
         """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
@@ -125,7 +131,9 @@ class PrefectConnection:
         if not self.is_available:
             return False
         began = time.monotonic()
-        sending = _sending()
+        from prefect_host.internals import start_sending
+
+        sending = start_sending()
         self.delivered = _waited_for(lambda: all(sent.done() for sent in sending), began) and self.delivered
         if not self.delivered or flow_run_id is None or self._own is None:
             return self.delivered
@@ -140,15 +148,8 @@ class PrefectConnection:
         hint = "" if self._own is None else "  (open it with `patternmill status --open`)"
         return f"In the Prefect UI: {base}/runs/flow-run/{flow_run_id}{hint}"
 
-    def go_without(self, why: str) -> None:
-        """Print why the run is driven without Prefect."""
-        self._print(
-            f"{why}\nThe run is driven without Prefect: results and ledger do not depend on it, "
-            "and `patternmill status` shows it."
-        )
 
-
-async def _ask(api_url: str) -> None:
+async def require_server(api_url: str) -> None:
     """Raise ConfigurationError when the configured server rejects us, and PatternmillError when it does not answer."""
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
@@ -196,21 +197,8 @@ def _refusal(api_url: str, why: str) -> ConfigurationError:
     )
 
 
-def _sending() -> set[Future[bool]]:
-    """Have Prefect send the events and log lines that it still has."""
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-
-    left: set[Future[bool]] = set()
-    for sender in (EventsWorker, APILogWorker):
-        drained = sender.drain_all(timeout=0)
-        assert isinstance(drained, tuple), "called outside of an event loop"
-        left |= drained[1]
-    return left
-
-
 def _is_recorded(client: SyncPrefectClient, flow_run_id: str, task_runs: int) -> bool:
-    """Whether the server has so many task runs of the flow run, and none that is open."""
+    """Return whether the server has so many task runs of the flow run, and none that is open."""
 
     def count(**which: Any) -> int:
         wanted = {"flow_runs": {"id": {"any_": [flow_run_id]}}, **which}

@@ -7,9 +7,13 @@ tests/unit/prefect_host/test_internals.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
+from typing import cast
 
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
 from prefect.utilities import engine
 
 SignalHandler = Callable[[int, FrameType | None], None]
@@ -31,3 +35,10 @@ def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
         yield
     finally:
         setattr(engine, SIGTERM_HANDLER, before)
+
+
+def start_sending() -> set[Future[bool]]:
+    """Have Prefect send its events and log lines; return what is still being sent. Not within an event loop."""
+    # Why: a command that ends would lose them. Missing: a public way to wait for what the client has queued.
+    drained = [sender.drain_all(timeout=0) for sender in (EventsWorker, APILogWorker)]
+    return {sent for _, pending in cast(list[tuple[object, set[Future[bool]]]], drained) for sent in pending}

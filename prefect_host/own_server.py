@@ -37,6 +37,9 @@ fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}})
 _POLICY = "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'self'"
 #: Of every server that shows our runs.
 SETTINGS = Path(__file__).resolve().parent.parent / "deployments" / "prefect-server.env"
+#: Of a server that has a page of metrics: the ledger whose figures it shows.
+LEDGER_URL = "PATTERNMILL_LEDGER_URL"
+METRICS_PATH = "/metrics"
 #: Of a server that lives as long as a command: nothing is scheduled or automated there.
 UNATTENDED = {
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
@@ -47,7 +50,7 @@ UNATTENDED = {
 
 
 def server_environment(directory: Path, port: int) -> dict[str, str]:
-    """The settings of a server that keeps all in `directory`, in place of the caller's."""
+    """Return the settings of a server that keeps all in `directory`, in place of the caller's."""
     lines = [line for line in SETTINGS.read_text("utf-8").splitlines() if line and line[0] != "#"]
     return {
         **dict(line.split("=", 1) for line in lines),
@@ -62,7 +65,7 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
 
 
 def own_password(home: Path) -> str:
-    """The credential of our own server on this home, `user:password`: of the one that runs, or ran last."""
+    """Return the credential of our own server on this home, `user:password`: of the one that runs, or ran last."""
     return (home.resolve() / "prefect" / "credential").read_text().strip()
 
 
@@ -75,21 +78,23 @@ class OwnServer(SharedProcess):
     def __init__(
         self, home: Path, *, port: int | None = None, settings: Mapping[str, str] = UNATTENDED
     ) -> None:
-        """`port` and `settings`: of the server, if this user starts it."""
+        """Use the server of a home; `port` and `settings` count if this user starts it."""
         super().__init__(home.resolve() / "prefect")
         self._named_port, self._settings = port, settings
 
     @property
     def ui_url(self) -> str:
+        """Return the address of its pages."""
         return f"http://{HOST}:{self._port()}"
 
     @property
     def api_url(self) -> str:
+        """Return the address of its API."""
         return f"{self.ui_url}/api"
 
     @property
     def client_environment(self) -> dict[str, str]:
-        """Of its clients: Prefect's files and profiles are kept with it, and it asks for its credential."""
+        """Return the environment of its clients, with its credential; Prefect's files and profiles are kept with it."""
         return {
             **client_settings.client_environment(self.api_url),
             **client_settings.kept_in(self.directory),
@@ -97,7 +102,7 @@ class OwnServer(SharedProcess):
         }
 
     def login_url(self) -> str:
-        """Logs the browser in that opens it: only for the person's own terminal."""
+        """Return an address that logs the browser in that opens it: only for the person's own terminal."""
         return f"{self.ui_url}{LOGIN_PATH}#{own_password(self.directory.parent).removeprefix(f'{USER}:')}"
 
     def for_this_process(self) -> Self:
@@ -107,11 +112,12 @@ class OwnServer(SharedProcess):
         return self
 
     def is_ready(self) -> bool:
+        """Return whether it answers, and is ours."""
         # In this order: while its process lives nobody else has its port, and would be sent the credential.
         return server_answers(self.api_url, timeout=2.0) and self.is_alive()
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
-        """With a credential that nobody else has had."""
+        """Return how it is started, with a credential that nobody else has had."""
         # Not the last one again: what another user served there since, a browser still runs and keeps for it.
         bound = bound_socket(self._named_port or 0)
         port: int = bound.getsockname()[1]
@@ -126,7 +132,7 @@ class OwnServer(SharedProcess):
         return bound, [__name__], {**server_environment(self.directory, port), **self._settings, **secret}
 
     def _port(self) -> int:
-        """The port of the server that runs or ran here."""
+        """Return the port of the server that runs or ran here; 0: none ever did."""
         try:
             return int((self.directory / "port").read_text())
         except (OSError, ValueError):
@@ -141,11 +147,16 @@ def serve() -> None:
     from starlette.responses import HTMLResponse
     from starlette.routing import Route
 
-    assert os.environ["PREFECT_SERVER_API_AUTH_STRING"], "our own server never answers without a credential"
+    credential, ledger_url = os.environ["PREFECT_SERVER_API_AUTH_STRING"], os.environ.pop(LEDGER_URL, None)
+    assert credential, "our own server never answers without a credential"
     # Before the umask: it may write the UI's files, for all users of that installation of Prefect.
     app = create_app(final=True)
     os.umask(UMASK)
     app.router.routes.insert(0, Route(LOGIN_PATH, lambda request: HTMLResponse(_LOGIN_PAGE)))
+    if ledger_url is not None:
+        from prefect_host.metrics_page import metrics_route
+
+        app.router.routes.insert(0, metrics_route(METRICS_PATH, credential, ledger_url))
     # Around the application, not in it: the server's own automations ask it by another name.
     guarded = TrustedHostMiddleware(app, allowed_hosts=[HOST])
     config = uvicorn.Config(guarded, log_level="warning", headers=[("Content-Security-Policy", _POLICY)])

@@ -32,6 +32,7 @@ class OwnConfiguration(ProcessJobConfiguration):
         values: dict[str, Any],
         client: PrefectClient | None = None,
     ) -> OwnConfiguration:
+        """Fill the template, and refuse what is not the run's to choose. Raises ValueError."""
         fill = super().from_template_and_values
         filled: ProcessJobConfiguration = await fill(base_job_template, values, client=client)
         foreign = [name for name in ("command", "working_dir") if getattr(filled, name) is not None]
@@ -56,9 +57,11 @@ class DrainingWorker(ProcessWorker, ABC):
 
     @classmethod
     def get_default_base_job_template(cls) -> dict[str, Any]:
+        """Return the template of our work pool."""
         return dict(json.loads(TEMPLATE.read_text("utf-8")))
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
+        """Begin the runs that are due, unless this worker is to stop."""
         if self._stop.is_set():
             return []
         try:

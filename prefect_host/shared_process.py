@@ -62,11 +62,11 @@ class SharedProcess(ABC):
 
     @abstractmethod
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
-        """The bound socket, arguments and environment of the process, which is about to be started."""
+        """Return the bound socket, arguments and environment of the process, which is about to be started."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """Return whether it answers."""
 
     def start(self) -> Self:
         """Start it, or join the running one; it may not answer yet. Raises PatternmillError for a taken port."""
@@ -125,6 +125,7 @@ class SharedProcess(ABC):
         self.stop()
 
     def is_alive(self) -> bool:
+        """Return whether the process runs, whoever started it."""
         if self.child is not None:
             return self.child.poll() is None
         with _opened(self.directory / "server.lock") as life:
@@ -140,7 +141,7 @@ class SharedProcess(ABC):
             time.sleep(0.05)
 
     def _failure(self, message: str) -> PatternmillError:
-        """An error that ends with the end of the log."""
+        """Return an error that ends with the end of the log."""
         log = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
         tail = "\n".join(f"    {line}" for line in log.splitlines()[-_LOG_TAIL_LINES:])
         return PatternmillError(
@@ -178,7 +179,7 @@ class SharedProcess(ABC):
 
 
 def bound_socket(port: int = 0) -> socket:
-    """One that listens on `port`; 0: on any free one. Raises PatternmillError when the port is taken."""
+    """Return a socket that listens on `port`; 0: on any free one. Raises PatternmillError when the port is taken."""
     bound = socket()
     # Else the port of a server that has just ended is taken for a minute.
     bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
@@ -198,7 +199,7 @@ def bound_socket(port: int = 0) -> socket:
 
 @contextmanager
 def private_log(path: Path) -> Iterator[int]:
-    """An empty log for a process to write to; the earlier one is kept beside it."""
+    """Open an empty log for a process to write to; the earlier one is kept beside it."""
     if path.exists():
         path.replace(path.with_name(f"earlier-{path.name}"))
     with _opened(path, os.O_APPEND) as log:
@@ -223,7 +224,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 
 def main() -> None:
-    """The process: `python -P -m prefect_host.shared_process USERS_LOCK MODULE ARGUMENT...`."""
+    """Run a module until it has no users: `python -P -m prefect_host.shared_process USERS_LOCK MODULE ARGUMENT...`."""
     lock, *sys.argv = sys.argv[1:]
     threading.Thread(target=_end_without_users, args=(lock,), daemon=True).start()
     collect_rarely()  # a fifth of the time that Prefect takes to load

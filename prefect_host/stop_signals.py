@@ -28,12 +28,13 @@ class Interruption(threading.Event):
     count = 0
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Count a signal."""
         self.count += 1
         self.set()
 
 
 def until_interrupted() -> Interruption:
-    """An event that SIGINT and SIGTERM set from now on, in place of what they did before."""
+    """Return an event that SIGINT and SIGTERM set from now on, in place of what they did before."""
     stop = Interruption()
     for number in _SIGNALS:
         signal.signal(number, stop.interrupt)
@@ -80,43 +81,36 @@ def _reason(number: int) -> str:
     return f"Stopped by {'Ctrl-C' if number == signal.SIGINT else signal.Signals(number).name}."
 
 
-class Stopping:
-    """Stops a run on request; if requested before the run exists, as it begins."""
-
-    def __init__(self) -> None:
-        #: Who or what requested it.
-        self.reason: str | None = None
-        self._run: Run | None = None
-
-    def attach(self, run: Run) -> None:
-        self._run = run
-        self._apply()
-
-    def request(self, reason: str) -> None:
-        self.reason = self.reason or reason
-        self._apply()
-
-    def _apply(self) -> None:
-        run = self._run
-        if run is not None and self.reason is not None and not run.is_stopped and run.ending is None:
-            run.stop(self.reason)
-
-
 @contextmanager
-def stop_on_signals() -> Iterator[Stopping]:
-    """While it lasts, SIGTERM and SIGINT drain the run, if the flow is in the main thread."""
+def stop_on_signals() -> Iterator[Callable[[Run], None]]:
+    """Have SIGTERM and SIGINT drain a run meanwhile, if the flow is in the main thread.
+
+    Yields what is called with the run as it begins; a signal that came before stops it then. The first one counts.
+    """
     from prefect_host.internals import sigterm_handler_kept
 
-    stopping, loop = Stopping(), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
+    reasons: list[str] = []
+    runs: list[Run] = []
+
+    def apply() -> None:
+        for run in runs if reasons else ():
+            if not run.is_stopped and run.ending is None:
+                run.stop(reasons[0])
+
+    def attach(run: Run) -> None:
+        runs.append(run)
+        apply()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(stopping.request, _reason(number))
+        reasons.append(_reason(number))
+        loop.call_soon_threadsafe(apply)
 
     if threading.current_thread() is threading.main_thread():
         with _handled_by(stop, _SIGNALS), sigterm_handler_kept(stop):
-            yield stopping
+            yield attach
     else:
-        yield stopping
+        yield attach
 
 
 @contextmanager

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from studio.design import Crop, Edit, Extend, Recolor
+from studio.design import Change
+from studio.errors import FieldFault
 
 #: An instant in UTC: `2026-01-31T12:00:00.000Z`.
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Url = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 OrderStatus = Literal["paid", "in_production", "shipped", "delivered", "cancelled"]
-ChangeRecord = Annotated[Edit | Recolor | Crop | Extend, Field(discriminator="operation")]
-
-
-class FieldError(TypedDict):
-    field: str
-    message: str
 
 
 class ErrorDetail(TypedDict):
     code: str
     message: str
-    fields: NotRequired[list[FieldError]]
+    fields: NotRequired[list[FieldFault]]
 
 
 class ErrorAnswer(TypedDict):
@@ -67,15 +62,6 @@ class Money(TypedDict):
     currency: str
 
 
-class Listing(TypedDict):
-    #: For the next page; null on the last.
-    nextCursor: str | None
-
-
-class JobList(Listing):
-    jobs: list[ListedJob]
-
-
 class PatternAnswer(TypedDict):
     """`parentPatternId` and `change` say which pattern it was refined from, and how; null for a first one."""
 
@@ -87,13 +73,9 @@ class PatternAnswer(TypedDict):
     palette: list[str]
     referenceIds: list[str]
     parentPatternId: str | None
-    change: ChangeRecord | None
+    change: Change | None
     imageUrl: Url
     createdAt: Instant
-
-
-class PatternList(Listing):
-    patterns: list[PatternAnswer]
 
 
 class ReferenceAnswer(TypedDict):
@@ -104,10 +86,6 @@ class ReferenceAnswer(TypedDict):
     height: int
     imageUrl: Url
     createdAt: Instant
-
-
-class ReferenceList(Listing):
-    references: list[ReferenceAnswer]
 
 
 class DeletedReference(TypedDict):
@@ -164,10 +142,6 @@ class ProductAnswer(TypedDict):
     createdAt: Instant
 
 
-class ProductList(Listing):
-    products: list[ProductAnswer]
-
-
 class PricedLine(TypedDict):
     productId: str
     description: str
@@ -203,9 +177,10 @@ class OrderAnswer(TypedDict):
     paidAt: NotRequired[Instant]
 
 
-class OrderList(Listing):
-    orders: list[OrderAnswer]
-
-
 class FeedbackAnswer(TypedDict):
     requestId: Annotated[str, Field(min_length=1, max_length=128)]
+
+
+def page_of(name: str, item: type) -> type[BaseModel]:
+    """Return the answer of a list: a page of such items under this name. `nextCursor` is null on the last."""
+    return create_model(f"{name.title()}Page", **{name: (list[item], ...), "nextCursor": (str | None, ...)})  # type: ignore

@@ -4,55 +4,69 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+
+def _whole(number: object) -> object:
+    """Return whole floats as integers: JSON has one kind of number, so that 2.0 is 2."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+WHOLE = BeforeValidator(_whole)
 #: A colour as `#rrggbb`.
 HexColour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
-#: A share of the tile's side.
+#: A place on the tile, and the side of a part of it, as shares of the tile's side.
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+PartSide = Annotated[float, Field(ge=0.1, le=1.0)]
+Repeats = Annotated[int, Field(ge=1, le=3), WHOLE]
+#: The side of a pattern's picture in pixels.
+Size = Literal[256, 512, 1024, 2048]
+DEFAULT_SIZE: Size = 512
 DEFAULT_MODEL = "atelier"
 
 
-class _Value(BaseModel):
+class Value(BaseModel):
+    """What is compared by its fields, and has no others."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Edit(_Value):
+class Edit(Value):
     """More words: what they name is added or changed, everything else stays as it was."""
 
     operation: Literal["edit"] = "edit"
     prompt: str
 
 
-class Recolor(_Value):
+class Recolor(Value):
     """Other colours: the ground first, then the inks, strongest first. The drawing stays as it is."""
 
     operation: Literal["recolor"] = "recolor"
-    palette: tuple[HexColour, ...] = Field(min_length=1, max_length=12)
+    palette: tuple[HexColour, ...]
 
 
-class Crop(_Value):
+class Crop(Value):
     """A part of the tile becomes the tile: left, top, width and height as shares of it. It is seamless again."""
 
     operation: Literal["crop"] = "crop"
     x: Share
     y: Share
-    width: Annotated[float, Field(ge=0.1, le=1.0)]
-    height: Annotated[float, Field(ge=0.1, le=1.0)]
+    width: PartSide
+    height: PartSide
 
 
-class Extend(_Value):
+class Extend(Value):
     """A larger repeat: the tile goes on, in the same manner, over so many columns and rows of its size."""
 
     operation: Literal["extend"] = "extend"
-    columns: Annotated[int, Field(ge=1, le=3)]
-    rows: Annotated[int, Field(ge=1, le=3)]
+    columns: Repeats
+    rows: Repeats
 
 
 Change = Annotated[Edit | Recolor | Crop | Extend, Field(discriminator="operation")]
 
 
-class Design(_Value):
+class Design(Value):
     """One pattern, whole: equal designs are drawn with equal bytes."""
 
     prompt: str

@@ -14,28 +14,20 @@ class FieldFault:
     message: str
 
 
+@dataclass(eq=False)
 class Refusal(Exception):
     """A request answered with an error: its HTTP status, a stable code, a sentence, the fields at fault."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        faults: tuple[FieldFault, ...] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.faults = faults
-        self.headers = headers
+    status: int
+    code: str
+    message: str
+    faults: tuple[FieldFault, ...] = ()
+    headers: Mapping[str, str] | None = None
 
     def body(self) -> dict[str, object]:
         error: dict[str, object] = {"code": self.code, "message": self.message}
         if self.faults:
-            error["fields"] = [{"field": one.field, "message": one.message} for one in self.faults]
+            error["fields"] = [vars(one) for one in self.faults]
         return {"error": error}
 
 
@@ -46,12 +38,3 @@ def invalid_fields(faults: tuple[FieldFault, ...]) -> Refusal:
 
 def unknown(what: str, identifier: str) -> Refusal:
     return Refusal(404, f"unknown_{what}", f"There is no {what} {identifier!r} here.")
-
-
-def request_id_conflict(request_id: str) -> Refusal:
-    return Refusal(
-        409,
-        "request_id_conflict",
-        f"The requestId {request_id!r} was already used for another request. "
-        "Send the first body again to get its job, or take a new requestId.",
-    )

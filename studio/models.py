@@ -22,21 +22,9 @@ MODELS = (
         "Atelier",
         "Clean shapes in flat colours, or in the manner of ink, watercolour or cut paper as the prompt says.",
     ),
-    Model(
-        "linocut",
-        "Linocut",
-        "Flat shapes with gouged lines of light along their edges.",
-    ),
-    Model(
-        "watercolour",
-        "Watercolour",
-        "Translucent shapes in which the pigment gathers on one side.",
-    ),
-    Model(
-        "embroidery",
-        "Embroidery",
-        "Every shape stitched around with a lighter thread.",
-    ),
+    Model("linocut", "Linocut", "Flat shapes with gouged lines of light along their edges."),
+    Model("watercolour", "Watercolour", "Translucent shapes in which the pigment gathers on one side."),
+    Model("embroidery", "Embroidery", "Every shape stitched around with a lighter thread."),
 )
 
 

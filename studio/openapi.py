@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from studio.answers import ErrorAnswer
+from studio.answers import ErrorAnswer, JobAnswer
 from studio.operations.table import OPERATIONS, Operation
 
 VERSION = "/v1"
@@ -25,37 +25,23 @@ REASONS = {
     422: "The request is understood and cannot be carried out.",
     503: "The operation is switched off.",
 }
-#: Where a value that an operation answers is used next: field of the next body by place in the answer.
-LINKS: dict[str, dict[str, dict[str, str]]] = {
-    **{
-        f"{group}/{name}": {"jobs/get": {"jobId": "jobId"}}
-        for group, names in (("patterns", ("create",)), ("refine", ("edit", "recolor", "crop", "extend")))
-        for name in names
-    },
-    "products/create": {"jobs/get": {"jobId": "jobId"}},
+#: Where a value that an operation answers is used next, by its place: the field has the place's last name.
+LINKS = {
+    **{one.name: {"jobId": ["jobs/get"]} for one in OPERATIONS if one.answer is JobAnswer},
     "jobs/get": {
-        "patterns/get": {"patternId": "result/patternId"},
-        "refine/recolor": {"patternId": "result/patternId"},
-        "refine/extend": {"patternId": "result/patternId"},
-        "products/create": {"patternId": "result/patternId"},
-        "products/get": {"productId": "result/productId"},
+        "result/patternId": ["patterns/get", "refine/recolor", "refine/extend", "products/create"],
+        "result/productId": ["products/get"],
     },
-    "references/create": {
-        "references/get": {"referenceId": "referenceId"},
-        "references/delete": {"referenceId": "referenceId"},
-    },
-    "categories/list": {"categories/get": {"categoryId": "categories/0/categoryId"}},
-    "models/list": {"models/get": {"modelId": "models/0/modelId"}},
-    "checkouts/create": {
-        "checkouts/get": {"checkoutId": "checkoutId"},
-        "orders/get": {"checkoutId": "checkoutId"},
-    },
+    "references/create": {"referenceId": ["references/get", "references/delete"]},
+    "categories/list": {"categories/0/categoryId": ["categories/get"]},
+    "models/list": {"models/0/modelId": ["models/get"]},
+    "checkouts/create": {"checkoutId": ["checkouts/get", "orders/get"]},
 }
 
 
 @cache
 def document() -> Schema:
-    """The whole document; not to be changed."""
+    """Return the whole document, which callers must not change."""
     references, definitions = _schemas()
     return {
         "openapi": "3.1.0",
@@ -76,7 +62,7 @@ def document() -> Schema:
 
 
 def _schemas() -> tuple[dict[tuple[str, Mode], Schema], Schema]:
-    """A reference to each body and answer, and the definitions that they lead to."""
+    """Return a reference to each body and answer, and the definitions that they lead to."""
     inputs: list[tuple[str, Mode, TypeAdapter[Any]]] = [("error", "serialization", TypeAdapter(ErrorAnswer))]
     for one in OPERATIONS:
         inputs.append((one.name, "validation", TypeAdapter(one.body)))
@@ -86,6 +72,7 @@ def _schemas() -> tuple[dict[tuple[str, Mode], Schema], Schema]:
 
 
 def _operation(one: Operation, references: dict[tuple[str, Mode], Schema]) -> Schema:
+    error = _json(references["error", "serialization"])
     refusals = sorted({*COMMON_REFUSALS, *one.refusals})
     return {
         "operationId": one.name,
@@ -98,22 +85,19 @@ def _operation(one: Operation, references: dict[tuple[str, Mode], Schema]) -> Sc
                 "content": _json(references[one.name, "serialization"]),
                 **({"links": _links(LINKS[one.name])} if one.name in LINKS else {}),
             },
-            **{str(status): _refusal(status, references["error", "serialization"]) for status in refusals},
+            **{str(status): {"description": REASONS[status], "content": error} for status in refusals},
         },
     }
 
 
-def _refusal(status: int, schema: Schema) -> Schema:
-    return {"description": REASONS[status], "content": _json(schema)}
-
-
-def _links(targets: dict[str, dict[str, str]]) -> Schema:
+def _links(places: dict[str, list[str]]) -> Schema:
     return {
         target.replace("/", "_"): {
             "operationId": target,
-            "requestBody": {name: f"$response.body#/{place}" for name, place in fields.items()},
+            "requestBody": {place.rpartition("/")[2]: f"$response.body#/{place}"},
         }
-        for target, fields in targets.items()
+        for place, targets in places.items()
+        for target in targets
     }
 
 

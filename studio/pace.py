@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 from enum import StrEnum
-from statistics import NormalDist
 
 
 class Pace(StrEnum):
@@ -20,7 +19,7 @@ class Pace(StrEnum):
 
 
 #: Shortest and longest job in seconds, by pace and kind.
-BOUNDS: dict[tuple[Pace, str], tuple[float, float]] = {
+BOUNDS = {
     (Pace.INSTANT, "pattern"): (0.0, 0.0),
     (Pace.INSTANT, "product"): (0.0, 0.0),
     (Pace.QUICK, "pattern"): (0.3, 1.5),
@@ -29,27 +28,15 @@ BOUNDS: dict[tuple[Pace, str], tuple[float, float]] = {
     (Pace.REALISTIC, "product"): (5.0, 20.0),
 }
 #: How long after its payment an order goes into production, is shipped, and is delivered.
-ORDER_STEPS: dict[Pace, tuple[timedelta, timedelta, timedelta]] = {
+ORDER_STEPS = {
     Pace.INSTANT: (timedelta(), timedelta(), timedelta()),
     Pace.QUICK: (timedelta(seconds=5), timedelta(seconds=10), timedelta(seconds=15)),
     Pace.REALISTIC: (timedelta(hours=2), timedelta(days=2), timedelta(days=5)),
 }
-#: Sigma of the lognormal spread of `realistic`; its median is the geometric middle of the bounds.
-SIGMA = 0.2
 
 
 def duration(pace: Pace, kind: str, request_id: str) -> timedelta:
-    """How long the job of this request takes."""
+    """Return how long the job of this request takes, in seconds."""
     shortest, longest = BOUNDS[pace, kind]
-    share = _share(kind, request_id)
-    if pace is Pace.REALISTIC:
-        factor = 2.718281828 ** (SIGMA * NormalDist().inv_cdf(share))
-        middle = (shortest * longest) ** 0.5
-        return timedelta(seconds=min(longest, max(shortest, middle * factor)))
-    return timedelta(seconds=shortest + (longest - shortest) * share)
-
-
-def _share(kind: str, request_id: str) -> float:
-    """A number strictly between 0 and 1 that looks random and is not."""
     digest = hashlib.sha256(f"{kind}\n{request_id}".encode()).digest()
-    return (int.from_bytes(digest[:6]) + 0.5) / 2**48
+    return timedelta(seconds=shortest + (longest - shortest) * int.from_bytes(digest[:6]) / 2**48)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 REMOVED = "[removed]"
 CREDENTIAL = (
@@ -28,8 +29,8 @@ ASSIGNED = re.compile(
 )
 
 
-def redact(value: object) -> object:
-    """The JSON value without them, at any depth."""
+def redact(value: Any) -> Any:
+    """Return the JSON value without them, at any depth."""
     if isinstance(value, dict):
         return {redact_text(key): redact(one) for key, one in value.items() if not FIELD.search(key)}
     if isinstance(value, list):
@@ -46,6 +47,6 @@ def redact_text(text: str) -> str:
 
 
 def _without_query(word: re.Match[str]) -> str:
-    """The word without the query string and the fragment, which may hold a token, of an address in it."""
+    """Return the word without the query and fragment of an address in it, which may hold a token."""
     parts = QUERY.split(word[0], maxsplit=1)
     return parts[0] if "/" in parts[0] else word[0]

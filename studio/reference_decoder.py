@@ -30,7 +30,7 @@ class NotUsable(Exception):
 
 
 def decode(raw: bytes) -> Image.Image:
-    """The picture upright, on white where it is transparent. Raises NotUsable."""
+    """Return the picture upright, on white where it is transparent. Raises NotUsable."""
     try:
         with Image.open(io.BytesIO(raw), formats=FORMATS) as image:
             if image.width * image.height > PIXELS_LIMIT:
@@ -52,7 +52,7 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def limit_resources() -> None:
-    """Of this process; where a system does not know a limit, the others hold."""
+    """Limit what this process may take. Where a system does not know a limit, the others hold."""
     for kind, most in (
         (resource.RLIMIT_AS, MEMORY_LIMIT),
         (resource.RLIMIT_CPU, CPU_SECONDS),
@@ -64,7 +64,7 @@ def limit_resources() -> None:
 
 
 def main() -> int:
-    """One line of JSON, with the size or the reason, then the PNG."""
+    """Write one line of JSON, with the size or the reason, then the PNG."""
     limit_resources()
     warnings.simplefilter("ignore")  # Pillow's, about pictures that are large or odd
     try:

@@ -34,7 +34,7 @@ class ReferencePicture:
 
 
 async def upload(data: str, directory: Path) -> ReferencePicture:
-    """As `read_reference`, while other requests are answered; few at once, so that uploads never fill the machine."""
+    """Read a reference while other requests are answered; few at once, so that uploads never fill the machine."""
     return await asyncio.get_running_loop().run_in_executor(WORKERS, read_reference, data, directory)
 
 
@@ -65,7 +65,7 @@ def _unusable(reason: str) -> Refusal:
 
 
 def _decode(raw: bytes) -> bytes:
-    """What the decoding process wrote, or nothing when it had to be stopped or died."""
+    """Return what the decoding process wrote, or nothing when it had to be stopped or died."""
     command = [sys.executable, "-P", "-m", "studio.reference_decoder"]
     # No key of the studio's own environment.
     env = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
@@ -79,7 +79,7 @@ def _decode(raw: bytes) -> bytes:
 
 
 def _keep(png: bytes, path: Path) -> None:
-    """The file appears under its name when it is complete, and is there after a power cut."""
+    """Write the file so that it appears under its name only when complete, and is there after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         file.write(png)

@@ -5,25 +5,18 @@ Only those of CreateFeedback are the interface's; all others are choices of this
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, AwareDatetime, Field, JsonValue
 
-from studio.design import DEFAULT_MODEL, HexColour, Share
+from studio.design import DEFAULT_MODEL, DEFAULT_SIZE, WHOLE, HexColour, PartSide, Repeats, Share, Size
 from studio.wire import Body
 
 REQUEST_ID_LIMIT = 128
-PROMPT_LIMIT = 4000
 #: Of a picture before it is encoded in base64, in bytes.
 REFERENCE_LIMIT = 5_000_000
-LINES_LIMIT = 100
-QUANTITY_LIMIT = 1000
-PAGE_LIMIT = 100
 #: A character that str.strip() leaves, spelt out: languages differ in what their \s is.
 VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-#: The side of a pattern's picture in pixels.
-Size = Literal[256, 512, 1024, 2048]
-DEFAULT_SIZE: Size = 512
 
 
 def _not_blank(text: str) -> str:
@@ -32,27 +25,26 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _whole(number: object) -> object:
-    """JSON has one kind of number: 2.0 is 2."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
 def _text(limit: int) -> Any:
-    """Bounds of a text with at least one visible character."""
+    """Bound a text, which needs at least one visible character."""
     return Field(min_length=1, max_length=limit, json_schema_extra={"pattern": VISIBLE})
 
 
 #: An optional field that may not be null: neither in the schema nor in what was sent has it a default.
 LEFT_OUT: Any = Field(default_factory=lambda: None)
-WHOLE = BeforeValidator(_whole)
 NOT_BLANK = AfterValidator(_not_blank)
 Identifier = Annotated[str, Field(min_length=1, max_length=200)]
+Base64 = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=REFERENCE_LIMIT * 4 // 3 + 4, json_schema_extra={"contentEncoding": "base64"}
+    ),
+]
 RequestIdField = Annotated[str, _text(REQUEST_ID_LIMIT), NOT_BLANK]
-Prompt = Annotated[str, _text(PROMPT_LIMIT), NOT_BLANK]
+Prompt = Annotated[str, _text(4000), NOT_BLANK]
 Palette = Annotated[list[HexColour], Field(min_length=1, max_length=12)]
 #: JSON numbers from 2^53 on are not read alike everywhere.
 Seed = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
-Repeats = Annotated[int, Field(ge=1, le=3), WHOLE]
 
 
 class CreateBody(Body):
@@ -64,7 +56,7 @@ class CreateBody(Body):
 class Page(Body):
     """A part of a list, newest first: the first one, or the one that `cursor` leads to."""
 
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT), WHOLE] = 50
+    limit: Annotated[int, Field(ge=1, le=100), WHOLE] = 50
     cursor: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -104,8 +96,8 @@ class CropPattern(RefineBody):
 
     x: Share
     y: Share
-    width: Annotated[float, Field(ge=0.1, le=1.0)]
-    height: Annotated[float, Field(ge=0.1, le=1.0)]
+    width: PartSide
+    height: PartSide
 
 
 class ExtendPattern(RefineBody):
@@ -116,15 +108,8 @@ class ExtendPattern(RefineBody):
 class CreateReference(CreateBody):
     """`data` is the file in base64."""
 
-    data: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=REFERENCE_LIMIT * 4 // 3 + 4,
-            json_schema_extra={"contentEncoding": "base64"},
-        ),
-    ]
-    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    data: Base64
+    name: Identifier | None = None
 
 
 class GetReference(Body):
@@ -155,18 +140,14 @@ class GetJob(Body):
 
 class CheckoutLine(Body):
     productId: Identifier
-    quantity: Annotated[int, Field(ge=1, le=QUANTITY_LIMIT), WHOLE]
+    quantity: Annotated[int, Field(ge=1, le=1000), WHOLE]
 
 
 class CreateCheckout(CreateBody):
-    lines: Annotated[list[CheckoutLine], Field(min_length=1, max_length=LINES_LIMIT)]
+    lines: Annotated[list[CheckoutLine], Field(min_length=1, max_length=100)]
 
 
 class GetCheckout(Body):
-    checkoutId: Identifier
-
-
-class GetOrder(Body):
     checkoutId: Identifier
 
 

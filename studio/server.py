@@ -11,23 +11,20 @@ import secrets
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
 
 import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
-from studio.app import build_app, picture_directory
-from studio.instruments.control_file import write_control_file
-from studio.instruments.instrument_options import add_options, take_start
-from studio.instruments.instrument_set import Instruments, Start
-from studio.instruments.intervention import Connections, Rig
+from studio.app import build_app
+from studio.instruments.control import Control, write_control_file
+from studio.instruments.fault_plan import FaultPlan, load_plan
+from studio.instruments.instruments import ClockChoice, Instruments, read_clock
+from studio.instruments.intervention import Intervention
 from studio.openapi import VERSION
 from studio.pace import Pace
 from studio.pictures import Pictures
@@ -35,7 +32,6 @@ from studio.service import Service
 from studio.store import DATABASE, Store
 from studio.store.database import OtherSchema
 
-KEYS_VARIABLE = "STUDIO_API_KEYS"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
@@ -44,11 +40,9 @@ class StartRefused(Exception):
     """The studio cannot start; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(argparse.Namespace):
     """How a studio is run."""
 
-    host: str
     port: int
     fd: int | None
     home: Path
@@ -57,18 +51,16 @@ class Options:
     environment: str
     ready_file: Path | None
     parent: int | None
-    start: Start
+    control: bool
+    clock: str
+    faults: Path | None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until stopped. 0: stopped as asked; 2: could not start."""
     options = read_options(argv)
-
-    def announced(running: Running) -> None:
-        announce(running.announcement, options.ready_file, sys.stdout)
-
     try:
-        unfired = asyncio.run(serve(options, announced))
+        unfired = asyncio.run(serve(options))
     except (StartRefused, OtherSchema) as refused:
         print(f"studio: {refused}", file=sys.stderr)
         return 2
@@ -79,47 +71,51 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read_options(argv: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m studio", description="Serve the embedded studio.")
-    parser.add_argument("--host", default=LOOPBACK)
-    parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
-    parser.add_argument("--fd", type=int, help="a socket that was bound already, in place of host and port")
-    parser.add_argument("--home", type=Path, default=Path(".studio"), help="where jobs and pictures are kept")
-    parser.add_argument(
-        "--key-file", type=Path, help=f"API keys, one a line (or comma-separated in {KEYS_VARIABLE})"
-    )
-    parser.add_argument(
-        "--pace", type=Pace, choices=list(Pace), default=Pace.QUICK, help="how long jobs take"
-    )
-    parser.add_argument("--environment", default="staging", help="category IDs differ by it")
-    parser.add_argument(
-        "--ready-file", type=Path, help="written once listening; else one line on standard output"
-    )
-    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
-    add_options(parser)
-    values = vars(parser.parse_args(argv))
-    return Options(start=take_start(values), **values)
+    add = parser.add_argument
+    add("--port", type=int, default=0, help="0 (default) takes a free one")
+    add("--fd", type=int, help="a socket that was bound already, in place of a port")
+    add("--home", type=Path, default=Path(".studio"), help="where jobs and pictures are kept")
+    add("--key-file", type=Path, help="API keys, one a line; else one is made in the home")
+    add("--pace", type=Pace, choices=list(Pace), default=Pace.QUICK, help="how long jobs take")
+    add("--environment", default="staging", help="category IDs differ by it")
+    add("--ready-file", type=Path, help="written once listening; else one line on standard output")
+    add("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
+    add = parser.add_argument_group("for testing others").add_argument
+    add("--control", action="store_true", help="POST /control/... may change it while it runs")
+    clocks = "manual: time stands still until it is moved; an instant: so, beginning there"
+    add("--clock", default="real", metavar="real|manual|INSTANT", help=clocks)
+    add("--faults", type=Path, metavar="FILE", help="a fault plan, JSON or TOML")
+    return parser.parse_args(argv, Options())
 
 
 def read_keys(options: Options) -> frozenset[str]:
-    """The bearer keys: from the key file, the environment, or one made for this home. Raises StartRefused."""
-    if options.key_file is not None:
-        try:
-            text = options.key_file.read_text("utf-8")
-        except OSError as error:
-            raise StartRefused(f"the key file cannot be read: {error.strerror}.") from error
-    else:
-        text = os.environ.get(KEYS_VARIABLE, "").replace(",", "\n") or _own_key(options.home)
-    keys = frozenset(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    """Return the bearer keys of the key file, or one made for this home. Raises StartRefused."""
+    path = options.key_file or _own_key_file(options.home)
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise StartRefused(f"the key file cannot be read: {error.strerror}.") from error
+    keys = frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
     if not keys:
         raise StartRefused("there is no API key; put one into the key file.")
     return keys
 
 
-def _own_key(home: Path) -> str:
+def _own_key_file(home: Path) -> Path:
     path = home / "api-key"
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(f"studio_{secrets.token_urlsafe(24)}\n", "utf-8")
-    return path.read_text("utf-8")
+    return path
+
+
+def _read_plan(options: Options) -> tuple[ClockChoice, FaultPlan]:
+    """Return the clock, and what goes wrong. Raises StartRefused."""
+    try:
+        plan = FaultPlan() if options.faults is None else load_plan(options.faults)
+        return read_clock(options.clock), plan
+    except ValueError as error:
+        raise StartRefused(str(error)) from error
 
 
 @contextmanager
@@ -134,64 +130,38 @@ def _sole_user(home: Path) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Running:
-    """A studio that listens. `server.should_exit = True` ends it."""
-
-    server: uvicorn.Server
-    announcement: dict[str, object]
-
-
-async def serve(options: Options, ready: Callable[[Running], None]) -> list[str]:
-    """Serve until stopped; the faults that did not fire as expected. `ready` is called once it listens.
+async def serve(options: Options) -> list[str]:
+    """Serve until stopped, and say where once it listens; the faults that did not fire as expected.
 
     Raises StartRefused and OtherSchema.
     """
-    with _sole_user(options.home):
+    home = options.home
+    clock, plan = _read_plan(options)
+    with _sole_user(home):
         keys = read_keys(options)
-        with (
-            closing(_listen(options)) as listener,
-            closing(Store(options.home / DATABASE)) as store,
-        ):
-            rig, service = _rig(options, store, listener)
-            pictures = Pictures(picture_directory(options.home))
-            app = build_app(service, pictures, keys, rig)
-            await _run(app, options, rig, listener, ready)
-            return rig.instruments.faults.unfired()
+        with closing(_listen(options)) as listener, closing(Store(home / DATABASE)) as store:
+            address = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+            instruments = Instruments(store, clock, plan)
+            service = Service(
+                store,
+                home=home,
+                environment=options.environment,
+                pace=options.pace,
+                clock=instruments.clock,
+                fate_of=instruments.faults.fate_of,
+            )
+            control = None
+            if options.control:
+                control = Control(service, instruments, home, write_control_file(home, address))
+            pictures, intervention = Pictures(home), Intervention(instruments.faults)
+            draws_ahead = control is None and options.pace is not Pace.INSTANT
+            app = build_app(service, pictures, keys, intervention, control, draws_ahead=draws_ahead)
+            server = intervention.server = _Server(app, lambda: announce(options, address))
+            await _run(server, options, listener)
+            return instruments.faults.unfired()
 
 
-def _rig(options: Options, store: Store, listener: socket.socket) -> tuple[Rig, Service]:
-    """The service, and the instruments that it goes by."""
-    instruments = Instruments(store, options.start)
-    service = Service(
-        store,
-        home=options.home,
-        environment=options.environment,
-        pace=options.pace,
-        clock=instruments.clock,
-        fate_of=instruments.faults.fate_of,
-    )
-    control = None
-    if options.start.control:
-        from studio.instruments.control import Control  # a studio without it starts the sooner
-
-        file = write_control_file(options.home, _address(options, listener))
-        control = Control(service, instruments, options.home, file.key)
-    return Rig(instruments, Connections(), control), service
-
-
-async def _run(
-    app: ASGIApp, options: Options, rig: Rig, listener: socket.socket, ready: Callable[[Running], None]
-) -> None:
-    config = uvicorn.Config(
-        own_name_only(app, options.host),
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=3,
-        server_header=False,
-    )
-    server = _Server(config, lambda: ready(Running(server, _announcement(options, listener))))
-    rig.connections.server = server
+async def _run(server: uvicorn.Server, options: Options, listener: socket.socket) -> None:
     watch = asyncio.create_task(_stop_with_parent(server, options.parent))
     try:
         await server.serve(sockets=[listener])
@@ -201,81 +171,66 @@ async def _run(
             options.ready_file.unlink(missing_ok=True)
 
 
-def own_name_only(app: ASGIApp, host: str) -> ASGIApp:
-    """On loopback, no page of a foreign name that was made to lead here (DNS rebinding) sees anything."""
-    return TrustedHostMiddleware(app, [LOOPBACK, "localhost"]) if host == LOOPBACK else app
-
-
 def _listen(options: Options) -> socket.socket:
     if options.fd is not None:
         return socket.socket(fileno=options.fd)
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((options.host, options.port))
+        listener.bind((LOOPBACK, options.port))
     except OSError as error:
         listener.close()
-        raise StartRefused(f"cannot listen on {options.host}:{options.port}: {error.strerror}.") from error
+        raise StartRefused(f"cannot listen on {LOOPBACK}:{options.port}: {error.strerror}.") from error
     return listener
-
-
-def _address(options: Options, listener: socket.socket) -> str:
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    return f"http://{host}:{listener.getsockname()[1]}"
-
-
-def _announcement(options: Options, listener: socket.socket) -> dict[str, object]:
-    return {
-        "base_url": f"{_address(options, listener)}{VERSION}",
-        "environment": options.environment,
-        "home": str(options.home),
-        "pace": str(options.pace),
-        "pid": os.getpid(),
-    }
 
 
 class _Server(uvicorn.Server):
     """uvicorn that says when it listens, and for which a signal to stop is not an error."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
+        # No page of a foreign name that was made to lead here (DNS rebinding) sees anything.
+        own_name_only = TrustedHostMiddleware(app, [LOOPBACK, "localhost"])
+        super().__init__(
+            uvicorn.Config(
+                own_name_only,
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=3,
+                server_header=False,
+            )
+        )
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield  # signals are the main thread's: whoever started this one ends the server
-            return
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            self.handle_exit(number, frame)
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop serving; the server's own handler would keep the signal, and raise it after the end."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
-def announce(announcement: dict[str, object], ready_file: Path | None, out: IO[str]) -> None:
+def announce(options: Options, address: str) -> None:
     """Say where the studio listens: in a file that appears whole, or in one line."""
+    announcement = {
+        "base_url": f"{address}{VERSION}",
+        "environment": options.environment,
+        "home": str(options.home),
+        "pace": str(options.pace),
+        "pid": os.getpid(),
+    }
     line = json.dumps(announcement)
-    if ready_file is None:
-        print(line, file=out, flush=True)
+    if options.ready_file is None:
+        print(line, flush=True)
         return
-    whole = ready_file.with_name(f"{ready_file.name}.{os.getpid()}")
+    whole = options.ready_file.with_name(f"{options.ready_file.name}.{os.getpid()}")
     whole.write_text(f"{line}\n", "utf-8")
-    whole.replace(ready_file)
+    whole.replace(options.ready_file)
 
 
 async def _stop_with_parent(server: uvicorn.Server, parent: int | None) -> None:
-    """A killed parent cannot stop its studio; a studio whose parent is gone has another one."""
+    """Stop once the parent is gone: a killed parent cannot stop its studio, which then has another parent."""
     with suppress(asyncio.CancelledError):
         while parent is not None:
             if os.getppid() != parent:

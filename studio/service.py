@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from studio.instruments.fates import FateOf, usual_fate
-from studio.operations.checkouts import Checkouts
-from studio.operations.context import Clock, Context
+from studio.operations.checkouts import Checkouts, Orders
+from studio.operations.context import Clock, Context, Fate, FateOf
 from studio.operations.feedback import FeedbackOperations
 from studio.operations.jobs import Jobs
-from studio.operations.patterns import Patterns, design_of
-from studio.operations.products import Products, article_of
-from studio.operations.range import Range
+from studio.operations.patterns import Patterns, Refine
+from studio.operations.products import Products
+from studio.operations.range import Categories, Models
 from studio.operations.references import References
 from studio.pace import Pace
-from studio.pictures import PictureOrder
-from studio.requests import DEFAULT_SIZE
-from studio.store import Job, Store
+from studio.store import Store
+from studio.store.records import Subject
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """What is at the address of a picture, and how wide it is unless asked otherwise, in pixels."""
-
-    order: PictureOrder
-    width: int
-
-
 class Service:
-    """All operations. `home` is where uploaded pictures are kept."""
+    """All operations, by the group that they are called by. `home` is where uploaded pictures are kept."""
 
     def __init__(
         self,
@@ -44,32 +33,24 @@ class Service:
         environment: str = "staging",
         pace: Pace = Pace.QUICK,
         clock: Clock = utc_now,
-        fate_of: FateOf = usual_fate,
+        fate_of: FateOf = lambda body, caller: Fate(),
     ) -> None:
-        self._clock = clock
         self.store = store
+        self.environment = environment
+        self.now = clock
         context = Context(store, home, environment, pace, clock, fate_of)
-        self.range = Range(context)
+        self.models = Models()
+        self.categories = Categories(environment)
         self.jobs = Jobs(context)
         self.references = References(context)
         self.patterns = Patterns(context, self.jobs, self.references)
+        self.refine = Refine(self.jobs, self.patterns)
         self.products = Products(context, self.jobs, self.patterns)
         self.checkouts = Checkouts(context, self.products)
+        self.orders = Orders(context, self.checkouts)
         self.feedback = FeedbackOperations(context)
 
-    def now(self) -> datetime:
-        return self._clock()
-
-    def picture(self, picture_id: str) -> Picture | None:
-        """The picture at this address, once its job has succeeded."""
-        job = self.store.jobs.of_picture(picture_id)
-        if job is None or not job.has_succeeded(self._clock()):
-            return None
-        return Picture(_order(job), int(str(job.subject.get("size", DEFAULT_SIZE))))
-
-
-def _order(job: Job) -> PictureOrder:
-    if job.kind == "pattern":
-        return PictureOrder(design_of(job.subject))
-    article = article_of(job)
-    return PictureOrder(design_of(job.subject), article.category.key, article.selections)
+    def picture(self, picture_id: str) -> Subject | None:
+        """Return what the picture at this address shows, once its job has succeeded."""
+        job = self.store.jobs.one(picture_id=picture_id)
+        return job.subject if job and job.has_succeeded(self.now()) else None

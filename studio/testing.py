@@ -1,96 +1,30 @@
-"""`with Studio() as studio:` a whole studio for tests, in a thread of this process or in a process of its own."""
+"""`with Studio() as studio:` a whole studio for tests, in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from studio.instruments.control_client import ControlClient, Json, post_json
-from studio.server import Running, read_options, serve
-
+CONTROL_FILE = "control.json"
 START_SECONDS = 30.0
+ANSWER_SECONDS = 60.0
 KEY = "studio-test-key"
-Plan = Mapping[str, Any]
+Json = dict[str, Any]
 
 
 class StudioFailed(Exception):
-    """The studio could not be started; the message says why."""
-
-
-class ClockHandle:
-    """The studio's clock: moved by hand with `Studio(clock="manual")`."""
-
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-
-    @property
-    def now(self) -> datetime:
-        return _instant(self._studio.control("state"))
-
-    def advance(self, time: timedelta | float) -> datetime:
-        """Move it by this time, or so many seconds; where it is then."""
-        seconds = time.total_seconds() if isinstance(time, timedelta) else time
-        return _instant(self._studio.control("clock/advance", seconds=seconds))
-
-    def advance_to_next_job_end(self) -> bool:
-        """Whether a job was running that ends."""
-        return bool(self._studio.control("clock/next-job-end")["moved"])
-
-
-class FaultHandle:
-    """The studio's fault plan."""
-
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-
-    def use(self, *faults: Plan) -> None:
-        """Take these faults in place of all before; counting begins anew. Raises ControlFailed."""
-        self._studio.control("faults/set", faults=list(faults))
-
-    def clear(self) -> None:
-        self.use()
-
-    def report(self) -> list[Json]:
-        """Of each: name, calls that it fits, how often it fired, and how often it has to at least."""
-        return list(self._studio.control("faults")["faults"])
-
-    @property
-    def unfired(self) -> list[str]:
-        """The names of those that did not fire as often as expected: a test with them has not shown much."""
-        return list(self._studio.control("faults")["unfired"])
-
-
-class MeterHandle:
-    """The studio's charge meter."""
-
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-
-    def read(self) -> Json:
-        """All of it: see `studio.instruments.meter.read_meter`."""
-        return self._studio.control("meter")
-
-    @property
-    def total(self) -> int:
-        """What was bought, in minor units."""
-        return int(self.read()["total"])
-
-    @property
-    def double_purchases(self) -> list[Json]:
-        """What looks as if it was bought twice: same account, operation and body, under another requestId."""
-        return list(self.read()["suspectedDoublePurchases"])
+    """The studio could not be started or reached, or refused a command; the message says why."""
 
 
 class Studio:
@@ -99,13 +33,12 @@ class Studio:
     def __init__(
         self,
         *options: str,
-        process: bool = False,
         home: Path | None = None,
         pace: Literal["instant", "quick", "realistic"] = "instant",
         clock: str = "real",
     ) -> None:
-        self._options = (*options, "--control", "--pace", pace, "--clock", clock)
-        self._host: _Thread | _Process = _Process() if process else _Thread()
+        self._options = ("--control", "--pace", pace, "--clock", clock, *options)
+        self._process: subprocess.Popen[bytes] | None = None
         #: Removed with all that is in it once the studio is no longer used.
         self._directory = tempfile.TemporaryDirectory(prefix="studio-")
         self.home = home or Path(self._directory.name)
@@ -128,94 +61,130 @@ class Studio:
         self._directory.cleanup()
 
     def start(self) -> None:
-        """Also again, at the same address and with the same state. Raises StudioFailed."""
+        """Start it, or start it again at the same address and with the same state. Raises StudioFailed."""
         self.home.mkdir(parents=True, exist_ok=True)
-        (self.home / "test-key").write_text(f"{self.key}\n", "utf-8")
-        port = self.base_url.rpartition(":")[2].partition("/")[0] or "0"
-        arguments = ["--home", str(self.home), "--key-file", str(self.home / "test-key"), "--port", port]
-        self.base_url = self._host.start([*arguments, *self._options])
-        self._control = ControlClient(self.home)
+        keys, ready = self.home / "test-key", self.home / "ready.json"
+        keys.write_text(f"{self.key}\n", "utf-8")
+        ready.unlink(missing_ok=True)
+        files = {"--home": self.home, "--key-file": keys, "--ready-file": ready}
+        port = urlsplit(self.base_url).port or 0
+        command = [sys.executable, "-P", "-m", "studio", "--port", str(port), "--parent", str(os.getpid())]
+        command += [str(part) for option in files.items() for part in option]
+        paths = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        self._process = subprocess.Popen([*command, *self._options], env=environment)
+        deadline = time.monotonic() + START_SECONDS
+        while not ready.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise StudioFailed("the studio did not start; its reason is on standard error")
+            time.sleep(0.01)
+        self.base_url = str(json.loads(ready.read_text("utf-8"))["base_url"])
 
-    def stop(self) -> None:
-        self._host.stop()
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End it as asked. `start` goes on with its state."""
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait()
 
     def kill(self) -> None:
-        """As `kill -9` does; only with `process=True`. `start` goes on with what was acknowledged."""
-        assert isinstance(self._host, _Process), "a thread cannot be killed: Studio(process=True)"
-        self._host.stop(signal.SIGKILL)
+        """Kill it as `kill -9` does; `start` goes on with what was acknowledged."""
+        self.stop(signal.SIGKILL)
 
     def ask(self, operation: str, /, **body: object) -> tuple[int, Json]:
-        """Status and body of an operation's answer, as a client without any care gets them."""
+        """Return status and body of an operation's answer, as a careless client gets them."""
         return post_json(f"{self.base_url}/{operation}", self.key, body)
 
     def control(self, command: str, /, **body: object) -> Json:
-        """The answer of a command of the control interface. Raises ControlFailed."""
-        return self._control.ask(command, body)
+        """Return the answer of a command of the control interface. Raises StudioFailed."""
+        file = json.loads((self.home / CONTROL_FILE).read_text("utf-8"))
+        try:
+            status, answer = post_json(f"{file['url']}/control/{command}", file["key"], body)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # The last two: it ended within its answer.
+            raise StudioFailed(f"the studio at {file['url']} cannot be reached: {error}") from error
+        if status >= http.client.BAD_REQUEST:
+            raise StudioFailed(str(answer["error"]["message"]))
+        return answer
 
     def reset(self) -> None:
         """Remove all objects; keys stay, and clock and faults are as at the start."""
         self.control("reset")
 
     def pay(self, checkout_id: str) -> str:
-        """Pay a checkout as its page does; the order's ID."""
+        """Pay a checkout as its page does; return the order's ID."""
         return str(self.control("checkout/pay", checkoutId=checkout_id)["orderId"])
 
 
-class _Thread:
-    """A studio in a thread of this process, with a real socket."""
+class _Handle:
+    """One instrument of a studio."""
 
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._running: Future[Running] = Future()
-
-    def start(self, arguments: Sequence[str]) -> str:
-        self._running = Future()
-        self._thread = threading.Thread(target=self._serve, args=(arguments,), name="studio", daemon=True)
-        self._thread.start()
-        return str(self._running.result(START_SECONDS).announcement["base_url"])
-
-    def stop(self) -> None:
-        if self._thread is not None and not self._running.exception():
-            self._running.result().server.should_exit = True
-            self._thread.join()
-
-    def _serve(self, arguments: Sequence[str]) -> None:
-        try:
-            asyncio.run(serve(read_options(arguments), self._running.set_result))
-        except BaseException as error:
-            if self._running.done():
-                raise
-            failed = StudioFailed(str(error))
-            failed.__cause__ = error
-            self._running.set_exception(failed)
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
 
 
-class _Process:
-    """A studio in a process of its own, which ends with this one."""
+class ClockHandle(_Handle):
+    """The studio's clock: moved by hand with `Studio(clock="manual")`."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+    @property
+    def now(self) -> datetime:
+        return _instant(self._studio.control("faults"))
 
-    def start(self, arguments: Sequence[str]) -> str:
-        ready = Path(arguments[1]) / "ready.json"
-        ready.unlink(missing_ok=True)
-        command = [sys.executable, "-P", "-m", "studio", *arguments]
-        command += ["--ready-file", str(ready), "--parent", str(os.getpid())]
-        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        self._process = subprocess.Popen(command, env=environment)
-        deadline = time.monotonic() + START_SECONDS
-        while not ready.exists():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise StudioFailed("the studio did not start; its reason is on standard error")
-            time.sleep(0.01)
-        return str(json.loads(ready.read_text("utf-8"))["base_url"])
+    def advance(self, time: timedelta | float) -> datetime:
+        """Move it by this time, or so many seconds; where it is then."""
+        seconds = time.total_seconds() if isinstance(time, timedelta) else time
+        return _instant(self._studio.control("clock/advance", seconds=seconds))
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)
-            self._process.wait()
+    def advance_to_next_job_end(self) -> bool:
+        """Return whether a job was running that ends."""
+        return bool(self._studio.control("clock/next-job-end")["moved"])
+
+
+class FaultHandle(_Handle):
+    """The studio's fault plan."""
+
+    def use(self, *faults: Mapping[str, Any]) -> None:
+        """Take these faults in place of all before; counting begins anew. Raises StudioFailed."""
+        self._studio.control("faults/set", faults=faults)
+
+    def clear(self) -> None:
+        self.use()
+
+    @property
+    def unfired(self) -> list[str]:
+        """Return the names of those that did not fire as often as expected: a test with them has not shown much."""
+        return list(self._studio.control("faults")["unfired"])
+
+
+class MeterHandle(_Handle):
+    """The studio's charge meter."""
+
+    def read(self) -> Json:
+        """Return all of it: see `studio.instruments.meter.read_meter`."""
+        return self._studio.control("meter")
+
+    @property
+    def total(self) -> int:
+        """Return what was bought, in minor units."""
+        return int(self.read()["total"])
+
+    @property
+    def double_purchases(self) -> list[Json]:
+        """Return what looks bought twice: same account, operation and body, under another requestId."""
+        return list(self.read()["suspectedDoublePurchases"])
 
 
 def _instant(answer: Json) -> datetime:
     return datetime.fromisoformat(str(answer["clock"]))
+
+
+def post_json(url: str, key: str, body: object) -> tuple[int, Json]:
+    """Post JSON; return status and JSON body of the answer. Raises OSError, http.client.HTTPException, ValueError."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=ANSWER_SECONDS)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", parts.path, json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()

@@ -22,9 +22,9 @@ from patternmill.errors import ApprovalNeeded
 from patternmill.ledger.records import Approval
 from patternmill.runs import approval
 from patternmill.runs.approval import APPROVAL_TIME, LEAST_DIGEST
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
+from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Verdict
 from tasks.markup import line, markdown, markdown_lines
@@ -46,17 +46,15 @@ class ApprovalInput(RunInput):
     note: str = Field(default="", description="Who decides, and why; kept with the decision.")
 
 
-async def await_approval(work: Pipeline) -> None:
+async def approve(run: Run) -> None:
     """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process.
 
     A flow run without a deployment cannot be begun again, so it never waits: what begins it raises ApprovalNeeded.
     """
-    spec = work.spec
+    spec = run.spec
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
         return
-    if not await asyncio.to_thread(approval.may_need_approval, spec):
-        return
-    preview = await work.preview()
+    preview = await run.preview()
     request = await asyncio.to_thread(approval.pending_request, spec.settings, flow_run.id)
     answer = await _answer_to(request) if request is not None else None
     remark = ""
@@ -65,9 +63,11 @@ async def await_approval(work: Pipeline) -> None:
         decision = request, preview.proposal, verdict, WHO, answer.note.strip() or None
         decided = await asyncio.to_thread(approval.record_decision, spec.settings, *decision)
         if verdict is Verdict.REJECTED:
-            work.refused = decided
+            run.refused = decided
             return
         remark = "" if decided is not None else CHANGED
+    if preview.pause is not None:
+        return
     try:
         await asyncio.to_thread(approval.current_approval, spec.settings, preview.proposal)
     except ApprovalNeeded:
@@ -75,7 +75,7 @@ async def await_approval(work: Pipeline) -> None:
 
 
 async def _answer_to(request: Approval) -> ApprovalInput | None:
-    """What a person answered since this flow run was suspended."""
+    """Return what a person answered since this flow run was suspended."""
     keys = keyset_from_paused_state(Suspended(pause_key=request.id))
     try:
         return await ApprovalInput.aload(keys, flow_run_id=UUID(flow_run.id))
@@ -90,12 +90,13 @@ async def _ask(spec: RunSpec, preview: Preview, remark: str) -> None:
     await show_text(
         f"plan-{digest}",
         "## Waiting for approval\n\n**Resume**, at the top of the run's page or in its menu, approves or rejects. "
-        f"Meanwhile no lease is kept.\n\n{markdown_lines(plan_lines(preview))}",
+        f"Meanwhile no lease is kept.\n\n{markdown_lines([*proposal.replaced, *plan_lines(preview)])}",
         "Waits for a person's approval.",
     )
     plan = f"Plan {digest} for catalog {scope.catalog} ({scope.environment}): {proposal}."
-    said = (
+    parts = (
         plan,
+        *proposal.replaced,
         preview.duplicates.message if preview.duplicates else None,
         preview.plan.sent_once,
         "It is listed in the run's artifacts.",
@@ -104,7 +105,7 @@ async def _ask(spec: RunSpec, preview: Preview, remark: str) -> None:
     try:
         await asuspend_flow_run(
             wait_for_input=ApprovalInput.with_initial_data(
-                description=markdown(" ".join(filter(None, said)))
+                description=markdown(" ".join(filter(None, parts)))
             ),
             timeout=round(APPROVAL_TIME.total_seconds()),
             # The name under which the server keeps the answer.

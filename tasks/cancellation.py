@@ -17,7 +17,6 @@ from prefect.exceptions import Pause
 from prefect.runtime import deployment, flow_run
 from prefect.types import KeyValueLabels
 
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
 from tasks.markup import line
@@ -39,12 +38,11 @@ async def name_flow_run(spec: RunSpec) -> None:
             verb = named.name.partition(" ")[0]
             tags = {*named.tags, line(spec.catalog), line(spec.settings.environment)}
             await client.update_flow_run(named.id, name=line(f"{verb} {spec.catalog}"), tags=sorted(tags))
-            told = {
-                "catalog": spec.catalog,
-                "environment": spec.settings.environment,
-                "machine": gethostname(),
+            labels: KeyValueLabels = {
+                "patternmill.catalog": line(spec.catalog),
+                "patternmill.environment": line(spec.settings.environment),
+                "patternmill.machine": line(gethostname()),
             }
-            labels: KeyValueLabels = {f"patternmill.{name}": line(text) for name, text in told.items()}
             await client.update_flow_run_labels(named.id, labels)
     except Exception as error:
         logger.info("Flow run %s keeps its name: %s", flow_run.id, type(error).__name__)
@@ -65,30 +63,30 @@ async def heed_state(run: Run) -> None:
         run.engine.pause(state.type is StateType.PAUSED)
 
 
-async def heed_stop(work: Pipeline) -> None:
-    """Of a stopped run that has drained: record a cancellation as its reason, instead of the signal.
+async def heed_stop(run: Run) -> None:
+    """Record, for a stopped run that has drained, that it was cancelled, instead of the signal that came with that.
 
     A suspended one ends its process, with its results: resumed, its flow run begins from the top.
     """
-    state = await _current_state() if work.begun.is_stopped else None
+    state = await _current_state() if run.is_stopped else None
     if state is None:
         return
     if state.type is StateType.CANCELLING:
-        work.begun.halt.explain_stop(CANCELLED)
+        run.halt.explain_stop(CANCELLED)
     elif _is_suspended(state):
-        await work.finish()
+        await run.finish()
         raise Pause(state=state)
 
 
 def _is_suspended(state: State[Any]) -> bool:
-    """Only a deployment's run can be begun again."""
+    """Return whether the state is Suspended, of a deployment's run: no other can be begun again."""
     return state.name == "Suspended" and deployment.id is not None
 
 
 async def final_state(state: State[Any]) -> State[Any]:
-    """That of a run whose end is `state`: a run that is being cancelled has to end as cancelled at the server.
+    """Return the state that a run ends in, where its end is `state`: one that is being cancelled ends as cancelled.
 
-    It would be called Cancelled there, without its numbers, also where all was made before the cancellation came.
+    The server would call it Cancelled, without its numbers, also where all was made before the cancellation came.
     """
     now = await _current_state() if state.type is not StateType.CANCELLED else None
     if now is None or now.type is not StateType.CANCELLING:

@@ -15,8 +15,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
+from patternmill.ledger.leases import holder_of
 from patternmill.money import money, read_money, sums
-from patternmill.runs.lease import DeployedRun, crashed_runs, holder_of
+from patternmill.runs.lease import DeployedRun, crashed_runs
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
 from tasks.markup import line
@@ -53,52 +54,52 @@ async def resume_crashed_runs(settings: Settings) -> list[str]:
 
 async def _resume(client: PrefectClient, crashed: DeployedRun, currency: str | None) -> str | None:
     """Begin it again, and say on its page what became of it; None where there is nothing new to say."""
-    run_id = crashed[0].run_id
+    run_id = crashed.lease.run_id
     try:
-        found = await client.read_flow_run(UUID(holder_of(crashed[0])["flow_run_id"]))
+        flow_run = await client.read_flow_run(UUID(holder_of(crashed.lease)["flow_run_id"]))
     except ObjectNotFound:
         return None
-    state = found.state
+    state = flow_run.state
     # In any other state a person, or Prefect, has ended it, or begun it again.
-    if found.deployment_id is None or state is None or not (state.is_running() or state.is_crashed()):
+    if flow_run.deployment_id is None or state is None or not (state.is_running() or state.is_crashed()):
         return None
-    if (found.idempotency_key or "").startswith(_RESUMES):
+    if (flow_run.idempotency_key or "").startswith(_RESUMES):
         what = "It had resumed a crashed run: begin it again once you know why."
     else:
         again = await client.create_flow_run_from_deployment(
-            found.deployment_id,
-            parameters=parameters_left(found, crashed, currency),
-            tags=found.tags,
+            flow_run.deployment_id,
+            parameters=parameters_left(flow_run, crashed, currency),
+            tags=flow_run.tags,
             idempotency_key=f"{_RESUMES}{run_id}",
         )
         what = f"Begun again: flow run {again.id}."
-    spent = sums(crashed[2].amounts)
+    spent = sums(crashed.spent.amounts)
     message = line(
         f"The process that drove run {run_id}{f' ({spent} spent)' if spent else ''} is gone. {what}"
     )
     if state.message == message:
         return None
-    await client.set_flow_run_state(found.id, Crashed(message=message), force=True)
-    return f"{found.name}: {message}"
+    await client.set_flow_run_state(flow_run.id, Crashed(message=message), force=True)
+    return f"{flow_run.name}: {message}"
 
 
-def parameters_left(found: FlowRun, crashed: DeployedRun, currency: str | None) -> dict[str, Any]:
-    """Those of the crashed run, with what is left of its limits.
+def parameters_left(flow_run: FlowRun, crashed: DeployedRun, currency: str | None) -> dict[str, Any]:
+    """Return the parameters of the crashed run, with what is left of its limits.
 
-    Of a retry, what it had begun or not come to: what has failed in it was retried already.
+    A retry goes on with what it had begun or not come to: what has failed in it was retried already.
     """
-    given, (lease, is_retry, spent) = found.parameters, crashed
+    given, spent = flow_run.parameters, crashed.spent
     left: dict[str, Any] = {}
     if given.get("max_items") is not None:
         left["max_items"] = max(0, given["max_items"] - spent.items.total())
     if given.get("budget") not in (None, ""):
         unit = currency or ""
         is_comparable = not set(+spent.amounts) - {unit}
-        # Of a budget in another currency than it is now nothing is known to be left.
+        # Nothing is known to be left of a budget in another currency.
         amount = (
             max(0, read_money(str(given["budget"]), currency) - spent.amounts[unit]) if is_comparable else 0
         )
         left["budget"] = money(amount, currency) if currency else str(amount)
-    if is_retry:
-        left |= {"run": lease.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
+    if crashed.is_retry:
+        left |= {"run": crashed.lease.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
     return {**given, **left}

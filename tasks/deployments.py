@@ -32,13 +32,12 @@ from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
-from patternmill.errors import ConfigurationError, PatternmillError
-from prefect_host.connection import HOW_TO_LOG_IN
+from patternmill.errors import ConfigurationError
 from prefect_host.work_pool import POOL, TEMPLATE
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FILE = CHECKOUT / "deployments" / "prefect.yaml"
-#: Of the runs that a catalog's own schedule begins: an automation looks out for the next one.
+#: The tag of runs that a catalog's own schedule begins; an automation notices when the next one does not come.
 SCHEDULED = "patternmill-scheduled"
 
 
@@ -51,13 +50,14 @@ async def register_deployments(notify: Callable[[str], None]) -> None:
         await _register_pool(client)
         for name, entry in _entries().items():
             of_flow = FlowFilter(name=FlowFilterName(any_=[name]))
-            found = await client.read_deployments(flow_filter=of_flow)
-            code, text = _code_of(entry), _text_of(entry)
-            for deployment in found:
+            registered = await client.read_deployments(flow_filter=of_flow)
+            code = _code_of(entry)
+            text = {"description": entry["description"], "tags": entry.get("tags", [])}
+            for deployment in registered:
                 if deployment.work_pool_name == POOL:
                     is_of_file = deployment.name == name
                     await _renew(client, deployment, code | (text if is_of_file else {}), notify)
-            if name not in {deployment.name for deployment in found}:
+            if name not in {deployment.name for deployment in registered}:
                 flow_id = await client.create_flow_from_name(name)
                 parameters = entry.get("parameters")
                 await client.create_deployment(flow_id, name, parameters=parameters, **code, **text)
@@ -80,27 +80,16 @@ async def schedule_refresh(parameters: Mapping[str, Any], cron: str, timezone: s
     name = f"{parameters['catalog']} ({parameters['environment']})"
     text = {"description": entry["description"], "tags": [*entry["tags"], SCHEDULED]}
     given: dict[str, Any] = {"parameters": dict(parameters), "schedules": [schedule], "paused": False}
-    try:
-        async with get_client() as client:
-            await _register_pool(client)
-            flow_id = await client.create_flow_from_name(entry["name"])
-            await client.create_deployment(flow_id, name, **given, **_code_of(entry), **text)
-    except PrefectHTTPStatusError as refused:
-        status = refused.response.status_code
-        remedy = f"If it asks for a password: {HOW_TO_LOG_IN}"
-        raise PatternmillError(
-            f"The Prefect server answered {status}; no schedule was made.", remedy=remedy
-        ) from None
+    async with get_client() as client:
+        await _register_pool(client)
+        flow_id = await client.create_flow_from_name(entry["name"])
+        await client.create_deployment(flow_id, name, **given, **_code_of(entry), **text)
     return name
 
 
 def _entries() -> dict[str, dict[str, Any]]:
     """Return the deployments of the file by their names, which are those of their flows."""
     return {entry["name"]: entry for entry in yaml.safe_load(FILE.read_text("utf-8"))["deployments"]}
-
-
-def _text_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"description": entry["description"], "tags": entry.get("tags", [])}
 
 
 def _code_of(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,22 +113,25 @@ async def _renew(
     notify: Callable[[str], None],
 ) -> None:
     """Update what a deployment has of the code, and drop the parameters that its flow has no longer."""
-    known = code["parameter_openapi_schema"]["properties"]
+    properties = code["parameter_openapi_schema"]["properties"]
 
-    def kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in parameters.items() if name in known}
+    def without_dropped(parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in parameters.items() if name in properties}
 
     given = [deployment.parameters, *(schedule.parameters for schedule in deployment.schedules)]
-    dropped = sorted({name for parameters in given for name in parameters} - set(known))
+    dropped = sorted({name for parameters in given for name in parameters} - set(properties))
     changed = dict(code)
     if dropped:
         notify(f"{deployment.name}: dropped what its flow has no longer: {', '.join(dropped)}.")
-        changed["parameters"] = kept(deployment.parameters)
+        changed["parameters"] = without_dropped(deployment.parameters)
         changed["schedules"] = [
             DeploymentScheduleUpdate(
-                schedule=one.schedule, active=one.active, parameters=kept(one.parameters), slug=one.slug
+                schedule=schedule.schedule,
+                active=schedule.active,
+                parameters=without_dropped(schedule.parameters),
+                slug=schedule.slug,
             )
-            for one in deployment.schedules
+            for schedule in deployment.schedules
         ]
     try:
         await client.update_deployment(deployment.id, DeploymentUpdate(**changed))

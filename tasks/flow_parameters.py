@@ -1,14 +1,10 @@
 """The parameters of flows, and so their forms in the Prefect UI: typed as the fields of their requests are."""
 
-import os
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-from prefect.runtime import deployment
 from pydantic import BaseModel, BeforeValidator, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
-
-from prefect_host.work_pool import WORKER_FOLDER
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,7 +19,7 @@ class _Shown(dict[str, Any]):
 
 
 class _PlainBox:
-    """Shows an optional field as one box in Prefect's form, not as a choice between its type and "None"."""
+    """The schema of an optional field as one box of a form, not as a choice between its type and "None"."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -50,11 +46,3 @@ def documented_by(model: type[BaseModel]) -> Callable[[Function], Function]:
         return function
 
     return document
-
-
-def in_worker_folder() -> bool:
-    """Return whether a deployment began this flow run, and change to its worker's folder, where paths are meant."""
-    if deployment.id is None:
-        return False
-    os.chdir(os.environ.get(WORKER_FOLDER, "."))
-    return True

@@ -18,7 +18,7 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError
 from patternmill.files import own_text
 from patternmill.ledger.records import RunGroup
-from patternmill.runs.machines import Followed
+from patternmill.runs.machines import FollowedGroups
 from patternmill.runs.run import Run
 from patternmill.states import Outcome
 from patternmill.text import plural
@@ -36,7 +36,7 @@ _PATIENCE = 300.0
 
 async def drive_on_machines(run: Run, cluster: str, make_group: Any) -> None:
     """Drive all rows of a run on a Dask cluster, each group as a task run of `make_group`."""
-    followed = await Followed.begin(run)
+    followed = await FollowedGroups.begin(run)
     try:
         async with _task_runner(cluster, run.spec.settings.home) as runner:
             await _Submitted(run, runner, make_group).follow(followed)
@@ -55,7 +55,7 @@ class _Submitted:
         self._submitted_at: dict[int, float] = {}
         self._driven_at = monotonic()
 
-    async def follow(self, followed: Followed) -> None:
+    async def follow(self, followed: FollowedGroups) -> None:
         """Submit each group once it has a share of the window, and follow all to their ends."""
         while left := [group for group in await followed.look() if group.ended_at is None]:
             if followed.is_any_driven(left):
@@ -101,7 +101,7 @@ def _lost(what: str) -> HaltReason:
 
 @asynccontextmanager
 async def _task_runner(cluster: str, home: Path) -> AsyncIterator[Any]:
-    """Prefect's task runner for a cluster that is fit. Raises ConfigurationError, and OSError."""
+    """Run Prefect's task runner on a cluster that is fit. Raises ConfigurationError, and OSError."""
     runner = _runner(cluster, home)
     runner.__enter__()
     try:
@@ -133,7 +133,7 @@ def _cluster_of_file(path: Path) -> dict[str, Any]:
 
 
 def _connect(runner: Any) -> None:
-    """Raises ConfigurationError for a cluster that anybody can make run code, or that would lose groups."""
+    """Connect to a cluster. Raises ConfigurationError for one that runs anybody's code, or that would lose groups."""
     import dask
 
     client = runner.client
@@ -142,10 +142,10 @@ def _connect(runner: Any) -> None:
         why = f"{address} is not encrypted: whoever reaches it makes its workers run any code."
         raise _unfit(why, "Start it with TLS (docs/operations.md).")
     set_to = partial(client.run_on_scheduler, dask.config.get)
-    found = {name: set_to(f"distributed.scheduler.{name}") for name in SCHEDULER_SETTINGS}
-    if found != SCHEDULER_SETTINGS:
+    settings = {name: set_to(f"distributed.scheduler.{name}") for name in SCHEDULER_SETTINGS}
+    if settings != SCHEDULER_SETTINGS:
         remedy = f"Set distributed.scheduler to {SCHEDULER_SETTINGS} (docs/operations.md)."
-        raise _unfit(f"Its scheduler has {found}.", remedy)
+        raise _unfit(f"Its scheduler has {settings}.", remedy)
 
 
 def _unfit(what: str, remedy: str) -> ConfigurationError:

@@ -27,12 +27,12 @@ _BEGINNING = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:[-+\s]|$)|[=>#
 
 
 def line(text: str, limit: int = LONGEST) -> str:
-    """One line of plain text: for names, messages of states, events."""
+    """Return one line of plain text: for names, messages of states, events."""
     return visible(shortened(text, limit))
 
 
 def markdown(text: str) -> str:
-    """The text escaped for markdown, table cells included."""
+    """Return the text escaped for markdown, table cells included."""
     parts = _ADDRESS.split(line(text))
     shown = (
         f"`{part}`" if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts)
@@ -41,18 +41,18 @@ def markdown(text: str) -> str:
 
 
 def markdown_lines(lines: Iterable[str]) -> str:
-    """Lines of plain text, each escaped, with its indentation. Not as code, in which the older UI reads entities."""
-    indented = ((len(one) - len(one.lstrip()), one) for one in lines)
-    return "  \n".join("&nbsp;" * indent + markdown(one) for indent, one in indented)
+    """Return lines of plain text, escaped and indented. Not as code, in which the older UI reads entities."""
+    indented = ((len(text) - len(text.lstrip()), text) for text in lines)
+    return "  \n".join("&nbsp;" * indent + markdown(text) for indent, text in indented)
 
 
 def cell(text: str) -> str:
-    """The text in a table artifact: markdown to the older UI, plain to the newer, so an apostrophe for a backtick."""
+    """Return a cell of a table artifact: markdown to the older UI, plain to the newer, so without a backtick."""
     return markdown(text.replace("`", "'"))
 
 
 def log_lines(text: str) -> str:
-    """The lines of a log entry, without control characters or anything that becomes a link."""
+    """Return the lines of a log entry, without control characters or anything that becomes a link."""
     return visible_lines(text).replace("://", "[:]//")
 
 
@@ -60,7 +60,7 @@ _TRACEBACKS = logging.Formatter()
 
 
 def logged(text: str, level: int = logging.INFO) -> str:
-    """Log the text in the current flow run, if any; returns it."""
+    """Log the text in the current flow run, if any, and return it."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None:
         flow_run_logger(context.flow_run, context.flow).log(level, "%s", text)
@@ -68,7 +68,7 @@ def logged(text: str, level: int = logging.INFO) -> str:
 
 
 def _as_text(record: logging.LogRecord) -> bool:
-    """A filter that escapes the entry, its traceback included, and always lets it through."""
+    """Escape a log entry, its traceback included, and let it through."""
     if getattr(record, "send_to_api", True):
         record.msg, record.args = log_lines(record.getMessage()), ()
     if record.exc_info and record.exc_text is None:

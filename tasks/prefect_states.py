@@ -10,16 +10,16 @@ from prefect import State
 from prefect.client.schemas.objects import StateType
 from prefect.states import Cancelled, Completed, Failed
 
-from patternmill.catalog.problems import OF_A_WORD, RowCode
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import sums
-from patternmill.results.summary import Cause
+from patternmill.planning.problems import OF_A_WORD, RowCode
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import RunEnding
 from patternmill.states import Outcome, RowStatus
+from patternmill.tables.totals import Cause
 from patternmill.text import counted, plain, plural
 from tasks.markup import line
 
@@ -35,11 +35,12 @@ _OF_A_ROW = frozenset(RowCode)
 
 
 def state_of(outcome: Outcome, message: str) -> State[Any]:
+    """Return the state that is named by an outcome."""
     return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
 
 
 def group_state(engine: Engine, group: Group) -> State[Any]:
-    """Of a group that was driven: why its row failed, of several the causes; else, where the run was halted, why."""
+    """Return the state of a group that was driven: why its row failed, of several the causes, or why it was halted."""
     made, failures = engine.made(group), engine.failures(group)
     parts = [f"{made:,} of {plural(len(group.rows), 'product')}"]
     if len(failures) == 1:
@@ -85,5 +86,6 @@ def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
 
 
 def counts_message(rows: Mapping[RowStatus, int]) -> str:
+    """Return `24 rows: 22 succeeded, 2 refused`."""
     by_status = {status.words: rows.get(status, 0) for status in RowStatus}
     return f"{plural(sum(rows.values()), 'row')}: {counted(by_status)}"

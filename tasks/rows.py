@@ -16,9 +16,9 @@ from patternmill.engine.engine import Engine, MakeGroup
 from patternmill.engine.groups import Group
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.logs import write_logs
 from patternmill.planning.items import Item
 from patternmill.runs.machines import Execution
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.run import Run
 from patternmill.settings import load_settings, with_service
 from patternmill.states import Stage
@@ -63,6 +63,7 @@ async def make_group(run_id: str, environment: str, number: int, label: str) -> 
         group = engine.groups[number - 1]
         await engine.drive_group(group)
         return _end_of(engine, group)
+    write_logs()
     settings = with_service(load_settings(environment))
     execution = await Execution.begin(settings, RunId(run_id), number)
     if execution is None:
@@ -101,17 +102,17 @@ GROUP_TASK = task(
 )(make_group)
 
 
-async def make_rows(work: Pipeline) -> None:
+async def make_rows(run: Run) -> None:
     """Drive all rows of a run to their ends, as task runs of the current flow run."""
-    run, cluster = work.begun, work.spec.settings.dask
+    cluster = run.spec.settings.dask
     async with progress_shown(run):
         make = _ItemTasks(run.engine)
         if cluster is not None and run.plan.sent_once:
             logged("Note: PATTERNMILL_DASK is not used. What may be sent only once is sent by one process.")
         if not is_by_groups(run):
-            await work.drive(make)
+            await run.drive(make)
         elif cluster is None or run.plan.sent_once:
-            await work.drive(make, _group_task(run))
+            await run.drive(make, _group_task(run))
         else:
             await run.engine.make_shared_references(make)
             await drive_on_machines(run, cluster, GROUP_TASK)
@@ -130,7 +131,7 @@ def _group_task(run: Run) -> MakeGroup:
 
 
 class _ItemTasks:
-    """Makes each item as a task run, whose inputs are those of the items that it is built on."""
+    """The task runs of a run's items; the inputs of each are the items that it is built on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -9,10 +9,10 @@ import asyncio
 import json
 import logging
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +25,13 @@ from prefect.artifacts import (
 )
 from slugify import slugify
 
-from patternmill.looking.contact_sheet import contact_sheet
+from patternmill.looking.contact_sheet import MOST, contact_sheet
 from patternmill.planning.plan import TO_DO
-from patternmill.results.results_files import EXACT, Results
+from patternmill.runs.results_files import EXACT, Results
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
-from patternmill.states import RowStatus
+from patternmill.states import COMPLETE_ROWS, RowStatus
+from patternmill.text import plural
 from tasks.cancellation import heed_state
 from tasks.markup import cell, markdown, markdown_lines
 from tasks.prefect_states import counts_message
@@ -63,7 +64,7 @@ def is_by_groups(run: Run) -> bool:
 
 @asynccontextmanager
 async def progress_shown(run: Run) -> AsyncIterator[None]:
-    """With each beat update a progress artifact, and heed what became of the flow run's state; once more at the end."""
+    """Update a progress artifact with each beat, and heed the flow run's state; update it once more at the end."""
     artifact: UUID | None = None
 
     async def show() -> None:
@@ -97,50 +98,66 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     """Put the summary with the rows that failed on the page, then pictures, and of large runs a table of the groups."""
     key = f"run-{ending.record.run_id}"
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
-    rows = await asyncio.to_thread(_rows, results.out.resolve())
-    text = f"{_summary(run, ending, results)}\n\n{_failed_rows(rows, results)}"
-    await show_text(f"{key}-summary", text, title)
-    await _show_pictures(run, rows)
+    failed = await asyncio.to_thread(_failed_rows, results, ending)
+    await show_text(f"{key}-summary", f"{_summary(run, ending, results)}\n\n{failed}", title)
+    # Who ran a command has the prompt back instead, and looks with `patternmill look`.
+    if run.spec.by_deployment:
+        await _show_pictures(run, results)
     if is_by_groups(run):
-        names = {row.entry.record.line: group.describe() for group in run.engine.groups for row in group.rows}
-        driven = ({**row, "group": names[row["line"]]} for row in rows if row["line"] in names)
-        shown = ({name: row[name] for name in ("sku", "group", "status")} for row in driven)
-        await _show_table(f"{key}-groups", shown, "The task run in which each row was driven.")
+        table = await asyncio.to_thread(_driven_rows, run, results)
+        text = "The task run in which each row was driven."
+        await _if_possible(acreate_table_artifact(table, key=f"{key}-groups", description=text))
 
 
-def _failed_rows(rows: Sequence[Mapping[str, Any]], results: Results) -> str:
-    """Return a markdown table of the rows that were refused, failed or not made."""
-    failed = [row for row in rows if row["status"] != RowStatus.SUCCEEDED]
+def _lines(results: Results) -> Iterator[dict[str, Any]]:
+    """Yield the rows of results.jsonl, which may be large."""
+    with (results.out / EXACT).open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _driven_rows(run: Run, results: Results) -> list[dict[str, str]]:
+    """Return the group of each row, as cells of a table artifact."""
+    statuses = {row["line"]: row["status"] for row in _lines(results)}
+    return [
+        {"sku": cell(row.sku), "group": cell(group.describe()), "status": statuses[row.entry.line]}
+        for group in run.engine.groups
+        for row in group.rows
+    ]
+
+
+def _failed_rows(results: Results, ending: RunEnding) -> str:
+    """Return a markdown table of the first rows that were refused, failed or not made."""
+    failed = list(
+        islice((row for row in _lines(results) if row["status"] not in COMPLETE_ROWS), _MOST_FAILED)
+    )
     if not failed:
         return ""
-    first = f"The first {_MOST_FAILED} of {len(failed):,}" if len(failed) > _MOST_FAILED else "All"
-    cells = (
-        [markdown(str(row[field] or "")) for field in _FAILED_ROW.values()] for row in failed[:_MOST_FAILED]
-    )
-    table = [_FAILED_ROW, ["---"] * len(_FAILED_ROW), *cells]
-    where = markdown(str(results.out.resolve() / results.failures.name))
-    lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
+    count = sum(count for status, count in ending.rows.items() if status not in COMPLETE_ROWS)
+    first = f"The first {len(failed)} of {count:,}" if count > len(failed) else "All"
+    cells = ([markdown(str(row[field] or "")) for field in _FAILED_ROW.values()] for row in failed)
+    lines = "\n".join(f"| {' | '.join(line)} |" for line in [_FAILED_ROW, ["---"] * len(_FAILED_ROW), *cells])
+    where = markdown(str(results.failures.resolve()))
     return f"{first} rows that failed or were not made, which are in {where}:\n\n{lines}"
 
 
-async def _show_table(key: str, rows: Iterable[Mapping[str, str | None]], text: str) -> None:
-    if table := [{name: cell(value or "") for name, value in row.items()} for row in rows]:
-        await _if_possible(acreate_table_artifact(table, key=key, description=markdown(text)))
-
-
-async def _show_pictures(run: Run, rows: Sequence[Mapping[str, Any]]) -> None:
-    """The first pictures, under a key of the catalog: Prefect shows those of its earlier runs as their history."""
-    urls = [row["product"]["picture_url"] for row in rows if row["product"] and row["product"]["picture_url"]]
+async def _show_pictures(run: Run, results: Results) -> None:
+    """Show pictures by a key of the catalog: Prefect shows those of its earlier runs as their history."""
     record = run.record
-    if sheet := await _if_possible(asyncio.to_thread(contact_sheet, urls, run.spec.settings)):
+    if sheet := await _if_possible(asyncio.to_thread(_contact_sheet, run, results)):
         look = f"patternmill look {shlex.quote(record.catalog)}"
         text = f"{record.catalog} ({record.environment}). To look at all of them and decide: {look}"
         key = slugify(f"pictures-{record.environment}-{record.catalog}")
         await _if_possible(acreate_image_artifact(sheet, key=key, description=markdown(text)))
 
 
+def _contact_sheet(run: Run, results: Results) -> str | None:
+    rows = (row for row in _lines(results) if row["status"] != RowStatus.DISCARDED and row["product"])
+    urls = list(islice(filter(None, (row["product"]["picture_url"] for row in rows)), MOST))
+    return contact_sheet(urls, run.spec.settings)
+
+
 def _summary(run: Run, ending: RunEnding, results: Results) -> str:
-    """As markdown."""
+    """Return the run's summary as markdown, with its notes and what may be done next."""
     notes = ending.record.options.get("notes", ())
     lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
     shown = [markdown_lines(lines), "".join(f"> {markdown(note)}  \n" for note in notes)]
@@ -149,16 +166,14 @@ def _summary(run: Run, ending: RunEnding, results: Results) -> str:
 
 def next_steps(ending: RunEnding, results: Results) -> Iterator[str]:
     """Yield, as markdown, what a person may do about the rows that were not made: only what does something."""
+    if to_choose := ending.rows.get(RowStatus.TO_CHOOSE):
+        look = markdown(f"patternmill look {shlex.quote(ending.record.catalog)}")
+        yield f"{plural(to_choose, 'row')} to choose: {look} shows the takes; then run the same again."
     if any(results.to_retry.values()):
         retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
         yield f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt."
     if ending.rows.get(RowStatus.REFUSED) or ending.rows.get(RowStatus.FAILED):
         yield f"Rows that have to be corrected: correct `{results.failures.name}`, and import it."
-
-
-def _rows(out: Path) -> list[dict[str, Any]]:
-    with (out / EXACT).open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 async def show_text(key: str, text: str, description: str) -> None:

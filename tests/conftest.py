@@ -1,4 +1,4 @@
-"""Testers: six thousand tests stay, so that garbage is looked for rarely; and what they start can be interrupted."""
+"""Testers: thousands of tests stay in memory, so garbage is looked for rarely; what they start can be interrupted."""
 
 from __future__ import annotations
 

@@ -65,14 +65,12 @@ def main() -> None:
     trees = read_trees()
     lines = function_lines(trees)
     late = sum(bool(imported_names(node)) for tree in trees.values() for node in functions(tree))
-    print(f"files                       {len(trees):>6,}")
-    print(f"functions                   {len(lines):>6,}")
+    print(f"functions                   {len(lines):>6,}   in {len(trees)} files")
     print(f"lines of one, median        {lines[len(lines) // 2]:>6,}   target: 5 to 10")
     print(f"lines of one, the longest   {lines[-1]:>6,}   target: rarely above 30")
     print(f"functions that import       {late:>6,}")
-    print(
-        f"a cycle of imports          {' -> '.join(find_cycle(imports(trees))) or 'none':>6}   target: none"
-    )
+    cycle = " -> ".join(find_cycle(imports(trees))) or "none"
+    print(f"a cycle of imports          {cycle:>6}   target: none")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from cli.run_options import verb
+from cli.services import available_service
 from cli.terminal import echo, login_hint
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
@@ -14,55 +18,91 @@ from patternmill.settings import load_settings
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Approval, RunRecord
+    from patternmill.ledger.records import RunRecord
+    from patternmill.looking.actions import Action
+    from patternmill.settings import Settings
 
 
-@click.command("look")
+@verb("look", has_json=False)
 @click.argument("run", metavar="[RUN|CATALOG]", default=LATEST)
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
-def command(run: str, environment: str | None) -> int:
+@click.option("--host", metavar="ADDRESS", help="Show it at this IP address of the machine too: for a phone.")
+def command(run: str, environment: str | None, host: str | None) -> int:
     """Look at what a run made, and decide: keep, reject, or ask for others.
 
-    Serves the page of a run and shows the address that signs your browser in. Name the run by its ID or how that
-    begins, or its catalog; without either it is the latest. Each decision is saved at once. Nothing is bought:
-    `remake` makes the other takes that were asked for, and `order` orders samples of what was kept. Ctrl-C stops.
+    Serves the page of the latest run, of RUN (its ID, or how that begins) or of a CATALOG, and shows the link that
+    signs your browser in. Each decision is saved at once, and buys nothing. The page's buttons remake and order: they
+    show what that buys, and ask once. At an address of the network, which is not encrypted, there are none. Ctrl-C
+    stops.
 
     \b
     Examples:
       patternmill look
       patternmill look spring
+      patternmill look --host 192.168.1.5
 
     Exit codes: 0 stopped; 1 the page cannot be served; 2 there is no such run, or a setting is wrong.
     """
+    from patternmill.looking.actions import Actions
     from patternmill.looking.decision_files import user
-    from patternmill.looking.server import LookServer
+    from patternmill.looking.pictures import source_of
+    from patternmill.looking.server import Door, LookServer, network_door
     from patternmill.looking.viewed_run import ViewedRun
     from prefect_host.shared_process import bound_socket
 
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         record = _meant(ledger, run, environment)
-    viewed = ViewedRun(settings, record)
-    viewed.fetch_pictures(lambda text: echo(text, err=True))
-
-    def approve(approval: Approval) -> None:
-        from patternmill.states import Verdict
-
-        with open_ledger(settings) as ledger, ledger.transaction():
-            ledger.approvals.decide(approval.id, Verdict.APPROVED, who=user(), note="while looking")
-
-    # A new one each time: what somebody else served at the last one since, a browser still runs and keeps for it.
-    bound = bound_socket()
-    server, address = LookServer(viewed, bound, user(), approve).prepared()
-    echo(f"Run {record.run_id} of {record.catalog} ({record.environment}): {login_hint(address, 'look')}")
-    echo("Ctrl-C stops.")
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[bound])
+    # A new port each time: what somebody else served at the last one since, a browser still runs and keeps for it.
+    doors = [Door(bound_socket()), *([network_door(host)] if host else [])]
+    with available_service(settings) as available:
+        viewed = ViewedRun(settings, record, source_of(available))
+        actions = Actions(_actions(available, record))
+        server = LookServer(viewed, user(), doors, actions, partial(_pause, settings, record)).prepared()
+        address = login_hint(doors[0].address, "look")
+        echo(f"Run {record.run_id} of {record.catalog} ({record.environment}): {address}")
+        for door in doors[1:]:
+            echo(
+                f"On the phone: {door.address}, with the code {door.code[:4]}-{door.code[4:]} (once, for 5 minutes)"
+            )
+        echo("Ctrl-C stops.")
+        viewed.fill()
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[door.socket for door in doors])
+        actions.stop(lambda name: echo(f"Stopping `{name}`; a second Ctrl-C ends it at once.", err=True))
     return 0
 
 
+def _actions(settings: Settings, record: RunRecord) -> dict[str, Action]:
+    """Return what a person may begin from the page: commands of this program."""
+    from patternmill.looking.actions import Action
+    from patternmill.orders.picked_rows import plan_picked
+    from patternmill.runs.plan_text import plan_remake
+
+    scope = record.catalog, record.environment
+    command = [sys.executable, "-P", "-m", "cli.main"]
+    named = ["--catalog", record.catalog, "--environment", record.environment]
+    return {
+        "remake": Action(partial(plan_remake, settings, *scope), [*command, "remake", "--yes", *named]),
+        "order": Action(partial(plan_picked, settings, *scope), [*command, "order", "--wait", "1h", *named]),
+    }
+
+
+def _pause(settings: Settings, record: RunRecord, reason: str) -> str:
+    """Pause the catalog, and return what a person is told once no create of it leaves any more."""
+    from patternmill.ledger.brake import Pause
+    from patternmill.looking.decision_files import user
+    from patternmill.runs.lease import pause
+
+    pauses = pause(settings, Pause(record.environment, record.catalog, reason, user()))
+    return " ".join(dict.fromkeys(pause.message for pause in pauses))
+
+
 def _meant(ledger: Ledger, name: str, environment: str | None) -> RunRecord:
-    """A run by its ID or beginning, or the latest run of a catalog."""
-    if any(run.catalog == name for run in ledger.runs.find(environment=environment, catalog=name)):
-        return find_run(ledger, LATEST, catalog=name, environment=environment)
-    return find_run(ledger, name, environment=environment)
+    """Return a run by its ID or how that begins; of a catalog, the run that read its whole sheet."""
+    is_catalog = bool(ledger.runs.find(environment=environment, catalog=name))
+    if name != LATEST and not is_catalog:
+        return find_run(ledger, name, environment=environment)
+    record = find_run(ledger, LATEST, catalog=name if is_catalog else None, environment=environment)
+    sheets = map(ledger.runs.get, ledger.catalogs.sheet_runs(record.environment, record.catalog))
+    return next(filter(None, sheets), record)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from cli.terminal import echo_lines
+from cli.json_output import show
+from cli.run_options import verb
 from patternmill.states import EXIT_CODES, Outcome
 
 
-@click.command("offer")
+@verb("offer")
 @click.argument("categories", nargs=-1, metavar="[CATEGORY]...")
-@click.option("--environment", help="staging, production, ...; category IDs differ between them.")
+@click.option("--environment", help="staging, production, ...; their category IDs differ.")
 def command(categories: tuple[str, ...], environment: str | None) -> int:
-    """Show the categories that can be made, with their options and values. Spends nothing.
+    """Show the categories that can be made (or these, by name or ID), with their options and values. Buys nothing.
 
-    CATEGORY is a name or an ID; without one, all are shown. They are those of the service at PATTERNMILL_STUDIO_URL, or
-    else of the embedded studio, and what `patternmill check` compares a file with.
+    They are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
 
     \b
     Examples:
@@ -24,12 +24,13 @@ def command(categories: tuple[str, ...], environment: str | None) -> int:
 
     Exit codes: 0 shown; 2 the service could not be asked, or has no such category.
     """
-    from cli.offered import offer_of
-    from patternmill.catalog.offer_text import chosen_categories, offer_lines
+    from cli.services import offer_of
     from patternmill.settings import load_settings
+    from patternmill.tables.offer_text import chosen_categories, offer_lines
 
     settings = load_settings(environment=environment)
     offer = offer_of(settings)
-    found = chosen_categories(offer, categories, settings.environment)
-    echo_lines(offer_lines(offer, found, settings.environment))
+    chosen = chosen_categories(offer, categories, settings.environment)
+    report = {"environment": settings.environment, "note": offer.note, "categories": chosen}
+    show(lambda: report, offer_lines(offer, chosen, settings.environment))
     return EXIT_CODES[Outcome.COMPLETED]

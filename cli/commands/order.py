@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.available_service import available_service
-from cli.run_options import approve_option, request_command, run_options
-from cli.terminal import echo, echo_lines
-from patternmill.errors import Overlap, ServiceStopped
+from cli.json_output import Part, fields_of, show, show_parts
+from cli.run_options import verb
+from cli.services import available_service
+from cli.terminal import can_ask, echo, echo_lines
+from patternmill.errors import ConfigurationError, Overlap, ServiceStopped
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.checkouts import (
+    CheckoutRecord,
+    CheckoutStatus,
+    checkout_called,
+    checkouts,
+)
 from patternmill.parameters import wait_time
+from patternmill.planning.items import catalog_of
 from patternmill.runs.request import OrderRequest
+from patternmill.settings import in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.text import duration, shown
 
 if TYPE_CHECKING:
-    from patternmill.ledger.reports.order_report import CheckoutRecord
-    from patternmill.orders.order_plan import OrderSpec
+    from patternmill.orders.order_plan import Order
     from patternmill.orders.ordering import Ordering
+    from patternmill.settings import Settings
 
-#: On a terminal: the page to pay at ends with the command.
+#: How long an order at the embedded studio is followed on a terminal: its page ends with the command.
 _EMBEDDED_WAIT = "1h"
+#: How many paid orders `--refresh` asks about, the latest ones.
+_LATEST = 20
 
 
-@click.command("order", cls=request_command(OrderRequest))
-@run_options(OrderRequest, declared=())
-@approve_option
+@verb("order", OrderRequest, approves=True)
 @click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
-@click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")
+@click.option("--refresh", is_flag=True, help="Only ask what became of open checkouts and the latest orders.")
 @click.option("--address", metavar="CHECKOUT", help="Only show the address of this open checkout again.")
 def command(
     request: OrderRequest, approve: str | None, plan_only: bool, refresh: bool, address: str | None
 ) -> int:
-    """Order samples of the rows that a person picked: by --sku, --category and the like, or in a file of picks.
+    """Order samples of rows: those of --sku, --category and the like, or of a file of picks; else what you picked.
 
-    Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
-    The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
-    once it is. What the catalog has now is ordered. Whoever has the address can pay, so it is kept nowhere: each time
-    it is asked for again.
+    Opens a checkout (several, where there are many lines) and shows its address, where a person pays. The same command
+    again opens nothing new: it shows the address until the checkout is paid, and then the order. Whoever has the
+    address can pay, so it is kept nowhere, and asked for again each time.
 
     \b
     Examples:
@@ -51,54 +61,89 @@ def command(
       patternmill order --picks picks.csv --wait 2h
       patternmill order --address chk_4c1f
 
-    Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
-    approved, and nothing was opened; 1 failed; 4 another order from this catalog goes on; 130 interrupted.
+    Exit codes: 0 every checkout is open, or paid where that was waited for; 3 some are not; 2 refused or not approved,
+    and nothing was opened; 1 failed; 4 another order from this catalog goes on; 130 interrupted.
     """
     if (refresh or address) and not request.is_empty:
         raise click.UsageError("--refresh and --address order nothing: name no rows.")
     if address is not None:
-        return _show_address(request, address)
+        record = _called(request.environment, address)
+        return _with_service(record.environment, partial(_show_address, record=record))
     if refresh:
-        return _refresh(request)
+        return _refresh(request.environment, request.catalog)
     # Late, so that --help waits for no pictures: what was picked is read with them.
-    from patternmill.orders.order_plan import order_spec
+    from patternmill.orders.picked_rows import read_order
 
-    spec = order_spec(request)
-    with available_service(spec.settings) as settings:
-        return asyncio.run(_order(replace(spec, settings=settings), request, approve, plan_only))
+    order = read_order(request)
+    steps = partial(_order, order=order, wait=request.wait, approve=approve, plan_only=plan_only)
+    return _with_service(order.scope.environment, steps)
 
 
-async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, plan_only: bool) -> int:
+async def _order(work: Ordering, order: Order, wait: str | None, approve: str | None, plan_only: bool) -> int:
     from cli.approval_prompt import is_approved
-    from patternmill.orders.order_text import checkout_lines, plan_lines
-    from patternmill.orders.ordering import Ordering
+    from patternmill.orders.order_text import note_lines, plan_lines
 
-    async with Ordering(spec) as work, _notice_of_waiting(work):
-        plan = await work.plan()
+    settings, addresses = work.settings, dict[str, str]()
+    wait = wait or (_EMBEDDED_WAIT if settings.embedded and can_ask() else None)
+
+    async def opened(record: CheckoutRecord) -> None:
+        _echo_checkout(record)
+        if record.status is CheckoutStatus.OPEN and (wait is not None or not settings.embedded):
+            try:
+                addresses[record.key] = await work.address(record)
+                echo(f"  Pay here: {addresses[record.key]}")
+            except ServiceStopped as error:
+                echo(f"  {error}", err=True)
+
+    async with _notice_of_waiting(work):
+        order = await work.plan(order)
         if plan_only:
-            echo_lines(plan_lines(plan))
+            show(lambda: _report(order, addresses), plan_lines(order))
             return EXIT_CODES[Outcome.COMPLETED]
-        if not await is_approved(spec.settings, plan.proposal, approve, lambda: plan_lines(plan)):
+        await work.refuse_paused(order)
+        if not is_approved(settings, order.proposal, approve, lambda: plan_lines(order)):
             return EXIT_REFUSED
-        echo_lines(f"Note: {note}" for note in plan.notes)
+        echo_lines(note_lines(order))
         try:
-            await work.begin(plan)
+            order = await work.open(order, opened)
         except Overlap as overlap:
             echo(str(overlap), err=True)
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-        wait = request.wait or (_EMBEDDED_WAIT if spec.settings.embedded and sys.stdout.isatty() else None)
-        for item, _ in plan.checkouts:
-            record = await work.open(item)
-            echo_lines(checkout_lines(record))
-            if wait is not None or not spec.settings.embedded:
-                await _echo_address(work, record)
-        await work.close()
         if wait is not None:
-            await _wait(work, wait)
-    echo(work.sentence.removesuffix(".") + ".")
-    if spec.settings.embedded and wait is None and work.pending:
+            if order.pending:
+                time = duration(wait_time(wait))
+                echo(f"Waiting up to {time}. If you stop, run the same command to continue.")
+            order = await work.follow(order, wait_time(wait), _echo_checkout)
+    show(lambda: _report(order, addresses), [order.sentence.removesuffix(".") + "."])
+    if settings.embedded and wait is None and order.pending:
         echo("The embedded studio ends with this command: add --wait to pay at its page.")
-    return EXIT_CODES[work.outcome]
+    return EXIT_CODES[order.outcome]
+
+
+def _echo_checkout(record: CheckoutRecord) -> None:
+    from patternmill.orders.order_text import checkout_lines
+
+    echo_lines(checkout_lines(record))
+
+
+def _report(order: Order, addresses: Mapping[str, str]) -> dict[str, object]:
+    """Return an order for programs; `addresses`: where a person pays, by the keys of the checkouts."""
+    return {
+        "order": order.name,
+        "digest": order.proposal.digest,
+        "left_out": order.left_out,
+        "notes": order.notes,
+        "checkouts": [
+            {**_fields(record), "address": addresses.get(record.key)} for record in order.checkouts
+        ],
+    }
+
+
+def _fields(record: CheckoutRecord) -> dict[str, object]:
+    lines = [fields_of(line, "sku", "product_id", "quantity", "note") for line in record.lines]
+    order_id = record.order.order_id if record.order is not None else None
+    fields = fields_of(record, "checkout_id", "environment", "order_name", "status")
+    return {**fields, "order_id": order_id, "lines": lines}
 
 
 @asynccontextmanager
@@ -117,75 +162,59 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
         watch.cancel()
 
 
-async def _wait(work: Ordering, wait: str) -> None:
-    from patternmill.orders.order_text import checkout_lines
-
-    if work.pending:
-        echo(f"Waiting for {wait} at most; stopped, the same command goes on.")
-    await work.wait(wait_time(wait), on_change=lambda record: echo_lines(checkout_lines(record)))
-
-
-async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
-    if not record.is_unpaid:
-        return
-    try:
-        echo(f"  Pay here: {await work.address(record)}")
-    except ServiceStopped as error:
-        echo(f"  {error}", err=True)
+def _called(environment: str | None, checkout_id: str) -> CheckoutRecord:
+    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+        record = checkout_called(ledger, checkout_id)
+    if record is None:
+        raise ConfigurationError(
+            f"There is no checkout {shown(checkout_id)} in this ledger.", remedy="See `patternmill status`."
+        )
+    return record
 
 
-def _show_address(request: OrderRequest, checkout_id: str) -> int:
-    from patternmill.orders.order_text import checkout_lines
-    from patternmill.orders.ordering import called_checkout
-
-    record = called_checkout(request.environment, checkout_id)
-
-    async def show(work: Ordering) -> int:
-        now = await work.refresh(record)
-        echo_lines(checkout_lines(now))
-        if now.is_unpaid:
-            echo(f"  Pay here: {await work.address(now)}")
-        return EXIT_CODES[Outcome.COMPLETED]
-
-    return _asked(record, show)
+async def _show_address(work: Ordering, record: CheckoutRecord) -> int:
+    now = await work.refresh(record)
+    _echo_checkout(now)
+    address = await work.address(now) if now.status is CheckoutStatus.OPEN else None
+    show(lambda: {**_fields(now), "address": address}, [f"  Pay here: {address}"] if address else [])
+    return EXIT_CODES[Outcome.COMPLETED]
 
 
-def _refresh(request: OrderRequest) -> int:
+def _refresh(environment: str | None, catalog: str | None) -> int:
     """Ask for the orders of the open checkouts, and for the latest ones, an environment after the other."""
-    from patternmill.orders.ordering import current_checkouts
+    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+        every = checkouts(ledger, environment=environment)
+    records = [record for record in every if catalog in (None, catalog_of(record.scope))]
+    paid = [record for record in records if record.status is CheckoutStatus.PAID]
+    due = [record for record in records if record.status is CheckoutStatus.OPEN or record in paid[-_LATEST:]]
+    by_environment, parts = attrgetter("environment"), list[Part]()
+    for name, group in groupby(sorted(due, key=by_environment), key=by_environment):
+        _with_service(name, partial(_asked, records=list(group), parts=parts))
+    show_parts({"checkouts": parts or [({}, "There is no checkout.")]})
+    is_asked = len([fields for fields, _ in parts if fields]) == len(due)
+    return EXIT_CODES[Outcome.COMPLETED if is_asked else Outcome.COMPLETED_WITH_FAILURES]
 
-    found = sorted(current_checkouts(request.environment, request.catalog), key=lambda one: one.environment)
-    codes = [_refresh_all(list(group)) for _, group in groupby(found, key=lambda one: one.environment)]
-    if not found:
-        echo("There is no checkout.")
-    return max(codes, default=EXIT_CODES[Outcome.COMPLETED])
 
-
-def _refresh_all(records: list[CheckoutRecord]) -> int:
+async def _asked(work: Ordering, records: list[CheckoutRecord], parts: list[Part]) -> int:
+    """Add what has become of checkouts."""
     from patternmill.orders.order_text import checkout_lines
 
-    async def ask(work: Ordering) -> int:
-        code = EXIT_CODES[Outcome.COMPLETED]
-        for record in records:
-            try:
-                echo_lines(checkout_lines(await work.refresh(record)))
-            except ServiceStopped as stopped:
-                echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
-                code = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
-        return code
-
-    return _asked(records[0], ask)
+    for record in records:
+        try:
+            now = await work.refresh(record)
+            parts.append((_fields(now), "\n".join(checkout_lines(now))))
+        except ServiceStopped as stopped:
+            echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
+    return EXIT_CODES[Outcome.COMPLETED]
 
 
-def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
-    """Do something at the service that a checkout is at."""
-    from patternmill.orders.order_plan import spec_of_checkout
+def _with_service(environment: str, steps: Callable[[Ordering], Awaitable[int]]) -> int:
+    """Take steps of an order at the service of an environment."""
     from patternmill.orders.ordering import Ordering
 
-    async def main(spec: OrderSpec) -> int:
-        async with Ordering(spec) as work:
+    async def main(settings: Settings) -> int:
+        async with Ordering(settings) as work:
             return await steps(work)
 
-    spec = spec_of_checkout(record)
-    with available_service(spec.settings) as settings:
-        return asyncio.run(main(replace(spec, settings=settings)))
+    with available_service(in_environment(read_settings(), environment)) as settings:
+        return asyncio.run(main(settings))

@@ -1,22 +1,25 @@
-"""The verb `status`: runs, money, leases, open requests, and what to do next."""
+"""The verb `status`: runs, catalogs, money, holders of leases, what is open, and what to do next."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import time
-from collections.abc import Collection, Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.terminal import echo, echo_lines, login_hint
+from cli.commands.pause import pause_part
+from cli.json_output import Part, fields_of, show_parts, utc
+from cli.run_options import verb
+from cli.terminal import echo, login_hint, open_signed_in, steps
 from patternmill.ledger.catalogs import counts_of
+from patternmill.ledger.leases import holder_of, is_surely_dead
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.order_report import checkouts
+from patternmill.ledger.reports.checkouts import CheckoutStatus, checkouts
+from patternmill.ledger.reports.requests import open_items, unsettled
 from patternmill.ledger.reports.run_lookup import had_lease
-from patternmill.ledger.reports.unsettled import open_items, unsettled
 from patternmill.ledger.spending import day_of
 from patternmill.money import money, sums
 from patternmill.parameters import WAIT_TIME, wait_time
@@ -24,26 +27,25 @@ from patternmill.planning.items import catalog_of
 from patternmill.planning.plan import Cost
 from patternmill.processes import is_stopped, machine
 from patternmill.runs.approval import APPROVAL_TIME
-from patternmill.runs.lease import HEARTBEAT_INTERVAL, holder_of, is_surely_dead
 from patternmill.runs.retry import has_rows_to_retry
 from patternmill.settings import load_settings
-from patternmill.states import EXIT_CODES, AttemptState, Outcome, Stage, Verdict
-from patternmill.text import counted, duration, goods, moment, plural
+from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus, Stage, Verdict
+from patternmill.text import counted, duration, moment, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, Lease, RunRecord
-    from patternmill.ledger.reports.items import RecordedItem
+    from patternmill.ledger.reports.requests import RecordedItem
     from patternmill.settings import Settings
 
     _InCatalog = RunRecord | Lease | Approval | RecordedItem
 
 _MOST_RUNS = 10
-_MOST_CHECKOUTS = 5
-#: A run with one of these outcomes has tried every row.
-TRIED_EVERYTHING = frozenset({Outcome.COMPLETED, Outcome.COMPLETED_WITH_FAILURES})
-STALE = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
 _DEAD = "dead"
+#: The state of a run without an end, by whether its process is alive.
+_STATES = {True: "running", False: "crashed: it was ended before its end"}
+#: The outcomes of runs that tried every row.
+_TRIED_EVERYTHING = frozenset({Outcome.COMPLETED, Outcome.COMPLETED_WITH_FAILURES})
 _OPEN = {
     "intended": "sent or about to be, without an answer",
     "accepted": "with a job at the service",
@@ -54,20 +56,16 @@ T = TypeVar("T", bound="_InCatalog")
 
 
 def _limit(context: click.Context, option: click.Parameter, text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    if not re.fullmatch(WAIT_TIME, text):
-        raise click.BadParameter("must be a number and its unit, as in 26h or 8d")
-    return wait_time(text)
+    if text is None or re.fullmatch(WAIT_TIME, text):
+        return wait_time(text) if text is not None else None
+    raise click.BadParameter("must be a number and its unit, as in 26h or 8d")
 
 
-@click.command("status")
+@verb("status")
 @click.option("--catalog", help="This catalog alone.")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
-@click.option(
-    "--open", "is_open", is_flag=True, help="Then serve the Prefect UI of these runs, until Ctrl-C."
-)
+@click.option("--open", "is_open", is_flag=True, help="Then open the Prefect UI of these runs, until Ctrl-C.")
 @click.option(
     "--older-than",
     "limit",
@@ -78,221 +76,228 @@ def _limit(context: click.Context, option: click.Parameter, text: str | None) ->
 def command(
     catalog: str | None, environment: str | None, everything: bool, is_open: bool, limit: timedelta | None
 ) -> int:
-    """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
+    """Show the runs (the newest last), the catalogs, what is open or waits for approval, and what to do next.
 
-    Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and stay in
-    the currency in which they were spent; times are UTC.
+    Reads only the ledger, also during a run. Amounts include what is reserved for open requests; times are UTC.
 
-    With --open the record that commands keep under PATTERNMILL_HOME (runs, task runs, logs, artifacts) is served, and
-    its address shown. Runs on a Prefect server of yours (PREFECT_API_URL) are in that server's UI instead.
+    --open serves the record that commands keep under PATTERNMILL_HOME, and opens it in your browser, signed in. Runs on
+    a Prefect server of yours (PREFECT_API_URL) are in that server's UI.
 
-    With --older-than it shows one line for each catalog that was ever refreshed: when its last refresh ended with
-    every row tried (Completed or CompletedWithFailures). For a monitor that notices the run that did not run.
+    --older-than is for a monitor: it shows when each catalog was last refreshed with every row tried.
 
     \b
     Examples:
       patternmill status
       patternmill status --catalog spring --all
-      patternmill status --open
       patternmill status --older-than 26h --catalog spring
 
-    Exit codes: 0 shown; 3 a refresh is older than that, or never came; 1 the Prefect server did not start or ended;
-    2 there is no ledger here, or a setting is wrong.
+    Exit codes: 0 shown; 3 a refresh is older than that, or never came; 1 the Prefect server did not start or ended; 2
+    there is no ledger here, or a setting is wrong.
     """
     settings = load_settings(environment, unknown_too=True)
-    most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
         if limit is not None:
-            return show_refreshes(ledger, catalog, environment, limit)
-        echo_lines(status_lines(ledger, settings, catalog, environment, most))
+            refreshes = list(_refreshes(ledger, catalog, environment, limit))
+            show_parts({"refreshes": refreshes or [({}, "No catalog was ever refreshed.")]})
+            is_late = not refreshes or any(fields["is_late"] for fields, _ in refreshes)
+            return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if is_late else Outcome.COMPLETED]
+        most = None if everything else _MOST_RUNS
+        show_parts(Status(ledger, settings, catalog, environment).sections(most))
     if is_open:
-        _serve_history(settings)
+        _open_history(settings)
     return 0
 
 
-def show_refreshes(ledger: Ledger, catalog: str | None, environment: str | None, limit: timedelta) -> int:
-    """Show when each catalog was last refreshed; return 3 where that is longer ago than the limit."""
-    last: dict[str, RunRecord | None] = {}
-    for record in ledger.runs.find(environment=environment, catalog=catalog):
-        if counts_of(record) is not None:
-            found = last.setdefault(_scope(record), None)
-            last[_scope(record)] = found or (record if record.outcome in TRIED_EVERYTHING else None)
-    ages = {scope: _age(ledger, record) for scope, record in sorted(last.items())}
-    for scope, age in ages.items():
-        when = "never to its end" if age is None else f"{duration(age)} ago"
-        echo(
-            f"{scope}: refreshed {when}{'' if _is_within(age, limit) else f', and not in {duration(limit)}'}"
-        )
-    if not ages:
-        echo("No catalog was ever refreshed.")
-    return 0 if ages and all(_is_within(age, limit) for age in ages.values()) else STALE
+class Status:
+    """What is known of a catalog in an environment (None: of any), each part as fields and as text."""
 
+    def __init__(
+        self, ledger: Ledger, settings: Settings, catalog: str | None = None, environment: str | None = None
+    ) -> None:
+        self._ledger, self._settings = ledger, settings
+        self._catalog, self._environment = catalog, environment
+        self._records = ledger.runs.find(environment=environment, catalog=catalog)
+        self._latest: dict[str, RunRecord] = {}
+        for record in filter(had_lease, self._records):
+            self._latest.setdefault(_scope(record), record)
+        leases = self._own(ledger.catalogs.held_leases())
+        self._leases = {lease.run_id: (lease, _holder_state(lease)) for lease in leases}
 
-def _age(ledger: Ledger, record: RunRecord | None) -> timedelta | None:
-    if record is None or record.ended_at is None:
-        return None
-    return timedelta(seconds=ledger.now() - record.ended_at.timestamp())
+    def sections(self, most: int | None = None) -> Mapping[str, Iterable[Part]]:
+        """Return it in the order of reading, what is to be done last; `most`: how many runs, None for all."""
+        return {
+            "pauses": map(pause_part, self._ledger.brake.pauses()),
+            "runs": self._runs(most),
+            "catalogs": map(self._products, reversed(self._latest.values())),
+            "today": self._today(),
+            "leases": self._holders(),
+            "approvals": self._approvals(),
+            "open": self._open(),
+            "unpaid_checkouts": self._unpaid(),
+            "next": self._next(),
+        }
 
+    def _own(self, records: Iterable[T]) -> list[T]:
+        """Return the records of the catalog and of its orders."""
+        return [
+            record
+            for record in records
+            if self._environment in (None, record.environment)
+            and self._catalog in (None, catalog_of(record.catalog))
+        ]
 
-def _is_within(age: timedelta | None, limit: timedelta) -> bool:
-    return age is not None and age <= limit
+    def _is_running(self, record: RunRecord) -> bool:
+        return record.run_id in self._leases and not self._leases[record.run_id][1].startswith(_DEAD)
 
+    def _runs(self, most: int | None) -> Iterator[Part]:
+        runs = self._records[:most]
+        if len(runs) != len(self._records):
+            yield {}, f"… and {plural(len(self._records) - len(runs), 'earlier run')} (--all)"
+        if not runs:
+            yield {}, "No runs."
+        yield from map(self._run, reversed(runs))
 
-def _serve_history(settings: Settings) -> None:
-    """Returns at Ctrl-C. Raises PatternmillError when the server does not start, or ends."""
-    from prefect_host.own_server import OwnServer
-    from prefect_host.stop_signals import until_interrupted
+    def _run(self, record: RunRecord) -> Part:
+        rows = self._ledger.runs.rows_by_status(record)
+        spent = self._ledger.purchases.spent_by_run(record.run_id)
+        state = record.outcome.words if record.outcome else _STATES[self._is_running(record)]
+        took = f", took {duration(record.ended_at - record.started_at)}" if record.ended_at else ""
+        parts = [f"  rows: {_counted(rows)}", sums(spent.amounts)]
+        if spent.items.total() and record.prefect_flow_run_id is None:
+            parts.append("driven without Prefect: no Prefect UI shows it")
+        title = f"{record.run_id}  {_scope(record)}, {moment(record.started_at)}: {state}{took}"
+        lines = [title, "; ".join(filter(None, parts)), *([f"  {record.reason}"] if record.reason else [])]
+        fields = fields_of(record, "run_id", "catalog", "environment", "source", "started_at", "ended_at")
+        more = fields_of(record, "outcome", "reason", "prefect_flow_run_id")
+        return {**fields, **more, "state": state, "rows": rows, "spent": spent.amounts}, "\n".join(lines)
 
-    with OwnServer(settings.home).for_this_process() as server:
-        echo(f"The history of {settings.home}: {server.ui_url}")
-        echo(f"To log in: {login_hint(server.login_url())}")
-        echo("Ctrl-C stops.")
-        server.wait_end(until_interrupted())
+    def _products(self, record: RunRecord) -> Part:
+        """Return how many products a catalog has, and how the rows of its latest run stand."""
+        products = self._ledger.catalogs.sizes().get((record.catalog, record.environment), 0)
+        rows = self._ledger.runs.rows_by_status(record)
+        text = f"{_scope(record)}: {plural(products, 'product')}; latest rows: {_counted(rows)}"
+        scope = fields_of(record, "catalog", "environment", "run_id")
+        return {**scope, "products": products, "rows": rows}, text
 
-
-def status_lines(
-    ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
-) -> Iterator[str]:
-    """`most`: how many runs, None for all."""
-    now = ledger.now()
-    records = ledger.runs.find(environment=environment, catalog=catalog)
-    leases = _matching(catalog, environment, ledger.catalogs.held_leases())
-    holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
-    running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
-    runs = records[:most]
-    yield from (line for run in runs for line in _run_block(ledger, run, running, now))
-    if len(records) != len(runs) or not runs:
-        yield f"… and {plural(len(records) - len(runs), 'earlier run')} (--all)" if runs else "No runs."
-    yield from _money_lines(ledger, environment, settings)
-    for lease in leases:
-        yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(_matching(catalog, environment, ledger.approvals.find()), now)
-    yield from _open_lines(_matching(catalog, environment, open_items(ledger)), now)
-    yield from _order_lines(ledger, environment, catalog)
-    yield from _next_lines(ledger, records, running)
-    if _matching(catalog, environment, unsettled(ledger, settings.in_doubt_limit)):
-        yield "To decide: patternmill settle"
-
-
-def _matching(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
-    """Those of a catalog or of its orders, in an environment; None: in any."""
-    return [
-        one
-        for one in found
-        if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
-    ]
-
-
-def _scope(found: _InCatalog) -> str:
-    return f"{found.catalog} ({found.environment})"
-
-
-def _run_block(ledger: Ledger, record: RunRecord, running: Collection[str], now: float) -> Iterator[str]:
-    spent = ledger.purchases.spent_by_run(record.run_id)
-    is_running = record.run_id in running
-    ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
-    took = f"took {duration(ended - record.started_at.timestamp())}" if ended else "was ended before its end"
-    yield f"{record.run_id}  {record.outcome or ('running' if is_running else 'crashed')}"
-    yield f"  {_scope(record)}, {moment(record.started_at)}, {took}"
-    yield f"  rows: {counted({status.words: count for status, count in ledger.runs.rows_by_status(record).items()})}"
-    if record.reason:
-        yield f"  {record.reason}"
-    price = f", for {sums(spent.amounts)}" if spent.amounts.total() else ""
-    failed = ledger.purchases.failed_attempts(record.run_id)
-    yield f"  asked for: {goods(spent.items)}{f', {failed:,} failed' if failed else ''}{price}"
-    if spent.items.total() and record.prefect_flow_run_id is None:
-        yield "  driven without Prefect: no Prefect UI shows it"
-
-
-def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:
-    for its_environment, spent in ledger.purchases.spent_on(day_of(ledger.now())).items():
-        if environment in (None, its_environment):
-            budget = settings.day_budget if settings.environment == its_environment else None
-            most = "" if budget is None else f" of {money(budget, settings.currency)}"
-            amount = f"{sums(spent.amounts) or money(0, settings.currency)}{most} spent or reserved"
-            if most and set(+spent.amounts) - {settings.currency or ""}:
+    def _today(self) -> Iterator[Part]:
+        unit, day = self._settings.currency, day_of(self._ledger.now())
+        for environment, spent in self._ledger.purchases.spent_on(day).items():
+            budget = self._settings.day_budget if environment == self._settings.environment else None
+            if self._environment not in (None, environment) or not (spent.amounts.total() or budget):
+                continue
+            most = "" if budget is None else f" of {money(budget, unit)}"
+            amount = f"{sums(spent.amounts) or money(0, unit)}{most} spent or reserved"
+            if most and set(+spent.amounts) - {unit or ""}:
                 amount = f"{sums(spent.amounts)} spent or reserved; the budget{most} is in another unit"
-            is_counted = spent.amounts.total() or settings.has_prices
+            fields = {"environment": environment, "spent": spent.amounts, "budget": budget}
+            yield fields, f"Today in {environment}: {amount}."
+
+    def _holders(self) -> Iterator[Part]:
+        for lease, state in self._leases.values():
+            fields = fields_of(lease, "catalog", "environment", "run_id")
+            yield {**fields, "holder": state}, f"{_scope(lease)} is held by {lease.run_id}: {state}."
+
+    def _approvals(self) -> Iterator[Part]:
+        for approval in reversed(self._own(self._ledger.approvals.find())):
+            if approval.verdict is not Verdict.WAITING:
+                continue
+            age = self._ledger.now() - approval.asked_at
+            left = APPROVAL_TIME.total_seconds() - age
+            run = f"flow run {approval.flow_run_id}"
+            todo = (
+                f"Answer in the Prefect UI within {duration(left)}: {run}."
+                if left > 0
+                else f"Nobody answered {run}."
+            )
+            cost = (
+                f" for {Cost(approval.expected, approval.worst, approval.currency)}" if approval.worst else ""
+            )
+            what = f"plan {approval.short}, {plural(approval.items, 'item')}{cost}; asked {duration(age)} ago"
+            fields = fields_of(approval, "catalog", "environment", "short", "items", "flow_run_id")
             yield (
-                f"Today in {its_environment}: {goods(spent.items)}, "
-                f"{amount if is_counted else 'costs not counted'}."
+                {**fields, "asked_at": utc(approval.asked_at)},
+                f"Waits for approval in {_scope(approval)}: {what}. {todo}",
             )
 
+    def _open(self) -> Iterator[Part]:
+        """Yield the requests without an end, by catalog, stage and state."""
+        groups: dict[tuple[str, Stage, AttemptState], list[RecordedItem]] = {}
+        for item in self._own(open_items(self._ledger)):
+            groups.setdefault((_scope(item), item.stage, item.attempt.state), []).append(item)
+        for (scope, stage, state), items in sorted(groups.items()):
+            since = min(item.attempt.since for item in items)
+            what = f"{plural(len(items), stage)} {_OPEN[state]}"
+            fields = fields_of(items[0], "catalog", "environment", "stage")
+            fields |= {"state": state, "requests": len(items), "oldest_since": utc(since)}
+            yield fields, f"Open in {scope}: {what}, the oldest for {duration(self._ledger.now() - since)}."
 
-def _holder_state(ledger: Ledger, lease: Lease) -> str:
-    """Whether the lease's process lives."""
+    def _unpaid(self) -> Iterator[Part]:
+        for record in checkouts(self._ledger, environment=self._environment):
+            if record.status is CheckoutStatus.OPEN and self._catalog in (None, catalog_of(record.scope)):
+                fields = fields_of(record, "checkout_id", "order_name", "environment")
+                yield fields, f"Open and not paid, as far as is known: checkout {record.checkout_id}"
+
+    def _next(self) -> Iterator[Part]:
+        if any(True for _ in self._unpaid()):
+            yield _step("To ask what has become of the checkouts", "patternmill order --refresh")
+        for record in self._latest.values():
+            if not self._is_running(record) and has_rows_to_retry(self._ledger, record):
+                scope = f"--catalog {shlex.quote(record.catalog)} --environment {record.environment}"
+                yield _step("To go on", f"patternmill retry {scope}")
+        if self._own(unsettled(self._ledger, self._settings.in_doubt_limit)):
+            yield _step("To decide", "patternmill settle")
+
+
+def _step(what: str, command: str) -> Part:
+    return {"command": command}, f"{what}: {command}"
+
+
+def _holder_state(lease: Lease) -> str:
+    """Return whether the process lives that holds a lease; of another machine's that cannot be seen."""
     holder = holder_of(lease)
     process = f"process {holder['pid']}"
     if is_surely_dead(holder):
         return f"{_DEAD} ({process}); the next run takes over at once"
     if holder["machine"] != machine():
-        process = f"{process} on {holder['machine'].partition('/')[0]}"
-        if _has_heartbeat(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
-            return f"alive ({process})"
-        return f"without a heartbeat ({process}); the next run takes over if it stays so"
+        return f"{process} on {holder['machine'].partition('/')[0]}; if it is gone, the next run takes over"
     if is_stopped(holder["pid"]):
         return f"stopped by a signal ({process}); the next run takes over"
     return f"alive ({process})"
 
 
-def _has_heartbeat(ledger: Ledger, lease: Lease, patience: float) -> bool:
-    """For a holder on another machine, whose process cannot be checked."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        now = ledger.catalogs.lease(lease.environment, lease.catalog)
-        if now != lease:
-            return True
-        time.sleep(0.2)
-    return False
+def _counted(rows: Mapping[RowStatus, int]) -> str:
+    return counted({status.words: count for status, count in rows.items()})
 
 
-def _approval_lines(approvals: list[Approval], now: float) -> Iterator[str]:
-    """The plans that wait for approval."""
-    waiting = [one for one in reversed(approvals) if one.verdict is Verdict.WAITING]
-    yield from (_waiting_line(approval, now) for approval in waiting)
+def _scope(record: _InCatalog) -> str:
+    return f"{record.catalog} ({record.environment})"
 
 
-def _waiting_line(approval: Approval, now: float) -> str:
-    age = now - approval.asked_at
-    left = APPROVAL_TIME.total_seconds() - age
-    run = f"flow run {approval.flow_run_id}"
-    todo = (
-        f"Answer in the Prefect UI within {duration(left)}: {run}." if left > 0 else f"Nobody answered {run}."
-    )
-    cost = f" for {Cost(approval.expected, approval.worst, approval.currency)}" if approval.worst else ""
-    return (
-        f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
-        f"asked {duration(age)} ago. {todo}"
-    )
+def _refreshes(
+    ledger: Ledger, catalog: str | None, environment: str | None, limit: timedelta
+) -> Iterator[Part]:
+    """Yield when each catalog was last refreshed with every row tried."""
+    last: dict[str, datetime | None] = {}
+    for record in ledger.runs.find(environment=environment, catalog=catalog):
+        if counts_of(record) is not None and last.get(_scope(record)) is None:
+            last[_scope(record)] = record.ended_at if record.outcome in _TRIED_EVERYTHING else None
+    now = datetime.fromtimestamp(ledger.now(), UTC)
+    for scope, at in sorted(last.items()):
+        is_late = at is None or now - at > limit
+        when = f"{duration(now - at)} ago" if at is not None else "never to its end"
+        text = f"{scope}: refreshed {when}{f', and not in {duration(limit)}' if is_late else ''}"
+        yield {"catalog": scope, "refreshed_at": at, "is_late": is_late}, text
 
 
-def _open_lines(items: Iterable[RecordedItem], now: float) -> Iterator[str]:
-    begun: dict[tuple[str, Stage, AttemptState], list[float]] = {}
-    for item in items:
-        begun.setdefault((_scope(item), item.stage, item.attempt.state), []).append(item.attempt.since)
-    for (scope, stage, state), times in sorted(begun.items()):
-        yield (
-            f"Open in {scope}: {plural(len(times), stage)} {_OPEN[state]}, "
-            f"the oldest for {duration(now - min(times))}."
-        )
+def _open_history(settings: Settings) -> None:
+    """Serve the Prefect UI of the home until Ctrl-C. Raises PatternmillError when its server does not stay up."""
+    from prefect_host.own_server import OwnServer
+    from prefect_host.stop_signals import until_interrupted
 
-
-def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -> Iterator[str]:
-    """The checkouts that nobody has paid as far as is known."""
-    found = checkouts(ledger, environment=environment)
-    unpaid = [one for one in found if one.is_unpaid and catalog in (None, catalog_of(one.scope))]
-    if unpaid:
-        named = ", ".join(str(record.checkout_id) for record in unpaid[:_MOST_CHECKOUTS])
-        yield f"Open and not paid, as far as is known: {plural(len(unpaid), 'checkout')} ({named})."
-        yield "To ask what has become of them: patternmill order --refresh"
-
-
-def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
-    """For the latest run of each catalog: the command that retries it."""
-    latest: dict[str, RunRecord] = {}
-    for record in filter(had_lease, records):
-        latest.setdefault(_scope(record), record)
-    for record in latest.values():
-        if record.run_id not in running and has_rows_to_retry(ledger, record):
-            catalog = shlex.quote(record.catalog)
-            yield f"To go on: patternmill retry --catalog {catalog} --environment {record.environment}"
+    steps.show("Starting the Prefect server …")
+    with OwnServer(settings.home).for_this_process() as server:
+        server.wait_ready()
+        echo(f"The Prefect UI of {settings.home}: {login_hint(server.login_url())}")
+        open_signed_in(server.login_url(), server.directory / "open.html")
+        echo("It is served until Ctrl-C.")
+        server.wait_end(until_interrupted())

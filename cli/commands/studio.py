@@ -20,23 +20,21 @@ from cli.terminal import echo
     "--environment", help="Category IDs differ by it (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 def command(port: int, pace: str, environment: str | None) -> int:
-    """Serve the embedded studio, for trials.
+    """Serve the embedded studio, for trials; its console is at /console.
 
-    `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key
-    are kept in the `studio` directory under PATTERNMILL_HOME, also after Ctrl-C stops it.
+    `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key are
+    kept in the `studio` directory under PATTERNMILL_HOME; the key is a new one at each start.
 
     \b
     Example, in two terminals:
-      patternmill studio --pace realistic      # its api-key is a new one at each start
+      patternmill studio --pace realistic
       export PATTERNMILL_STUDIO_URL=http://127.0.0.1:8321/v1
       export PATTERNMILL_API_KEY="$(cat .patternmill/studio/api-key)"
       patternmill import inputs/spring_catalog.csv
 
-    What it has is shown in a browser: its console, to log in to with a key, is at /console.
-
-    Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
+    Exit codes: 0 stopped by Ctrl-C; 1 it did not start (a port in use) or ended; 2 a setting is wrong.
     """
-    from cli.embedded_studio import EmbeddedStudio
+    from cli.services import EmbeddedStudio
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 

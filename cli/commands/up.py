@@ -18,9 +18,10 @@ from cli.terminal import echo, echo_lines, login_hint
 from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
-from prefect_host.own_server import OwnServer
+from patternmill.ledger.ledger import ledger_url
+from prefect_host.own_server import LEDGER_URL, METRICS_PATH, OwnServer
 from prefect_host.shared_process import private_log
-from prefect_host.work_pool import WORKER_FOLDER
+from prefect_host.work_pool import WORKER_FOLDER, WORKER_LOG
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
@@ -37,33 +38,39 @@ _POLL_SECONDS = 0.3
 def command(port: int | None, limit: int | None, worker: bool) -> int:
     """Serve all that runs need in one terminal: Prefect's server and UI, a worker, the deployments.
 
-    Serves the embedded studio too if PATTERNMILL_STUDIO_URL is not set. Everything is kept under PATTERNMILL_HOME;
-    runs of `patternmill import` appear in the same UI. Ctrl-C lets the runs drain and write their results, and then
+    Serves the embedded studio too if PATTERNMILL_STUDIO_URL is not set. Runs of `patternmill import` appear in the same
+    UI. Crashed runs of deployments are begun again, once. Ctrl-C lets the runs drain and write their results, and then
     stops everything; a second Ctrl-C stops at once.
 
-    With --worker it serves a worker alone. A run may only choose its parameters: one that sets a command, environment
-    variables or a folder is refused. Service and key are read from this worker's environment or home.
-
-    Crashed runs of deployments are looked for every five minutes, and begun again once.
+    With --worker it serves a worker alone, with the service and key of its own environment or home. A run may choose
+    its parameters, but no command, environment variables or folder.
 
     \b
-    Examples, and then Run -> Custom run of `bulk-import` in the UI:
+    Examples (then: Run -> Custom run of `bulk-import` in the UI):
       patternmill up --port 4200
       PREFECT_API_URL=http://prefect.example:4200/api patternmill up --worker
 
-    Exit codes: 0 stopped by a signal, 1 something did not start or ended by itself (a supervisor should start a worker
-    again), 2 a setting is wrong.
+    Exit codes: 0 stopped by a signal; 1 something did not start or ended by itself (a supervisor should start a worker
+    again); 2 a setting is wrong.
     """
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
+    if worker and port is not None:
+        raise click.UsageError("A worker alone (--worker) has no --port.")
+    has_server = bool(os.environ.get("PREFECT_API_URL"))
+    if worker and not has_server:
+        raise ConfigurationError(
+            "PREFECT_API_URL is not set.",
+            remedy="Set it, or leave --worker out: `up` has a server of its own.",
+        )
     # A worker's runs name their environments.
     settings = load_settings(unknown_too=worker)
     if worker:
-        _serve_worker_alone(settings, port, limit)
+        serve_worker(settings, limit)
         return 0
     stop = until_interrupted()
-    if os.environ.get("PREFECT_API_URL"):
+    if has_server:
         echo("PREFECT_API_URL is set; this serves another server. With --worker it serves that one.")
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
@@ -77,30 +84,22 @@ def command(port: int | None, limit: int | None, worker: bool) -> int:
     return 0
 
 
-def _serve_worker_alone(settings: Settings, port: int | None, limit: int | None) -> None:
-    if port is not None:
-        raise click.UsageError("A worker alone (--worker) has no --port.")
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigurationError(
-            "PREFECT_API_URL is not set.",
-            remedy="Set it, or leave --worker out: `up` has a server of its own.",
-        )
-    serve_worker(settings, limit)
-
-
 @contextmanager
 def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
-    server = OwnServer(settings.home, port=port, settings={})
+    from patternmill.profiles import NOT_STARTED
+
+    served = settings if settings.profiles else settings.at(NOT_STARTED)
+    server = OwnServer(settings.home, port=port, settings={LEDGER_URL: ledger_url(served)})
     echo("Starting the Prefect server …")
     with server.for_this_process():
         if server.child is None:
-            echo("It was running already: schedules and automations are off until it is restarted.")
+            echo("It was running already: schedules, automations and metrics are off until it is restarted.")
         yield server
 
 
 @contextmanager
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
-    """The environment of the worker and its runs, with the settings of this folder's file; serves what they ask."""
+    """Yield the environment of the worker and its runs, with the settings of this folder's file and a service."""
     # The worker is in another folder, and would read the file there: without the limits and prices of this one.
     from patternmill.env_file import PREFIX, read_env_file, set_variables
     from patternmill.settings import in_force
@@ -117,7 +116,7 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     if settings.profiles:
         yield environment
         return
-    from cli.embedded_studio import EmbeddedStudio
+    from cli.services import EmbeddedStudio
     from patternmill.profiles import EmbeddedProfile, announced
 
     with EmbeddedStudio(settings.home, environment=settings.environment) as studio:
@@ -130,7 +129,7 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
 def _worker(
     settings: Settings, environment: Mapping[str, str], limit: int | None, stop: Interruption
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that ends when this process does, even if that is killed.
+    """Yield a worker that ends when this process does, even if that is killed.
 
     It inherits the locks of the users of server and studio, so that both outlast its runs.
     """
@@ -138,7 +137,7 @@ def _worker(
     locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     make_home(settings.home)
     echo("Starting a worker …")
-    with private_log(settings.home / "worker.log") as log:
+    with private_log(settings.home / WORKER_LOG) as log:
         worker = subprocess.Popen(
             command,
             cwd=CHECKOUT,
@@ -208,6 +207,9 @@ def _deploy(environment: Mapping[str, str]) -> None:
 def _show_addresses(server: OwnServer, settings: Settings) -> None:
     echo(f"Prefect UI:   {server.ui_url}")
     echo(f"Deployments:  {server.ui_url}/deployments")
+    if server.child is not None:
+        credential = server.directory / "credential"
+        echo(f"Metrics:      {server.ui_url}{METRICS_PATH}, with the credential in {credential}")
     echo(f"To log in:    {login_hint(server.login_url())}")
     echo(f"Service:      {settings.studio_url or 'the embedded studio'}")
     echo(f"Paths of files are relative to {Path.cwd()}; the worker's log is in {settings.home.resolve()}.")

@@ -1,47 +1,51 @@
-"""The engine: a row's items, each built on the one before it, from intent to result, all inside one window.
+"""The engine: makes the items of rows, each built on the one before it, inside one window.
 
-Read `Engine._drive_row` for a row, `Engine.make` for an item.
+Read `Engine.drive` for a run, `Engine._drive_row` for a row, and `Engine.make` for an item, from intent to result.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
-from patternmill.engine.failures import FailureBrake
-from patternmill.engine.groups import Group, groups_of
-from patternmill.engine.item_attempts import Attempts, failure_of
+from patternmill.engine.brakes import FailureBrake
+from patternmill.engine.groups import Group, Window, groups_of
+from patternmill.engine.item_attempts import FINAL_CODES, Attempts, failure_of
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Halt, HaltReason, Progress
-from patternmill.engine.refused_alike import RefusedAlike
-from patternmill.errors import LedgerError, PatternmillError, RowFailed, ServiceStopped
+from patternmill.engine.progress import STOPPED, Halt, HaltReason, Progress, paused
+from patternmill.errors import (
+    BudgetReached,
+    LedgerError,
+    NotStarted,
+    PatternmillError,
+    RowFailed,
+    ServiceStopped,
+)
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import LedgerWriter
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import Item
-from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
-from patternmill.planning.recognition import Memory
-from patternmill.service.outcomes import No
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.service.outcomes import JobEnd, Refusal
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import HELD_BACK, NOT_CONFIRMED, AttemptState, Outcome, Stage
+from patternmill.states import NOT_CONFIRMED, AttemptState, Outcome, Stage
 from patternmill.text import plural
 
 logger = logging.getLogger(__name__)
 
-
-#: Makes an item, or drives a group, to its end. It may wrap `Engine.make` or `Engine.drive_group`, as a task of Prefect
-#: does; what it returns counts for nothing, and the ledger says what became of the item.
+#: Makes an item, or drives a group, to its end. It may wrap `Engine.make` or `Engine.drive_group`, as a Prefect task
+#: does. What it returns counts for nothing: the ledger says what became of the item.
 Make = Callable[[Item], Awaitable[Any]]
 MakeGroup = Callable[[Group], Awaitable[Any]]
-
-
-#: The turn of rows that come after all others.
-_LAST = 3
+#: The turns of rows that come after all others: what failed before, and last what was refused before.
+_FAILED_BEFORE, _REFUSED_BEFORE = 3, 4
 
 
 class Engine:
@@ -57,65 +61,109 @@ class Engine:
         options: RunOptions,
     ) -> None:
         self.plan, self.options = plan, options
-        self.halt = Halt()
-        self.progress = Progress.of(plan)
+        self.halt, self.progress = Halt(), Progress.of(plan)
         self.groups = groups_of(plan)
         self._api, self._writer = api, writer
-        to_make = (planned.item for planned in plan.items.values() if planned.reason in TO_DO)
-        self._alike = RefusedAlike(self.halt, to_make)
-        self._attempts = Attempts(record, writer, options, self.halt, self._alike)
+        to_make = (planned.item for planned in plan.items.values() if planned.is_to_do)
+        self._attempts = Attempts(record, writer, options, self.halt, to_make)
+        self._alike = self._attempts.alike
         self._brake = FailureBrake(lambda: self.progress.in_flight)
-        self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
-        #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
+        #: The IDs of what was made: by earlier runs, for products to be built on, and by this one.
         self._results = _results_of_earlier_runs(plan, memory)
         self._failures: dict[ItemKey, RowFailed] = {}
-        #: What several rows may wait for.
+        #: The tasks of items that several rows may wait for.
         self._shared: dict[ItemKey, asyncio.Task[None]] = {}
-        #: The window: a slot is a row from the beginning of its first item to the end of its last, so that a stop
-        #: finds at most one window of patterns without their products.
-        self._window = asyncio.Semaphore(options.max_in_flight)
-        self._slots = options.max_in_flight
+        #: The window. A row has its slot from the beginning of its first item to the end of its last, so that a stop
+        #: leaves at most one window of patterns without their products.
+        self._window = Window(options.max_in_flight)
+        #: Items that were refused before in words that may not be about their rows.
+        self._refused_before = {
+            key
+            for key, planned in plan.items.items()
+            if planned.reason is Reason.TRIED_AGAIN
+            and memory.last_attempts[key].state is AttemptState.REJECTED
+        }
         self._make_item: Make = self.make
-        #: The tasks of the rows of each group that is driven, and whether its rows have their slots.
-        self._rows: dict[int, list[asyncio.Task[None]]] = {}
-        self._begun: dict[int, asyncio.Event] = {}
-        #: All rows but those that come last have their slots.
-        self._others_begun = asyncio.Event()
-        #: Not set while nothing new is begun.
+        #: By group: its rows that have a slot and are not begun, and the tasks of those that are.
+        self._granted = defaultdict[int, asyncio.Queue[PlannedRow]](asyncio.Queue)
+        self._rows = defaultdict[int, list[asyncio.Task[None]]](list)
+        #: The groups that begin no more rows.
+        self._over: set[int] = set()
+        #: Not set while nothing new may be begun.
         self._going = asyncio.Event()
         self._going.set()
+        writer.heed(lambda pause: self.brake(paused(pause)), lambda: api.is_quiet)
 
     def made(self, group: Group) -> int:
         return sum(row.product in self._results for row in group.rows)
 
     def failures(self, group: Group) -> list[tuple[PlannedRow, RowFailed]]:
-        """The rows of a group that failed, so far, each with what failed first."""
-        first = ((row, next(filter(None, map(self._failures.get, row.keys)), None)) for row in group.rows)
-        return [(row, failed) for row, failed in first if failed is not None]
+        """Return the rows of a group that have failed so far, each with its first failure."""
+        failures = (
+            (row, [self._failures[key] for key in row.keys if key in self._failures]) for row in group.rows
+        )
+        return [(row, failed[0]) for row, failed in failures if failed]
+
+    # -- rows
 
     async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
-        """Drive all rows to their end, group by group, each begun once all rows of the one before have their slots.
+        """Drive all rows to their end, group by group: one begins once all rows of the one before it have their slots.
 
-        `make` makes each item, and `make_group` drives each group: by default the engine itself. Raises nothing for a
-        row. A ledger that takes no more writes halts the run, which cannot be closed then.
+        `make` makes each item, and `make_group` drives each group: by default the engine itself. With `make_group`,
+        `make` makes only the references that several groups share. A row's failure raises nothing. A ledger that takes
+        no more writes halts the run, which cannot be closed then.
         """
-        self._make_item = make or self.make
         if make_group is not None:
-            await self.make_shared_references(self._make_item)
+            await self.make_shared_references(make or self.make)
+        self._make_item = self.make if make is None or make_group is not None else make
         async with asyncio.TaskGroup() as driven:
-            try:
-                for group in sorted(self.groups, key=lambda group: min(map(self._turn, group.rows))):
-                    await self._alike.settled()
-                    # The slot of its first row: a group begins with its first write.
-                    await self._window.acquire()
-                    if self.halt.is_total:
-                        self._window.release()
-                        return
-                    begun = self._begun[group.number] = asyncio.Event()
-                    driven.create_task(self._drive(group, make_group or self.drive_group))
-                    await begun.wait()
-            finally:
-                self._others_begun.set()
+            is_last_turn = False
+            for row, group in self._in_order():
+                if not is_last_turn and self._turn(row) == _REFUSED_BEFORE:
+                    # Refused alike once more they halt the run, which is to keep no other row from being made.
+                    is_last_turn = True
+                    await self._window.emptied()
+                await self._may_begin()
+                # A group begins with its first write: its first row has a slot by then.
+                await self._window.take_slot()
+                is_new = group.number not in self._granted
+                if group.number in self._over or (is_new and self.halt.is_total):
+                    self._window.free_slot()
+                    continue
+                self._granted[group.number].put_nowait(row)
+                if is_new:
+                    driven.create_task(self._await_group(group, make_group or self.drive_group))
+        await self._withhold_the_rest()
+
+    def _in_order(self) -> list[tuple[PlannedRow, Group]]:
+        """Return the rows in the order of their slots: group by group, and what comes last after all groups.
+
+        In a group, rows that share a pattern follow one another, so that a stop interrupts one such pattern at most.
+        """
+        placed = []
+        for group in self.groups:
+            turns = [self._turn(row) for row in group.rows]
+            rank, first = min(turns), dict[ItemKey, int]()
+            for row, turn in zip(group.rows, turns, strict=True):
+                shared = first.setdefault(self.plan.first_pattern(row), row.position)
+                last = turn if turn >= _FAILED_BEFORE else 0
+                place = (last, rank, group.number, turn, shared, row.position)
+                placed.append((place, row, group))
+        return [(row, group) for _, row, group in sorted(placed, key=itemgetter(0))]
+
+    def _turn(self, row: PlannedRow) -> int:
+        """Return a row's turn in its group, from 0: rows that are under way go first, in the slots that they have.
+
+        Then come those whose pattern exists, so that a stop leaves few patterns without their products. What failed
+        before comes late: by then others have shown whether it is the item's own fault.
+        """
+        reasons = {self.plan.items[key].reason for key in row.keys}
+        if Reason.TRIED_AGAIN in reasons:
+            is_refused = not self._refused_before.isdisjoint(row.keys)
+            return _REFUSED_BEFORE if is_refused else _FAILED_BEFORE
+        if Reason.CONTINUED in reasons:
+            return 0
+        return 1 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 2
 
     async def make_shared_references(self, make: Make) -> None:
         """Make the references that several groups share, before any of them begins."""
@@ -123,71 +171,42 @@ class Engine:
         users = Counter(
             key for group in self.groups for key in {key for row in group.rows for key in row.keys}
         )
-        items = (self.plan.items[key] for key, count in users.items() if count > 1)
-        shared = [one.item for one in items if one.reason in TO_DO and one.item.stage is Stage.REFERENCE]
-        await asyncio.gather(*map(self._make_shared, shared))
+        shared = (self.plan.items[key] for key, count in users.items() if count > 1)
+        references = [
+            planned.item for planned in shared if planned.item.stage is Stage.REFERENCE and planned.is_to_do
+        ]
+        await asyncio.gather(*map(self._make_shared, references))
 
-    def _turn(self, row: PlannedRow) -> int:
-        """Rows that are under way go first, in the slots that they have: else others would pass the window.
-
-        Then those whose pattern exists, so that a stop finds few patterns without their products. What failed before
-        comes last: by then others have shown whether it is the item's own fault.
-        """
-        reasons = {self.plan.items[key].reason for key in row.keys}
-        if Reason.TRIED_AGAIN in reasons:
-            return _LAST
-        if Reason.CONTINUED in reasons:
-            return 0
-        return 1 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 2
-
-    async def _drive(self, group: Group, make_group: MakeGroup) -> None:
-        """Have a group driven, and wait for the rows that it has begun, whatever becomes of its wrapper."""
-        lost = await _fault_of(make_group(group))
-        if group.number not in self._rows:
-            self._window.release()
-        self._begun[group.number].set()
-        rows = self._rows.get(group.number, [])
+    async def _await_group(self, group: Group, make_group: MakeGroup) -> None:
+        """Call `make_group`, then wait for the rows that the group has begun, whatever became of that call."""
+        fault = await _fault_of(make_group(group))
+        self._over.add(group.number)
+        granted, rows = self._granted[group.number], self._rows[group.number]
+        for _ in range(granted.qsize()):
+            granted.get_nowait()
+            self._window.free_slot()
         if len(rows) < len(group.rows):
-            self._lose_task_run(group.describe(), lost)
-        for fault in await asyncio.gather(*rows, return_exceptions=True):
-            if fault is not None:
-                raise fault
+            self._lose_task_run(group.describe(), fault)
+        for error in await asyncio.gather(*rows, return_exceptions=True):
+            if error is not None:
+                raise error
 
     async def drive_group(self, group: Group) -> None:
-        """Begin a group's rows, as the window lets them, and wait for their ends. The first row has its slot."""
-        rows = self._rows[group.number] = []
-        # Rows that share a pattern one after the other: a stop finds the rest of one such pattern at most.
-        order: dict[ItemKey, int] = {}
-        for row in group.rows:
-            order.setdefault(self.plan.first_pattern(row), row.position)
-        has_slot = True
-        for row in sorted(group.rows, key=lambda row: (self._turn(row), order[self.plan.first_pattern(row)])):
-            if self._turn(row) == _LAST and not self._others_begun.is_set():
-                self._begun[group.number].set()
-                if has_slot:
-                    # Others need it meanwhile.
-                    self._window.release()
-                    has_slot = False
-                await self._others_begun.wait()
-            if not has_slot:
-                await self._window.acquire()
-            has_slot = False
-            rows.append(asyncio.create_task(self._drive_row(row)))
-        self._begun[group.number].set()
+        """Begin each row of a group once it has a slot, and wait for their ends."""
+        rows, granted = self._rows[group.number], self._granted[group.number]
+        for _ in group.rows:
+            rows.append(asyncio.create_task(self._drive_row(await granted.get())))
         await asyncio.wait(rows)
 
-    def widen(self, window: int) -> None:
-        """Let more rows be under way at once, up to so many."""
-        for _ in range(self._slots, window):
-            self._window.release()
-        self._slots = max(self._slots, window)
+    def widen(self, slots: int) -> None:
+        """Let up to so many rows be under way at once; the window never shrinks."""
+        self._window.widen(slots)
 
     async def _drive_row(self, row: PlannedRow) -> None:
-        """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
+        """Make a row's reference, pattern, refinements and product. What rows share is made once, by the first."""
         assert row.product is not None, "a refused row is not driven"
         try:
-            for planned in (self.plan.items[key] for key in row.keys if self.plan.items[key].reason in TO_DO):
-                item = planned.item
+            for item in (self.plan.items[key].item for key in row.keys if self.plan.items[key].is_to_do):
                 if item.parent_key is not None and item.parent_key not in self._results:
                     return
                 if item.key == row.product:
@@ -195,21 +214,31 @@ class Engine:
                     return
                 await self._make_shared(item)
         finally:
-            self._window.release()
+            self._window.free_slot()
             self._count_row(row.product)
 
+    def _count_row(self, product: ItemKey) -> None:
+        # Where the product is not to do, takes were made for a person to choose from.
+        is_unmade = self.plan.items[product].is_to_do and product not in self._results
+        if is_unmade and self.halt.reason is not None:
+            self.progress.left_out += 1
+            return
+        self.progress.ended += 1
+        self.progress.failed += is_unmade
+
+    # -- items
+
     async def _make_shared(self, item: Item) -> None:
-        """Make an item that several rows may wait for, once; none of them cancels it for the others."""
+        """Make an item once for all rows that wait for it; none of them cancels it for the others."""
         if item.key not in self._shared:
             self._shared[item.key] = asyncio.create_task(self._make_unless_halted(item))
         await asyncio.shield(self._shared[item.key])
 
     async def _make_unless_halted(self, item: Item) -> None:
-        """Have an item made. A failure is in the ledger already, and a ledger that fails has halted the run."""
-        await self._going.wait()
-        await self._alike.settled()
+        """Have an item made. A failure is on record by then, and a ledger that fails has halted the run."""
+        await self._may_begin()
         await self._attempts.take_turn(item)
-        halts, is_kept_back = self._alike.halts, False
+        suspicions, is_put_off = self._alike.suspicions, False
         self.progress.in_flight += 1
         try:
             if self.halt.halts(item.stage):
@@ -217,20 +246,27 @@ class Engine:
             fault = await _fault_of(self._make_item(item))
             if fault is not None and not isinstance(fault, PatternmillError):
                 await self._follow_lost(item, fault)
-            has_ended = item.key in self._results or item.key in self._failures
-            is_kept_back = not has_ended and halts != self._alike.halts
+            is_put_off = not self._has_ended(item) and suspicions != self._alike.suspicions
         finally:
             self._attempts.leave_turn(item)
             self.progress.in_flight -= 1
             self._brake.wake()
-            if self._alike.is_settled and self.halt.forbids_all_sending:
+            if self.halt.forbids_all_sending:
                 self._api.drain()
-        if is_kept_back:
+        if is_put_off:
             await self._make_unless_halted(item)
+
+    async def _may_begin(self) -> None:
+        """Wait while the run begins nothing and may still go on."""
+        await self._going.wait()
+        await self._alike.settled()
+
+    def _has_ended(self, item: Item) -> bool:
+        return item.key in self._results or item.key in self._failures
 
     async def _follow_lost(self, item: Item, fault: BaseException) -> None:
         """Follow what was begun by a wrapper that was cancelled or refused; leave the rest for the next run."""
-        if item.key in self._results or item.key in self._failures:
+        if self._has_ended(item):
             return
         with suppress(PatternmillError):
             if await self._attempts.is_open(item):
@@ -246,137 +282,121 @@ class Engine:
         self.halt.begin(HaltReason(Outcome.FAILED, "task_run_lost", message), stages=())
 
     async def make(self, item: Item) -> str:
-        """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
+        """Make an item, attempt by attempt: intent, create, job, result. Return the ID of what was made.
 
-        Raises RowFailed when it ended otherwise, BudgetReached or NotStarted when it could not be begun; and the same
-        when called again. Raises LedgerError, and halts the run, when the ledger takes no more writes.
+        Raises RowFailed when the item ended otherwise, and BudgetReached or NotStarted when it could not be begun; the
+        same again when called again. Raises LedgerError, and halts the run, when the ledger takes no more writes.
         """
         if item.key in self._failures:
             raise self._failures[item.key]
         if item.key in self._results:
             return self._results[item.key]
         try:
-            return await self._attempt(item)
+            return self._result(item, await self._make_attempts(item))
         except LedgerError as fault:
             self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             raise
 
-    async def _attempt(self, item: Item) -> str:
-        retried = item.key in self._retried
-        async with self._attempts.turn(item):
-            attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried)
-            failed_before = attempt.state is AttemptState.FAILED
-            asked_for = attempt.attempt - (0 if failed_before else 1) if retried else 0
-            attempt = await self._create(item, attempt, sent_ago)
+    async def _make_attempts(self, item: Item) -> Attempt:
+        """Make attempts until one is the last; return it. After a failure its job is asked for once more."""
+        planned = self.plan.items[item.key]
+        is_retried = planned.reason is Reason.RETRIED
+        attempt = await self._send(item, retried=is_retried)
+        failed_before = attempt.state is AttemptState.FAILED and attempt.attempt == planned.after
+        # A person's retry counts its attempts from the beginning, also after a final failure.
+        renewed = attempt.attempt - (not failed_before) if is_retried else 0
         if not failed_before:
             attempt = await self._follow(item, attempt)
-        last_number, also_final = self.options.attempts + asked_for, retried and failed_before
-        while attempt.state is AttemptState.FAILED and self._attempts.may_follow(
-            item, attempt, last_number, also_final=also_final
-        ):
-            await self._going.wait()
-            await self._alike.settled()
+        while attempt.state is AttemptState.FAILED and attempt.attempt < self.options.attempts + renewed:
+            is_retry = is_retried and attempt.attempt == planned.after
+            if attempt.error_code in FINAL_CODES and not is_retry:
+                break
+            await self._may_begin()
             attempt = await self._ask_once_more(item, attempt)
             if attempt.state is not AttemptState.FAILED:
                 break
-            also_final = False
-            async with self._attempts.turn(item):
-                another = await self._attempts.begin_another(item, self._results, attempt)
-                if another is None:
-                    break
-                self.progress.tried_again += 1
-                attempt = await self._create(item, *another)
+            try:
+                attempt = await self._send(item, after=attempt.attempt)
+            except (BudgetReached, NotStarted):
+                return await self._attempts.withhold(item, attempt)
+            self.progress.tried_again += 1
             attempt = await self._follow(item, attempt)
-        return self._result(item, attempt)
+        return attempt
 
-    async def _create(self, item: Item, attempt: Attempt, sent_ago: timedelta | None) -> Attempt:
-        """Return the attempt as its answer leaves it."""
-        if attempt.state is not AttemptState.INTENDED:
-            return attempt
-        with self._alike.sending(item):
-            created = await self._api.create(
-                item.stage,
-                attempt.body,
-                operation=item.operation,
-                known_job_id=attempt.job_id,
-                age=sent_ago,
-                repeatable=item.is_repeatable,
-                given=item.given,
-                look_up=item.unstated.lookup,
-                stopping=lambda: self.halt.forbids_sending(item.stage),
-                permitted=self._writer.confirm_lease,
-            )
-            return await self._attempts.record_create(item, attempt, created)
+    async def _send(self, item: Item, *, retried: bool = False, after: int = 0) -> Attempt:
+        """Send the attempt that is open or due; return it as the answer leaves it.
+
+        The item's turn lasts from before its intent until its answer is on record.
+        """
+        await self._attempts.take_turn(item)
+        try:
+            attempt, sent_ago = await self._attempts.begin(item, self._results, retried=retried, after=after)
+            if attempt.state is not AttemptState.INTENDED:
+                return attempt
+            with self._alike.sending(item):
+                end = await self._api.create(
+                    item.stage,
+                    attempt.body,
+                    operation=item.operation,
+                    known_job_id=attempt.job_id,
+                    age=sent_ago,
+                    repeatable=item.is_repeatable,
+                    given=item.given,
+                    look_up=item.unstated.lookup,
+                    stopping=lambda: self.halt.forbids_sending(item.stage) or not self._alike.is_settled,
+                    permitted=self._writer.confirm_lease,
+                )
+                return await self._attempts.record_create(item, attempt, end)
+        finally:
+            self._attempts.leave_turn(item)
 
     async def _follow(self, item: Item, attempt: Attempt) -> Attempt:
         if attempt.state is AttemptState.ACCEPTED:
-            assert attempt.job_id is not None, "an accepted attempt has a job ID"
-            age = self._attempts.age_of_job(attempt)
-            ended = await self._api.follow(attempt.job_id, item.stage, age=age)
+            ended = await self._ask_for_end(item, attempt)
             attempt = await self._attempts.record_end(item, attempt, ended)
         self._brake.note(item, attempt.state)
         return attempt
 
-    async def _ask_once_more(self, item: Item, failed: Attempt) -> Attempt:
-        """Return a failed attempt as its job is now: failed only if the service says so again, just now."""
-        while not self.halt.halts(item.stage):
-            if why := await self._brake.wait(item.stage, lambda: self.halt.halts(item.stage)):
-                message = (
-                    f"Attempt {failed.attempt + 1} held back: {why}; `patternmill retry`. {failed.error}"
-                )
-                return await self._attempts.keep_waiting(failed, HELD_BACK, message)
-            shown = await self._ask(item, failed)
-            if shown.state is AttemptState.FAILED and not self._brake.holds(item.stage):
-                return shown
-            failed = await self._follow(item, shown) if shown.error_code is None else shown
-            if failed.state is not AttemptState.FAILED:
-                return failed
-        return failed
-
-    async def _ask(self, item: Item, failed: Attempt) -> Attempt:
-        """Ask for a failed job with a few quick tries; without a clear answer it is asked for by the next run."""
-        assert failed.job_id is not None, "what has no job is not asked about"
-        said = "the service does not know it any more."
-        try:
-            if (job := await self._api.job(failed.job_id)) is not None:
-                return await self._attempts.learn(item, failed, job)
-        except ServiceStopped as stopped:
-            said = stopped.message
-        why = f"Job {failed.job_id} failed ({failed.error}); asked once more: {said} `patternmill retry` asks again."
-        return await self._attempts.keep_waiting(failed, NOT_CONFIRMED, why)
+    async def _ask_for_end(self, item: Item, attempt: Attempt, *, once: bool = False) -> JobEnd:
+        assert attempt.job_id is not None, "an accepted attempt has a job ID"
+        seconds = max(0.0, self._writer.now() - (attempt.accepted_at or 0.0))
+        return await self._api.follow(attempt.job_id, item.stage, age=timedelta(seconds=seconds), once=once)
 
     async def ask_once(self, item: Item, attempt: Attempt) -> bool:
-        """Ask for a job that nothing of the plan waits for, and record its end; returns whether it has ended."""
-        assert attempt.job_id is not None, "an accepted attempt has a job ID"
-        age = self._attempts.age_of_job(attempt)
-        ended = await self._api.follow(attempt.job_id, item.stage, age=age, once=True)
-        if isinstance(ended, No) and ended.state is None:
+        """Ask once for a job that nothing in the plan waits for, and record its end; return whether it has ended."""
+        ended = await self._ask_for_end(item, attempt, once=True)
+        if isinstance(ended, Refusal) and ended.state is None:
             return False
         await self._attempts.record_end(item, attempt, ended)
         return True
 
-    def stop(self, why: str) -> None:
-        """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""
-        self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why))
-        self.pause(False)
-        self._brake.wake()
-        self._api.drain()
-        asyncio.get_running_loop().call_later(self.options.drain.total_seconds(), self.abandon)
+    async def _ask_once_more(self, item: Item, attempt: Attempt) -> Attempt:
+        """Return a failed attempt as its job is now: still failed where the service says so again, or on a halt."""
 
-    def pause(self, is_paused: bool) -> None:
-        """Begin nothing new, or go on; what is in flight is finished all the same. A halted run is not held up."""
-        if is_paused and not self.halt.is_total:
-            self._going.clear()
-        else:
-            self._going.set()
+        def is_halted() -> bool:
+            return self.halt.halts(item.stage)
 
-    @property
-    def is_paused(self) -> bool:
-        return not self._going.is_set()
+        while attempt.state is AttemptState.FAILED and not is_halted():
+            if why := await self._brake.wait(item.stage, is_halted):
+                return await self._attempts.hold_back(attempt, why)
+            attempt = await self._ask(item, attempt)
+            if attempt.state is AttemptState.FAILED and not self._brake.holds(item.stage):
+                break
+            if attempt.error_code is None:
+                attempt = await self._follow(item, attempt)
+        return attempt
 
-    def abandon(self) -> None:
-        """End the drain: jobs that have not ended are for the next run."""
-        self._api.abandon()
+    async def _ask(self, item: Item, failed: Attempt) -> Attempt:
+        """Ask for a failed job, trying a few times; without a clear answer the next run asks for it."""
+        assert failed.job_id is not None, "what has no job is not asked about"
+        answer = "the service does not know it any more."
+        try:
+            if (job := await self._api.job(failed.job_id)) is not None:
+                return await self._attempts.learn(item, failed, job)
+        except ServiceStopped as stopped:
+            answer = stopped.message
+        why = f"Job {failed.job_id} failed ({failed.error}); asked once more: {answer} `patternmill retry` asks again."
+        return await self._attempts.keep_waiting(failed, NOT_CONFIRMED, why)
 
     def _result(self, item: Item, attempt: Attempt) -> str:
         if attempt.state is AttemptState.SUCCEEDED:
@@ -392,6 +412,15 @@ class Engine:
                 self.halt_if_too_many_failed()
         raise failure
 
+    # -- the end
+
+    async def _withhold_the_rest(self) -> None:
+        """Have rows wait, not fail, whose next attempt was due and that this run did not come to."""
+        tried_again = (item for item in self.plan.items.values() if item.reason is Reason.TRIED_AGAIN)
+        left = [planned for planned in tried_again if not self._has_ended(planned.item)]
+        with suppress(PatternmillError):
+            await asyncio.gather(*map(self._attempts.withhold_planned, left))
+
     def halt_if_too_many_failed(self) -> None:
         failed = self.progress.items_failed
         ended = self.progress.made.total() + failed
@@ -401,23 +430,38 @@ class Engine:
             )
             self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", message))
 
-    def _count_row(self, product: ItemKey) -> None:
-        if self.plan.items[product].reason not in TO_DO:
-            # Takes were made for a person to choose from.
-            self.progress.ended += 1
-            return
-        if product not in self._results and self.halt.reason is not None:
-            self.progress.left_out += 1
-            return
-        self.progress.ended += 1
-        if product not in self._results:
-            self.progress.failed += 1
+    def brake(self, reason: HaltReason) -> None:
+        """Begin nothing new and send no create; follow the jobs in flight to their end."""
+        self.halt.begin(reason)
+        self.pause(False)
+        self._brake.wake()
+        self._api.drain()
+
+    def stop(self, why: str) -> None:
+        """Stop for a person: begin nothing new, send no create, and follow the jobs in flight while the drain lasts."""
+        self.brake(HaltReason(Outcome.CANCELLED, STOPPED, why))
+        asyncio.get_running_loop().call_later(self.options.drain.total_seconds(), self.abandon)
+
+    def pause(self, is_paused: bool) -> None:
+        """Begin nothing new, or go on; what is in flight is finished all the same. A halted run is not paused."""
+        if is_paused and not self.halt.is_total:
+            self._going.clear()
+        else:
+            self._going.set()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
+
+    def abandon(self) -> None:
+        """End the drain: jobs that have not ended are for the next run."""
+        self._api.abandon()
 
 
 def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
-    items = (one.item for one in plan.items.values() if one.reason is Reason.DONE)
-    last = {item.key: memory.last_attempts.get(item.key) for item in items if item.stage is not Stage.PRODUCT}
-    return {key: one.result_id for key, one in last.items() if isinstance(one, Attempt) and one.result_id}
+    made = (planned.item for planned in plan.items.values() if planned.reason is Reason.DONE)
+    last = {item.key: memory.last_attempts.get(item.key) for item in made if item.stage is not Stage.PRODUCT}
+    return {key: attempt.result_id for key, attempt in last.items() if attempt and attempt.result_id}
 
 
 async def _fault_of(making: Awaitable[Any]) -> BaseException | None:

@@ -1,8 +1,9 @@
-"""Groups: how the rows that a run drives are parted, so that each item belongs to one group alone."""
+"""Groups of the rows that a run drives, with each item in only one group; and the window of rows under way."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,7 +12,7 @@ from patternmill.planning.plan import Plan, PlannedRow
 from patternmill.states import Stage
 from patternmill.text import plain
 
-#: A run has at most so many groups, so that its page in the Prefect UI stays usable, and a group at least so many rows.
+#: The most groups of a run, so that its page in the Prefect UI stays usable, and the fewest rows of a group.
 MOST_GROUPS, LEAST_ROWS = 500, 20
 
 
@@ -23,9 +24,9 @@ class Group:
     rows: tuple[PlannedRow, ...]
 
     def describe(self) -> str:
-        """`rows 21-40 · SPR-021 … SPR-040`; `20 rows of 21-400 · …` where others are between them."""
+        """Name a group: `rows 21-40 · SPR-021 … SPR-040`, or `20 rows of 21-400 · …` where others are between."""
         first, last = self.rows[0], self.rows[-1]
-        low, high = first.entry.record.line, last.entry.record.line
+        low, high = first.entry.line, last.entry.line
         if len(self.rows) == 1:
             return f"row {low} · {plain(first.sku)}"
         is_whole = last.position - first.position + 1 == len(self.rows)
@@ -33,21 +34,46 @@ class Group:
         return f"{lines} · {plain(first.sku)} … {plain(last.sku)}"
 
 
+class Window:
+    """The slots of the rows that may be under way at once; one task takes them all."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots, self._taken = slots, 0
+        self._changed = asyncio.Event()
+
+    async def take_slot(self) -> None:
+        await self._until(lambda: self._taken < self._slots)
+        self._taken += 1
+
+    def free_slot(self) -> None:
+        self._taken -= 1
+        self._changed.set()
+
+    def widen(self, slots: int) -> None:
+        self._slots = max(self._slots, slots)
+        self._changed.set()
+
+    async def emptied(self) -> None:
+        """Wait until no slot is taken."""
+        await self._until(lambda: not self._taken)
+
+    async def _until(self, is_met: Callable[[], bool]) -> None:
+        while not is_met():
+            self._changed.clear()
+            await self._changed.wait()
+
+
 def groups_of(plan: Plan) -> list[Group]:
-    """Return the rows that need work, in groups: those of one pattern together, those of one reference not."""
-    rows = list(plan.to_do())
-    parts = partition([[key for key in row.keys if not _is_reference(plan, key)] for row in rows])
+    """Return the rows that need work, in groups. Rows of one pattern are together; a reference may be shared."""
+    rows, references = list(plan.to_do()), plan.of_stage(Stage.REFERENCE)
+    parts = partition([[key for key in row.keys if key not in references] for row in rows])
     return [Group(number, tuple(rows[row] for row in part)) for number, part in enumerate(parts, start=1)]
 
 
-def _is_reference(plan: Plan, key: ItemKey) -> bool:
-    return plan.items[key].item.stage is Stage.REFERENCE
-
-
 def partition(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:
-    """The indexes of rows in groups, by nothing but the keys of their items: the same wherever it is called.
+    """Return the indexes of rows in groups, which follow from the keys of their items alone, on every machine.
 
-    Rows that share an item are in one group, however large that is; else groups are filled in the order of the rows.
+    Rows that share an item are in one group, however large it is; else groups are filled in the order of the rows.
     """
     enough = max(LEAST_ROWS, ceil(len(rows) / MOST_GROUPS))
     groups: list[list[int]] = []
@@ -59,7 +85,7 @@ def partition(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:
 
 
 def _sharing(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:
-    """The rows that share items, whether directly or through other rows; in the order of the first of them."""
+    """Return the sets of rows that share items, directly or through other rows, in the order of their first rows."""
     parents = list(range(len(rows)))
     first_with: dict[ItemKey, int] = {}
 
@@ -71,8 +97,8 @@ def _sharing(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:
 
     for row, keys in enumerate(rows):
         for key in keys:
-            one, other = sorted((root(row), root(first_with.setdefault(key, row))))
-            parents[other] = one
+            earlier, later = sorted((root(row), root(first_with.setdefault(key, row))))
+            parents[later] = earlier
     sharing: dict[int, list[int]] = {}
     for row in range(len(rows)):
         sharing.setdefault(root(row), []).append(row)

@@ -1,4 +1,4 @@
-"""How far a run is, in numbers, and why it begins nothing more."""
+"""The progress of a run in numbers, and why it begins nothing more."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
+from patternmill.ledger.brake import Pause
 from patternmill.planning.plan import Plan, Reason
 from patternmill.states import ROW_STAGES, Outcome, Stage
 
 
 @dataclass
 class Progress:
-    """Counts of one run. Rows are those of the file; the rest is what this run did."""
+    """The counts of one run. Rows are those of the file; the rest is what this run did."""
 
     refused: int = 0
     #: Rows whose product existed.
     done_before: int = 0
-    #: Rows that this run has something to do for, and those of them that have ended.
+    #: Rows for which this run has something to do, and those of them that have ended.
     to_do: int = 0
     ended: int = 0
     #: Those that a stop or a limit leaves for the next run.
@@ -26,7 +27,7 @@ class Progress:
     in_flight: int = 0
     #: Failed attempts that were followed by another.
     tried_again: int = 0
-    #: Items: what this run made, and those that it could not.
+    #: Items that this run made, and those that it could not make.
     made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
@@ -51,9 +52,9 @@ class Progress:
         return self.ended / self.seconds if self.seconds > 0 else 0.0
 
     def time_left(self, queued: int = 0) -> tuple[float, float] | None:
-        """From how many seconds to how many; None while it is not known.
+        """Return the least and the most seconds that are left; None while they are not known.
 
-        By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
+        They follow from the run's own rate once more rows have ended than are under way: before, all may end at once.
         `queued`: items in flight that still wait to be sent.
         """
         left = self.to_do - self.ended - self.left_out
@@ -65,13 +66,19 @@ class Progress:
         return None
 
 
-#: That a run's rate is known by, and how far the rest differs from it: one part in so many.
+#: The ended rows from which a rate is known, and the share by which the rest usually differs from it.
 _ENOUGH_ROWS, _USUAL_SPREAD = 5, 0.1
 
 #: The gravest first.
-_GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED, Outcome.COMPLETED_WITH_FAILURES)
+_GRAVITY = (
+    Outcome.CANCELLED,
+    Outcome.FAILED,
+    Outcome.PAUSED,
+    Outcome.BUDGET_REACHED,
+    Outcome.COMPLETED_WITH_FAILURES,
+)
 
-#: Of a stop that a person requested.
+#: The code of a stop that a person requested.
 STOPPED = "cancelled"
 
 
@@ -84,8 +91,13 @@ class HaltReason:
     message: str
 
 
+def paused(pause: Pause) -> HaltReason:
+    """Return the reason to create nothing more of what a person has paused."""
+    return HaltReason(Outcome.PAUSED, "paused", pause.message)
+
+
 class Halt:
-    """For each stage, whether a new item may be begun. What is in flight is finished all the same."""
+    """The stages of which no new item may be begun, and why. What is in flight is finished all the same."""
 
     def __init__(self) -> None:
         self._reasons: dict[Stage, HaltReason] = {}
@@ -93,7 +105,7 @@ class Halt:
         self.kept_purchase: HaltReason | None = None
 
     def begin(self, reason: HaltReason, *, stages: tuple[Stage, ...] = tuple(Stage)) -> None:
-        """Halt these stages. The first reason counts, unless a graver one comes: a person's stop is the gravest.
+        """Halt these stages. The first reason counts unless a graver one comes: a person's stop is the gravest.
 
         Without stages nothing is halted, and the reason is remembered all the same.
         """
@@ -105,11 +117,11 @@ class Halt:
                 self._reasons[stage] = reason
 
     def lift(self, code: str) -> None:
-        """What was halted for this reason may be begun again."""
+        """Let items be begun again that were halted for this reason."""
         self._reasons = {stage: reason for stage, reason in self._reasons.items() if reason.code != code}
 
     def explain_stop(self, message: str) -> None:
-        """Replace what is recorded about a person's stop by what was learned of it since; other reasons stay."""
+        """Replace the message about a person's stop by what was learned about it since; other reasons stay."""
         for stage, reason in self._reasons.items():
             if reason.code == STOPPED:
                 self._reasons[stage] = replace(reason, message=message)
@@ -126,9 +138,15 @@ class Halt:
         return all(map(self.forbids_sending, ROW_STAGES))
 
     def forbids_sending(self, stage: Stage) -> bool:
-        """Whether what has an intent must not be sent any more; within a budget it was reserved, and may be."""
+        """Return whether intents must not be sent any more; those within a budget have reserved their part of it."""
         reason = self._reasons.get(stage)
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
+
+    @property
+    def why(self) -> str:
+        """Return for people why something was not begun."""
+        reason = self.reason or self.kept_purchase
+        return reason.message if reason is not None else "the run did not come to it"
 
     @property
     def reason(self) -> HaltReason | None:

@@ -1,66 +1,100 @@
-"""Plans that were put before a person, the decisions, and what was bought under them."""
+"""Plans that were put before a person, what became of them, and what was bought under them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from patternmill.errors import BudgetReached, LedgerError
+from patternmill.errors import BudgetReached, LedgerError, Overtaken
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Approval, Intent
 from patternmill.states import Verdict
 
-_COLUMNS = [field.name for field in fields(Approval)]
+_COLUMNS = ", ".join(Approval.__dataclass_fields__)
+
+
+def refuse_overtaken(approval: Approval) -> None:
+    """Raise Overtaken when a newer run ended the question about a plan."""
+    if approval.verdict is Verdict.OVERTAKEN:
+        raise Overtaken(
+            f"Plan {approval.short} was overtaken by {approval.who}: the question about it has ended.",
+            remedy="Begin a new run if it is still wanted. Nothing was bought.",
+        )
 
 
 class Approvals(Tables):
-    """Approvals, each with the items of its plan; once decided, only what is bought under one changes."""
+    """Approvals, each with the items of its plan; once one is decided, only what is bought under it changes."""
 
-    #: Of the one that was asked for last: each purchase asks.
+    #: The items of the plan that was asked about last: each purchase asks.
     _items: Mapping[str, frozenset[ItemKey]] = {}
 
     def request(self, approval: Approval, items: Collection[ItemKey]) -> None:
-        """A plan that waits for a decision, with the items that it would make; in place of what its flow run asked."""
+        """Put a plan on record that waits for a decision, with the items that it would make.
+
+        The request of a flow run replaces what that run asked before, and ends every other question of the catalog.
+        """
+        sequence = self._next_sequence()
         if approval.flow_run_id is not None:
-            earlier = self.waiting(approval.flow_run_id)
-            its = {"id": earlier.id if earlier is not None else None}
-            self.database.execute("DELETE FROM approvals WHERE id = :id", its)
-            self.database.execute("DELETE FROM documents WHERE name = 'plan ' || :id", its)
-        own = {**vars(approval), "verdict": approval.verdict.value}
-        self._insert("approvals", **own, sequence=self._next_sequence())
+            self._withdraw(approval.flow_run_id)
+            self.overtake(approval.environment, approval.catalog, f"flow run {approval.flow_run_id}")
+        self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value}, sequence=sequence)
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
 
-    def decide(self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None) -> Approval:
-        """Record the decision, once: it is never changed, only followed by another one.
+    def _withdraw(self, flow_run_id: str) -> None:
+        """Delete what a flow run asked and nobody answered."""
+        last = self.last_of(flow_run_id)
+        if last is not None and last.verdict is Verdict.WAITING:
+            self.database.execute("DELETE FROM approvals WHERE id = :id", id=last.id)
+            self.database.execute("DELETE FROM documents WHERE name = :name", name=f"plan {last.id}")
 
-        Raises LedgerError when there is one already.
+    def overtake(self, environment: str, catalog: str, by: str) -> None:
+        """End the questions about plans of a catalog that nobody answered; `by` is the newer run, for people.
+
+        They keep their places among the decisions: a later approval of the same items still counts.
         """
+        self.database.lock("approvals")
+        self.database.execute(
+            "UPDATE approvals SET verdict = 'overtaken', decided_at = :at, who = :by "
+            "WHERE environment = :environment AND catalog = :catalog AND verdict = 'waiting'",
+            at=self.now(),
+            by=by,
+            environment=environment,
+            catalog=catalog,
+        )
+
+    def decide(self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None) -> Approval:
+        """Record the decision. It is never changed: another request has to follow it.
+
+        Raises Overtaken when a newer run ended the question, and LedgerError when it was decided before.
+        """
+        sequence = self._next_sequence()
         waiting = self.get(approval_id)
+        if waiting is not None:
+            refuse_overtaken(waiting)
         if waiting is None or waiting.verdict is not Verdict.WAITING:
             raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
         decision: dict[str, Any] = {"decided_at": self.now(), "who": who, "note": note}
-        sequence = self._next_sequence()
         self._update("approvals", {"id": approval_id}, verdict=verdict.value, sequence=sequence, **decision)
         return replace(waiting, verdict=verdict, **decision)
 
     def _next_sequence(self) -> int:
         self.database.lock("approvals")
-        ((last,),) = self.database.rows("SELECT max(sequence) FROM approvals")
-        return int(last or 0) + 1
+        return int(self.database.rows("SELECT coalesce(max(sequence), 0) FROM approvals")[0][0]) + 1
 
     def get(self, approval_id: str) -> Approval | None:
+        """Return an approval by its ID."""
         return next(iter(self._select("WHERE id = :id", id=approval_id)), None)
 
-    def waiting(self, flow_run_id: str) -> Approval | None:
-        """The plan with which a flow run waits."""
-        where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting'"
+    def last_of(self, flow_run_id: str) -> Approval | None:
+        """Return the last plan that a flow run asked about."""
+        where = "WHERE flow_run_id = :flow_run_id ORDER BY sequence DESC"
         return next(iter(self._select(where, flow_run_id=flow_run_id)), None)
 
     def find(self, environment: str | None = None, catalog: str | None = None) -> list[Approval]:
-        """Those of one catalog, or all, in the order of their decisions and, of those that wait, their requests."""
+        """Return the approvals of one catalog, or all, in the order of decisions or, while they wait, of requests."""
         where = (
             "WHERE coalesce(:environment, environment) = environment AND coalesce(:catalog, catalog) = catalog "
             "ORDER BY sequence"
@@ -68,16 +102,19 @@ class Approvals(Tables):
         return self._select(where, environment=environment, catalog=catalog)
 
     def items(self, approval_id: str) -> frozenset[ItemKey]:
-        """The items of the plan, which never change."""
+        """Return the items of the plan, which never change."""
         if approval_id not in self._items:
-            found = self.document(f"plan {approval_id}")
-            if found is None:
+            plan = self.document(f"plan {approval_id}")
+            if plan is None:
                 return frozenset()
-            self._items = {approval_id: frozenset(json.loads(found))}
+            self._items = {approval_id: frozenset(json.loads(plan))}
         return self._items[approval_id]
 
     def covering(self, approval_id: str, intent: Intent) -> Approval:
-        """What a purchase rests on. Raises LedgerError, and BudgetReached where its plan lacks the item."""
+        """Return the approval that a purchase rests on.
+
+        Raises LedgerError where there is none, and BudgetReached where its plan lacks the item.
+        """
         approval = self.get(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
@@ -89,14 +126,6 @@ class Approvals(Tables):
             )
         return approval
 
-    def draw_on(self, approval_id: str, purchases: int, amount: int) -> None:
-        """Reserve a purchase under an approval that covers it; negative: return one that made nothing."""
-        self.database.execute(
-            "UPDATE approvals SET purchases = purchases + :purchases, amount = amount + :amount WHERE id = :id",
-            {"id": approval_id, "purchases": purchases, "amount": amount},
-        )
-
     def _select(self, where: str, **params: str | None) -> list[Approval]:
-        rows = self.database.rows(f"SELECT {', '.join(_COLUMNS)} FROM approvals {where}", params)  # noqa: S608
-        named = (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
-        return [Approval(**{**values, "verdict": Verdict(values["verdict"])}) for values in named]
+        rows = self.database.rows(f"SELECT {_COLUMNS} FROM approvals {where}", params)
+        return list(map(Approval.of, rows))

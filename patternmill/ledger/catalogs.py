@@ -1,50 +1,66 @@
-"""Catalogs: who drives each, what it has (sku to product), what its source last said, and the last offer."""
+"""Catalogs: who drives each, which products it has, what its rows last asked for, and the last offer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 from pydantic import TypeAdapter
 
-from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, CurrentRow
-from patternmill.catalog.offer import Offer
-from patternmill.catalog.rows import Content, sku_key
-from patternmill.catalog.source_rows import SourceRow
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Clock, Database, Tables
-from patternmill.ledger.records import Lease, RunRecord
+from patternmill.ledger.leases import HELD_LEASES, LEASES
+from patternmill.ledger.records import HAS_DECISION, Lease, RunRecord, RunRow
 from patternmill.ledger.runs import Runs
+from patternmill.planning.changes import Change, ChangeKind, ChangeVerdict, CurrentRow
+from patternmill.planning.offer import Offer
+from patternmill.planning.rows import Content, sku_key
 from patternmill.text import moment
 
-#: The name in a run's options under which a retry has the ID of the run whose rows it retries.
-RETRY_OF = "retry_of"
-#: The same under which a refresh has its counts.
-CHANGES = "changes"
+#: Names in a run's options: of the run whose rows a retry makes, of the number of takes that a run makes to choose from
+#: (without it: one), and of the counts of changes that a refresh found.
+RETRY_OF, TAKES, CHANGES = "retry_of", "takes", "changes"
 
 _ACCEPT = """
-INSERT INTO catalog_rows (environment, catalog, sku, product_key, product_id, pattern_id, row, since, run_id)
-SELECT :environment, :catalog, r.sku, r.product_key, p.result_id, q.result_id, r.row, :now, r.run_id
+INSERT INTO catalog_rows (environment, catalog, sku_key, sku, requested_key, requested,
+    product_key, product_id, pattern_id, row, since, run_id)
+SELECT :environment, :catalog, r.sku_key, r.sku, r.product_key, r.row,
+    r.product_key, p.result_id, q.result_id, r.row, :now, r.run_id
 FROM run_rows r
 JOIN attempts p ON p.item_key = r.product_key AND p.state = 'succeeded'
 JOIN attempts q ON q.item_key = r.pattern_key AND q.state = 'succeeded'
-WHERE r.run_id = :run_id {made_here}
-ON CONFLICT (environment, catalog, sku) DO UPDATE SET
+WHERE r.run_id = :run_id AND substr(r.outcome, 1, 21) = '{"status":"succeeded"'
+ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
     product_key = excluded.product_key, product_id = excluded.product_id, pattern_id = excluded.pattern_id,
-    row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
-WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
+    row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL,
+    requested_key = excluded.product_key, requested = excluded.row
+WHERE catalog_rows.product_key IS NULL OR catalog_rows.product_key <> excluded.product_key
+    OR catalog_rows.retired_at IS NOT NULL
 """
-#: The product was made by this very run, by the order of events: clocks may be wrong.
-_MADE_HERE = """AND p.request_id IN
-    (SELECT request_id FROM events WHERE run_id = :run_id AND kind = 'succeeded' AND request_id IS NOT NULL)"""
-_RETIRE = """
-UPDATE catalog_rows SET retired_at = :now, retired_by = :run_id
-WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku = :sku
+#: Accepts what a row still asks for and an earlier run sent, once any run has followed its job to the end.
+_ACCEPT_FOLLOWED = """
+UPDATE catalog_rows SET
+    product_key = requested_key, row = requested, since = :now, run_id = :run_id, retired_at = NULL,
+    product_id = (SELECT result_id FROM attempts WHERE item_key = requested_key AND state = 'succeeded'),
+    pattern_id = (SELECT q.result_id FROM items i JOIN attempts q ON q.item_key = i.pattern_key
+        AND q.state = 'succeeded' WHERE i.key = requested_key)
+WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL AND unasked_at IS NULL
+    AND (product_key IS NULL OR product_key <> requested_key) AND requested NOT LIKE :decided
+    AND EXISTS (SELECT 1 FROM attempts WHERE item_key = requested_key AND state = 'succeeded')
 """
-#: What was requested and may exist, and what a run without an end has planned.
+_CURRENT = """
+SELECT c.sku, c.row, c.product_key, c.product_id, c.pattern_id, c.since, c.run_id, c.retired_at, {picture}
+FROM catalog_rows c {joins} WHERE c.environment = :environment AND c.catalog = :catalog AND c.product_key IS NOT NULL
+"""
+_PICTURES = """
+JOIN items i ON i.key = c.product_key
+LEFT JOIN attempts p ON p.item_key = c.product_key AND p.state = 'succeeded'
+LEFT JOIN attempts q ON q.item_key = i.pattern_key AND q.state = 'succeeded'
+"""
+#: What was requested and may exist, and what the runs without an end have planned.
 _PRODUCTS_OF_OTHERS = """
 SELECT p.catalog, p.sku, p.key FROM items p
 WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product' AND EXISTS
@@ -54,32 +70,37 @@ UNION
 SELECT p.catalog, p.sku, p.key FROM runs n JOIN run_rows r ON r.run_id = n.run_id JOIN items p ON p.key = r.product_key
 WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NULL
 """
-_UPSERT = """
-INSERT INTO source_rows (environment, catalog, sku_key, sku, said, corrected, product_key, row, run_id)
-VALUES (:environment, :catalog, :sku_key, :sku, :said, :corrected, :product_key, :row, :run_id)
+_REQUEST = """
+INSERT INTO catalog_rows (environment, catalog, sku_key, sku, requested_key, requested)
+VALUES (:environment, :catalog, :sku_key, :sku, :requested_key, :requested)
 ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
-    said = excluded.said, corrected = excluded.corrected, product_key = excluded.product_key,
-    row = excluded.row, run_id = excluded.run_id, gone_at = NULL
+    requested_key = excluded.requested_key, requested = excluded.requested, gone_at = NULL, unasked_at = NULL
 """
-_NOT_NAMED = """
-SELECT sku FROM source_rows WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL
-AND sku NOT IN (SELECT sku FROM run_rows WHERE run_id = :run_id)
+_OF_CATALOG = "WHERE environment = :environment AND catalog = :catalog"
+_RETIRE = f"""
+UPDATE catalog_rows SET retired_at = :now, retired_by = :run_id {_OF_CATALOG} AND retired_at IS NULL AND sku = :sku
 """
-_GONE = "UPDATE source_rows SET gone_at = :now WHERE environment = :environment AND catalog = :catalog AND sku = :sku"
-_EARLIER = """
-SELECT r.sku, r.said, r.corrected, r.product_key, r.row, r.run_id
-FROM run_rows r JOIN runs n ON n.run_id = r.run_id
-WHERE n.environment = :environment AND n.catalog = :catalog AND r.sku = :sku
-AND r.said IS NOT NULL AND r.product_key IS NOT NULL
-ORDER BY n.number DESC
+_UNASKED = f"UPDATE catalog_rows SET unasked_at = :now {_OF_CATALOG} AND sku_key = :sku_key"
+_GONE = f"UPDATE catalog_rows SET gone_at = :now {_OF_CATALOG} AND sku = :sku"
+_NOT_NAMED = f"""
+SELECT sku FROM catalog_rows {_OF_CATALOG} AND gone_at IS NULL
+AND sku_key NOT IN (SELECT sku_key FROM run_rows WHERE run_id = :run_id)
 """
-_LEASE = "SELECT environment, catalog, fence, run_id, holder, beats, stop FROM leases "
 
 
 def counts_of(record: RunRecord) -> Mapping[str, int] | None:
-    """How many changes a refresh found, by kind; None for another run."""
+    """Return how many changes a refresh found, by kind; None for a run of another kind."""
     counts: Mapping[str, int] | None = record.options.get(CHANGES)
     return counts
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedContent:
+    """What was last requested under a sku, and the product item that it asks for."""
+
+    sku: str
+    product_key: ItemKey
+    content: Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,7 @@ class RecordedChange:
 
     sku: str
     kind: ChangeKind
-    #: Those that differ: each with the old and the new text.
+    #: The fields that differ, each with the old and the new text.
     fields: Mapping[str, str]
     verdict: ChangeVerdict | None
     product_id: str | None
@@ -112,22 +133,20 @@ class Catalogs(Tables):
         self._runs = runs
 
     def lease(self, environment: str, catalog: str) -> Lease | None:
-        """The lease of a catalog, also one that was released; None when it never had any."""
-        where = "WHERE environment = :environment AND catalog = :catalog"
-        found = self._row(f"{_LEASE}{where}", environment=environment, catalog=catalog)
-        return Lease(*found) if found else None
+        """Return the lease of a catalog, even a released one; None when it never had any."""
+        row = self._row(f"{LEASES}{_OF_CATALOG}", environment=environment, catalog=catalog)
+        return Lease(*row) if row else None
 
     def held_leases(self) -> list[Lease]:
-        """The leases that were not released, whether their holders live or not."""
-        rows = self.database.rows(f"{_LEASE}WHERE holder <> '' ORDER BY environment, catalog")
-        return [Lease(*row) for row in rows]
+        """Return the leases that were not released, whether their holders live or not."""
+        return [Lease(*row) for row in self.database.rows(HELD_LEASES)]
 
     def claim_lease(
         self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: Lease | None
     ) -> Lease | None:
         """Write a new lease; `over` is the one that was seen free or dead (None: no lease at all).
 
-        None when another process was quicker, or its holder has beaten since.
+        Returns None when another process was quicker, or the holder has beaten since.
         """
         lease = Lease(environment, catalog, (over.fence if over else 0) + 1, run_id)
         claimed = self.database.execute(
@@ -142,154 +161,173 @@ class Catalogs(Tables):
         self._runs.close_groups(environment, catalog)
         return lease
 
-    def renew_lease(self, lease: Lease) -> None:
-        """A heartbeat. Raises LeaseLost when the lease is another's by now."""
-        self._update_lease(lease, "beats = beats + 1")
+    def renew_lease(self, lease: Lease, brake: int = 0) -> None:
+        """Record a heartbeat, and the count of the brake that the holder acknowledges.
+
+        Raises LeaseLost when the lease is another's by now.
+        """
+        self._update_lease(lease, "beats = beats + 1, brake = :brake", brake=brake)
 
     def release_lease(self, lease: Lease) -> None:
-        """The fence stays, so that the next holder's is newer. Raises LeaseLost."""
+        """Release a lease; its fence stays, so that the next holder's is newer. Raises LeaseLost."""
         self._update_lease(lease, "holder = ''")
 
     def record_stop(self, lease: Lease, why: str) -> None:
-        """That its run was asked to stop: whatever becomes of its process, the run has ended. Raises LeaseLost."""
+        """Record that the run was asked to stop: nobody begins it again, whatever becomes of it. Raises LeaseLost."""
         self._update_lease(lease, "stop = :why", why=why)
 
-    def _update_lease(self, lease: Lease, assignment: str, **params: str) -> None:
+    def _update_lease(self, lease: Lease, assignment: str, **params: str | int) -> None:
         changed = self.database.execute(
-            f"UPDATE leases SET {assignment} "  # noqa: S608
-            "WHERE environment = :environment AND catalog = :catalog AND fence = :fence",
-            {"environment": lease.environment, "catalog": lease.catalog, "fence": lease.fence, **params},
+            f"UPDATE leases SET {assignment} {_OF_CATALOG} AND fence = :fence",
+            vars(lease),
+            **params,
         )
         if changed != 1:
             raise _fenced(lease)
 
     def check_fence(self, lease: Lease) -> None:
-        """Raise LeaseLost when the lease is another's by now; it is not taken over until the transaction ends."""
-        found = self._row(
-            "SELECT fence FROM leases WHERE environment = :environment "  # noqa: S608
-            f"AND catalog = :catalog AND fence = :fence{self.database.lock_suffix}",
-            environment=lease.environment,
-            catalog=lease.catalog,
-            fence=lease.fence,
-        )
-        if found is None:
+        """Raise LeaseLost when another run has the lease; it is not taken over until the transaction ends."""
+        query = f"SELECT fence FROM leases {_OF_CATALOG} AND fence = :fence{self.database.lock_suffix}"
+        if self._row(query, vars(lease)) is None:
             raise _fenced(lease)
 
     def update(self, record: RunRecord) -> None:
-        """Bring a catalog up to a run that ends: its successes are what the catalog has, what it retires is marked.
+        """Bring a catalog up to date with a run that ends: it has what the run made, and what was retired is marked.
 
-        A row that failed changes nothing. A retry changes only what it made itself: the other rows of its file may be
-        older than the catalog.
+        Call this once the outcomes of the run's rows are written. A row that failed changes nothing; neither does one
+        whose takes wait for a choice or were rejected, although its product may exist.
         """
         params = _scope(record) | {"now": self.now()}
-        made_here = _MADE_HERE if RETRY_OF in record.options else ""
-        self.database.execute(_ACCEPT.format(made_here=made_here), params)
-        retired = self.skus_with(record.run_id, ChangeVerdict.RETIRED)
-        self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
+        self.database.execute(_ACCEPT, params)
+        self.database.execute(_ACCEPT_FOLLOWED, params, decided=f"%{HAS_DECISION}%")
+        if counts_of(record) is not None:
+            retired = self._skus_with(record.run_id, ChangeVerdict.RETIRED)
+            self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
 
-    def rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
-        """Everything that a catalog has or had, in no order; the retired ones too."""
-        for sku, row, *rest in self.database.stream(
-            "SELECT sku, row, product_key, product_id, pattern_id, since, run_id, retired_at "
-            "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
-            {"environment": environment, "catalog": catalog},
-        ):
+    def rows(self, environment: str, catalog: str, *, pictures: bool = False) -> Iterator[CurrentRow]:
+        """Yield everything that a catalog has or had, retired rows too, in no order."""
+        picture = "coalesce(p.picture_url, q.picture_url)" if pictures else "NULL"
+        query = _CURRENT.format(picture=picture, joins=_PICTURES if pictures else "")
+        for sku, row, *rest in self.database.stream(query, environment=environment, catalog=catalog):
             yield CurrentRow(sku, _content(row), *rest)
 
-    def names(self) -> list[tuple[str, str]]:
-        """Those that ever had a product, as (catalog, environment)."""
-        rows = self.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
-        return sorted((catalog, environment) for catalog, environment in rows)
+    def products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
+        """Return the product item that a catalog has for each sku, by its key, without the retired ones."""
+        return self._keys(
+            "product_key", "product_key IS NOT NULL AND retired_at IS NULL", environment, catalog
+        )
+
+    def add_to_sheet(self, record: RunRecord, *, is_new: bool) -> None:
+        """Note that a catalog's sheet has the rows of a run's file: only these if it `is_new`, otherwise these too."""
+        before = [] if is_new else self.sheet_runs(record.environment, record.catalog)
+        name = _sheet_name(record.environment, record.catalog)
+        self.keep_document(name, orjson.dumps([*before, record.run_id]), anew=True)
+
+    def sheet_runs(self, environment: str, catalog: str) -> list[RunId]:
+        """Return the runs whose files make up a catalog's sheet: its last source, then corrections of it."""
+        return list(map(RunId, orjson.loads(self.document(_sheet_name(environment, catalog)) or "[]")))
+
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """Return how many products each catalog that ever had one has now, by (catalog, environment)."""
+        rows = self.database.rows(
+            "SELECT catalog, environment, COUNT(*) - COUNT(retired_at) FROM catalog_rows "
+            "WHERE product_key IS NOT NULL GROUP BY catalog, environment ORDER BY catalog, environment"
+        )
+        return {(catalog, environment): int(count) for catalog, environment, count in rows}
 
     def having(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
-        """The catalogs that have a product for this sku now, as (environment, catalog); None: in any environment."""
-        sql = "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND retired_at IS NULL"
-        found = self.database.rows(sql, {"sku": sku})
-        return {(its, catalog) for its, catalog in found if environment in (None, its)}
+        """Return the catalogs that have a product for a sku now, as (environment, catalog); None: of any."""
+        rows: list[Any] = self.database.rows(
+            "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND product_key IS NOT NULL "
+            "AND retired_at IS NULL AND coalesce(:environment, environment) = environment",
+            sku=sku,
+            environment=environment,
+        )
+        return set(rows)
 
     def products_of_others(self, environment: str, catalog: str) -> list[tuple[str, str, ItemKey]]:
         """Return what the other catalogs of an environment have, had or are making, as (catalog, sku, item)."""
-        scope = {"environment": environment, "catalog": catalog}
-        return [
-            (other, sku, ItemKey(key)) for other, sku, key in self.database.rows(_PRODUCTS_OF_OTHERS, scope)
-        ]
+        rows: list[Any] = self.database.rows(_PRODUCTS_OF_OTHERS, environment=environment, catalog=catalog)
+        return rows
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
-        """What a refresh found, with the IDs of what is to be replaced."""
+        """Write the changes that a refresh found, with the IDs of what they replace."""
         self.keep_document(f"changes {run_id}", orjson.dumps(list(map(RecordedChange.of, changes))))
 
     def changes_of(self, run_id: RunId) -> list[RecordedChange]:
-        """What a refresh found: the source's rows in its order, then what it no longer has."""
+        """Return the changes that a refresh found: in the order of the source's rows, then what it no longer has."""
         return _CHANGES.validate_json(self.document(f"changes {run_id}") or "[]")
 
-    def skus_with(self, run_id: RunId, verdict: ChangeVerdict) -> list[str]:
-        """The rows that a refresh's source no longer has, and of which this is so."""
+    def _skus_with(self, run_id: RunId, verdict: ChangeVerdict) -> list[str]:
+        """Return the skus that a refresh's source no longer has and that it treated in this way."""
         return [change.sku for change in self.changes_of(run_id) if change.verdict is verdict]
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
+        """Keep an offer that could be read, in case a later one cannot be."""
         offer = replace(offer, read_on=f"{moment(self.now())} UTC")
         self.keep_document(f"offer {environment}", orjson.dumps(offer), anew=True)
 
     def last_offer(self, environment: str) -> Offer | None:
-        found = self.document(f"offer {environment}")
-        return _OFFER.validate_json(found) if found is not None else None
+        """Return the last offer of an environment that could be read."""
+        offer = self.document(f"offer {environment}")
+        return _OFFER.validate_json(offer) if offer is not None else None
 
-    def source_rows(self, environment: str, catalog: str) -> dict[str, SourceRow]:
-        """By the key of the sku; with those that the source has no longer."""
-        found = self.database.stream(
-            "SELECT sku, said, corrected, product_key, row, run_id, gone_at IS NOT NULL FROM source_rows "
-            "WHERE environment = :environment AND catalog = :catalog",
-            {"environment": environment, "catalog": catalog},
+    def requested_rows(self, environment: str, catalog: str) -> dict[str, RequestedContent]:
+        """Return what was last requested for each sku that the source has, by the key of the sku."""
+        query = f"SELECT sku_key, sku, requested_key, requested FROM catalog_rows {_OF_CATALOG} AND gone_at IS NULL"
+        rows = self.database.stream(query, environment=environment, catalog=catalog)
+        return {key: RequestedContent(sku, item, _content(row)) for key, sku, item, row in rows}
+
+    def requested_items(self, environment: str, catalog: str) -> dict[str, ItemKey]:
+        """Return only the product items of the same, which is quicker."""
+        return self._keys("requested_key", "gone_at IS NULL", environment, catalog)
+
+    def gone_skus(self, environment: str, catalog: str) -> set[str]:
+        """Return the keys of the skus that the source no longer has."""
+        return set(self._keys("requested_key", "gone_at IS NOT NULL", environment, catalog))
+
+    def _keys(self, column: str, where: str, environment: str, catalog: str) -> dict[str, ItemKey]:
+        """Return one column of some rows of a catalog, by the keys of their skus."""
+        query = f"SELECT sku_key, {column} FROM catalog_rows {_OF_CATALOG} AND {where}"
+        return dict(self.database.stream(query, environment=environment, catalog=catalog))
+
+    def keep_requests(self, record: RunRecord, rows: Iterable[RunRow]) -> None:
+        """Write what the rows of a run ask for."""
+        scope = _scope(record)
+        requests = (
+            {
+                "sku_key": sku_key(row.sku),
+                "sku": row.sku,
+                "requested_key": row.product_key,
+                "requested": row.row,
+            }
+            for row in rows
         )
-        return {sku_key(values[0]): _source_row(*values) for values in found}
+        self.database.execute_many(_REQUEST, (scope | request for request in requests))
 
-    def earlier_answers(self, environment: str, catalog: str, sku: str) -> Iterator[SourceRow]:
-        """What the catalog's runs had for a sku, the newest first."""
-        where = {"environment": environment, "catalog": catalog, "sku": sku}
-        for values in self.database.rows(_EARLIER, where):
-            yield _source_row(*values)
-
-    def keep_source_rows(self, record: RunRecord, rows: Iterable[SourceRow]) -> None:
-        """What a run's source said, or a person corrected, and the item that answers it."""
-        self.database.execute_many(
-            _UPSERT,
-            (
-                _scope(record)
-                | {
-                    "sku_key": sku_key(row.sku),
-                    "sku": row.sku,
-                    "said": json.dumps(row.said, ensure_ascii=False),
-                    "corrected": json.dumps(row.corrected, ensure_ascii=False),
-                    "product_key": row.product_key,
-                    "row": json.dumps(row.content.as_json(), ensure_ascii=False) if row.content else None,
-                    "run_id": row.run_id,
-                }
-                for row in rows
-            ),
-        )
+    def mark_unasked(self, record: RunRecord, skus: Iterable[str]) -> None:
+        """Mark the skus whose rows do not ask for what was last requested under them."""
+        params = _scope(record) | {"now": self.now()}
+        self.database.execute_many(_UNASKED, (params | {"sku_key": sku_key(sku)} for sku in skus))
 
     def mark_gone(self, record: RunRecord) -> None:
-        """What a refresh's source has no longer, but for what waits to be retired."""
-        scope = _scope(record)
-        withheld = set(self.skus_with(record.run_id, ChangeVerdict.WITHHELD))
-        gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, scope) if sku not in withheld]
-        now = self.now()
-        self.database.execute_many(_GONE, (scope | {"sku": sku, "now": now} for sku in gone))
+        """Mark what a refresh's source no longer has, except what is withheld from being retired."""
+        params = _scope(record) | {"now": self.now()}
+        withheld = set(self._skus_with(record.run_id, ChangeVerdict.WITHHELD))
+        gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, params) if sku not in withheld]
+        self.database.execute_many(_GONE, (params | {"sku": sku} for sku in gone))
 
 
 def _scope(record: RunRecord) -> dict[str, object]:
     return {"environment": record.environment, "catalog": record.catalog, "run_id": record.run_id}
 
 
+def _sheet_name(environment: str, catalog: str) -> str:
+    return f"sheet {environment}/{catalog}"
+
+
 def _content(row: str) -> Content:
-    return Content.from_json(json.loads(row))
-
-
-def _source_row(
-    sku: str, said: str, corrected: str | None, product_key: object, row: str | None, *rest: object
-) -> SourceRow:
-    content = Content.from_json(json.loads(row)) if row is not None else None
-    return SourceRow(sku, json.loads(said), json.loads(corrected or "{}"), product_key, content, *rest)  # type: ignore[arg-type]
+    return Content.from_json(orjson.loads(row))
 
 
 def _fenced(lease: Lease) -> LeaseLost:

@@ -1,94 +1,92 @@
-"""The port to a ledger's database, and what every class that writes tables has: the clock and the record of events."""
+"""What the two kinds of databases have in common, and what every class that writes tables has."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import secrets
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from patternmill.errors import ConfigurationError, LedgerError
+from patternmill.errors import LedgerError
 from patternmill.identifiers import RequestId, RunId
-from patternmill.processes import uptime
 
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
 LEDGER_FILE = "ledger.sqlite3"
-_SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
-#: Of the statements alone: a comment changes no table.
-SCHEMA_DIGEST = hashlib.sha256(" ".join(re.sub("--.*", "", _SCHEMA).split()).encode()).hexdigest()
-_MEASURE_EVERY = 30.0
-#: A measurement that took longer is too inexact.
-_LONGEST_ROUND = 1.0
-_DIGEST = "SELECT raw FROM documents WHERE name = 'schema'"
 
 
-class Database(Protocol):
-    """One connection. SQL names its parameters `:name`. Every fault is a LedgerError.
+class Database:
+    """One connection. SQL names its parameters `:name`. Every fault is a LedgerError."""
 
-    Transactions that `lock` the same name run one at a time; the lock ends with the transaction. `clock` is the
-    database's own, in Unix seconds; None: it has none but its machine's. `has_tables` is False of an empty one, and
-    raises ConfigurationError for one with other tables. `require_in_place` raises LedgerError where its place has
-    another one by now, or none.
-    """
-
-    #: What makes a SELECT keep others from changing what it read, until the transaction ends.
-    lock_suffix: str
-    #: For messages.
+    #: What makes a SELECT keep others from changing what it read until the transaction ends; and the same, where
+    #: others may do so too. Empty where a transaction is the only one that writes.
+    lock_suffix = share_suffix = ""
+    #: The type of a number that counts up.
+    serial: str
+    #: Queries for the names of all tables, and for the size in bytes.
+    table_names: str
+    size_query: str
+    #: For messages: what it is, and where.
     name: str
+    place: str
+    #: The driver's.
+    _connection: Any = None
 
-    def transaction(self) -> AbstractContextManager[None]: ...
-    def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]: ...
-    def stream(self, sql: str, params: Params = NO_PARAMS) -> Iterator[tuple[Any, ...]]: ...
-    def execute(self, sql: str, params: Params = NO_PARAMS) -> int: ...
-    def execute_many(self, sql: str, params: Iterable[Params]) -> None: ...
-    def lock(self, name: str) -> None: ...
-    def clock(self) -> Callable[[], float] | None: ...
-    def has_tables(self) -> bool: ...
-    def require_in_place(self) -> None: ...
-    def close(self) -> None: ...
+    def transaction(self) -> AbstractContextManager[None]:
+        """Do all or nothing."""
+        raise NotImplementedError
 
+    def _using(self) -> AbstractContextManager[Any]:
+        """Yield the driver's connection, whose errors become LedgerErrors."""
+        raise NotImplementedError
 
-def make_tables(database: Database, serial: str) -> None:
-    """Of several processes that open a new ledger at once, one makes the tables. They are found without a lock, which
-    another process may keep.
+    def _sql(self, sql: str) -> Any:
+        """Return a statement as the driver takes it."""
+        return sql
 
-    `serial` is the type of a number that counts up.
-    """
-    if database.has_tables():
-        return
-    script = re.sub("--.*", "", _SCHEMA).replace("{serial}", serial)
-    with database.transaction():
-        database.lock("schema")
-        if not database.has_tables():
-            for statement in filter(None, map(str.strip, script.split(";"))):
-                database.execute(statement)
-            database.execute("INSERT INTO identity (id) VALUES (:id)", {"id": secrets.token_hex(8)})
-            schema = {"name": "schema", "raw": SCHEMA_DIGEST.encode()}
-            database.execute("INSERT INTO documents (name, raw) VALUES (:name, :raw)", schema)
+    def rows(self, sql: str, params: Params = NO_PARAMS, /, **more: Any) -> list[tuple[Any, ...]]:
+        with self._using() as connection:
+            rows: list[tuple[Any, ...]] = connection.execute(self._sql(sql), {**params, **more}).fetchall()
+        return rows
 
+    def execute(self, sql: str, params: Params = NO_PARAMS, /, **more: Any) -> int:
+        """Return how many rows were changed."""
+        with self._using() as connection:
+            count: int = connection.execute(self._sql(sql), {**params, **more}).rowcount
+        return count
 
-def has_schema(tables: Iterable[str], rows: Callable[[str], list[tuple[Any, ...]]], where: str) -> bool:
-    """Whether the tables of this program are there; False: none of a ledger are.
+    def stream(self, sql: str, **params: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield rows as they are asked for."""
+        raise NotImplementedError
 
-    `tables` are the names of some; `rows` reads them. `where` the ledger is, for people. Raises ConfigurationError for
-    other tables.
-    """
-    present = frozenset(tables)
-    if not present & {"documents", "attempts"}:
-        return False
-    if "documents" not in present or rows(_DIGEST) != [(SCHEMA_DIGEST.encode(),)]:
-        raise ConfigurationError(
-            f"The ledger in {where} was made by another version of patternmill: its tables are not those of this one.",
-            code="ledger_schema",
-            remedy="It was not changed, and nothing was bought. It knows what was paid for: use it with the version "
-            "that made it.",
-        )
-    return True
+    def execute_many(self, sql: str, params: Iterable[Params]) -> None:
+        raise NotImplementedError
+
+    def lock(self, name: str) -> None:
+        """Wait until no other transaction has locked this name, and lock it until this one ends."""
+
+    def time(self) -> float:
+        """Return Unix seconds, by the database's own clock if it has one."""
+        return time.time()
+
+    def back_up(self, schema: int) -> None:
+        """Copy it as it is before a migration, or raise ConfigurationError where a person has to."""
+        raise NotImplementedError
+
+    def require_in_place(self) -> None:
+        """Raise LedgerError if its path now leads to another file, or to none."""
+
+    def tidy(self) -> None:
+        """Remove what was overwritten from the files beside the database, if nobody reads them."""
+
+    def size(self) -> int:
+        """Return how many bytes it has."""
+        return int(self.rows(self.size_query)[0][0])
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
 
 def unusable(where: str, error: str) -> LedgerError:
@@ -107,7 +105,7 @@ def not_in_place(where: str) -> LedgerError:
 
 
 class Clock:
-    """Unix seconds, never less than the last time: a clock that is set back makes nothing younger."""
+    """Unix seconds that never decrease: a clock that is set back makes nothing younger."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -116,33 +114,6 @@ class Clock:
     def __call__(self) -> float:
         self._latest = max(self._latest, self._clock())
         return self._latest
-
-
-class ServerClock:
-    """A database server's Unix seconds, kept between measurements by a local clock that cannot be set.
-
-    To be measured once before it is read.
-    """
-
-    def __init__(self, local: Callable[[], float] = uptime) -> None:
-        self._local = local
-        self._offset = 0.0
-        self._measured: float | None = None
-
-    def __call__(self) -> float:
-        return self._local() + self._offset
-
-    def is_due(self) -> bool:
-        return self._measured is None or self._local() - self._measured >= _MEASURE_EVERY
-
-    def measure(self, ask: Callable[[], float]) -> None:
-        """`ask` asks the server for its time; the answer is taken to be of the middle of the round."""
-        sent = self._local()
-        answered = float(ask())
-        took = self._local() - sent
-        if self._measured is None or took <= _LONGEST_ROUND:
-            self._offset = answered - (sent + took / 2)
-        self._measured = self._local()
 
 
 class Tables:
@@ -162,39 +133,42 @@ class Tables:
         at: float | None = None,
         decision: str | None = None,
     ) -> bool:
-        """Add to the record of events, which is never changed; False for a decision whose ID it has."""
+        """Add to the record of events, which is never changed; return False for a decision that it has already."""
         added = self.database.execute(
             "INSERT INTO events (at, run_id, request_id, kind, detail, decision) "
             "VALUES (:at, :run_id, :request_id, :kind, :detail, :decision) ON CONFLICT DO NOTHING",
-            {"at": at or self.now(), "run_id": run_id, "request_id": request_id, "kind": kind}
-            | {"detail": detail, "decision": decision},
+            at=at or self.now(),
+            run_id=run_id,
+            request_id=request_id,
+            kind=kind,
+            detail=detail,
+            decision=decision,
         )
         return added == 1
 
     def keep_document(self, name: str, raw: bytes, *, anew: bool = False) -> None:
-        """Keep bytes under a name; those that are kept already stay, unless `anew`."""
+        """Keep bytes under a name; what is there already stays, unless `anew`."""
         self.database.execute(
             "INSERT INTO documents (name, raw) VALUES (:name, :raw) "
             "ON CONFLICT (name) DO UPDATE SET raw = excluded.raw WHERE :anew",
-            {"name": name, "raw": zlib.compress(raw, 6), "anew": anew},
+            name=name,
+            raw=zlib.compress(raw, 6),
+            anew=anew,
         )
 
     def document(self, name: str) -> bytes | None:
-        found = self._row("SELECT raw FROM documents WHERE name = :name", name=name)
-        return zlib.decompress(found[0]) if found is not None else None
+        row = self._row("SELECT raw FROM documents WHERE name = :name", name=name)
+        return zlib.decompress(row[0]) if row is not None else None
 
     def _insert(self, table: str, **values: Any) -> None:
-        places = ", ".join(f":{name}" for name in values)
-        self.database.execute(
-            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})",  # noqa: S608
-            values,
-        )
+        names, places = ", ".join(values), ":" + ", :".join(values)
+        self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)
 
     def _update(self, table: str, key: Mapping[str, Any], **values: Any) -> None:
         """Change the record with this key, its columns by name."""
-        changes = ", ".join(f"{name} = :{name}" for name in values)
-        where = " AND ".join(f"{name} = :{name}" for name in key)
-        self.database.execute(f"UPDATE {table} SET {changes} WHERE {where}", {**values, **key})  # noqa: S608
+        changes = ", ".join(map("{0} = :{0}".format, values))
+        where = " AND ".join(map("{0} = :{0}".format, key))
+        self.database.execute(f"UPDATE {table} SET {changes} WHERE {where}", {**values, **key})
 
-    def _row(self, sql: str, **params: Any) -> tuple[Any, ...] | None:
-        return next(iter(self.database.rows(sql, params)), None)
+    def _row(self, sql: str, params: Params = NO_PARAMS, /, **more: Any) -> tuple[Any, ...] | None:
+        return next(iter(self.database.rows(sql, params, **more)), None)

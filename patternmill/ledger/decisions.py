@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -12,43 +12,42 @@ from pydantic import TypeAdapter
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.states import UNWANTED, Decided
+from patternmill.states import Decided
 
 #: Years; at the ends of the calendar a time cannot be read back from its seconds.
 _EARLIEST, _LATEST = 1970, 3000
-
-
 #: In characters: of what a person writes, and of an ID, a picture's digest and a name.
 _LONGEST_NOTE, _LONGEST_TEXT = 2000, 100
 #: The kind of its event.
 DECIDED = "decided"
+#: The events of the decisions of a catalog, found by their index; with ORDER BY, SQLite would read all events.
+_OF_CATALOG = """
+FROM (SELECT * FROM events WHERE decision > '') e CROSS JOIN attempts a CROSS JOIN items i
+WHERE a.request_id = e.request_id AND i.key = a.item_key AND i.environment = :environment AND i.catalog = :catalog
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One event; the last one of an item counts, in the order in which they arrived."""
+    """One event; the last one about an item counts, in the order in which they arrived."""
 
-    #: Of the event: one that is sent again changes nothing.
+    #: Identifies the event: one that is sent again changes nothing.
     id: str
-    #: The pattern item: rows that share it share the decision.
+    #: The item of the take, before any refinement: rows that share it share the decision.
     item: ItemKey
     #: SHA-256 of the picture that was looked at, in hexadecimal; empty where there was none.
     picture: str
     verdict: Decided
     note: str
     by: str
-    #: By the clock of who decided.
+    #: The time on the person's machine.
     at: datetime
     #: Its place in the order of the ledger's events; before it is recorded, the last one that its file knew of.
     sequence: int = field(default=0, compare=False)
 
     @property
-    def is_pick(self) -> bool:
-        return self.verdict is Decided.PICK
-
-    @property
     def fits(self) -> bool:
-        """Return whether it has an ID, and no text longer than a page's decision."""
+        """Return whether it has an ID, and no text longer than a decision of the page."""
         texts = (self.id, self.picture, self.by)
         return bool(self.id) and len(self.note) <= _LONGEST_NOTE and max(map(len, texts)) <= _LONGEST_TEXT
 
@@ -57,12 +56,12 @@ _DECISION = TypeAdapter(Decision)
 
 
 def storable(text: str) -> str:
-    """Return a text without what no database keeps: half a surrogate pair, where an emoji was cut, and NUL."""
+    """Return a text without what no database stores: half a surrogate pair, where an emoji was cut, and NUL."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def decision_time(text: str) -> datetime | None:
-    """The time in a decision's text (ISO 8601; UTC where it has no offset); None for one that no clock says."""
+    """Return the time in a decision's text (ISO 8601; UTC where it has no offset); None for an impossible one."""
     try:
         at = datetime.fromisoformat(text)
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -72,9 +71,9 @@ def decision_time(text: str) -> datetime | None:
 
 
 def record_decisions(ledger: Ledger, run_id: RunId, decisions: Iterable[Decision]) -> list[str]:
-    """Add the events, inside a transaction; the IDs of those that are new. `run_id`: whose pictures were looked at.
+    """Add the events, inside a transaction, and return the IDs of the new ones. `run_id`: whose pictures were shown.
 
-    Raises LedgerError for an item of which the ledger has no attempt.
+    Raises LedgerError for an item that was never attempted.
     """
     return [decision.id for decision in decisions if _record(ledger, run_id, decision)]
 
@@ -85,47 +84,62 @@ def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
         raise LedgerError(
             f"Pattern item {decision.item} is not in the ledger: nothing can be decided about it."
         )
-    return ledger.record_event(
-        run_id, DECIDED, request_id, detail=orjson.dumps(decision).decode(), decision=decision.id
-    )
+    detail = orjson.dumps(decision).decode()
+    return ledger.record_event(run_id, DECIDED, request_id, detail=detail, decision=decision.id)
 
 
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
-    """The decision that counts, by pattern item, in the order in which they came; also where it was taken back."""
-    # The decisions first, by their index; with ORDER BY, SQLite would read all events.
+    """Return the decision that counts for each pattern item, even if it only takes another back, in their order."""
     rows = ledger.database.rows(
-        "SELECT e.seq, e.detail FROM (SELECT * FROM events WHERE decision > '') e "
-        "CROSS JOIN attempts a CROSS JOIN items i WHERE a.request_id = e.request_id AND i.key = a.item_key "
-        "AND i.environment = :environment AND i.catalog = :catalog",
-        {"environment": environment, "catalog": catalog},
+        f"SELECT e.seq, e.detail {_OF_CATALOG}", environment=environment, catalog=catalog
     )
-    found: dict[ItemKey, Decision] = {}
+    last: dict[ItemKey, Decision] = {}
     for sequence, detail in sorted(rows):
         decision = replace(_DECISION.validate_json(detail), sequence=sequence)
-        found.pop(decision.item, None)
-        found[decision.item] = decision
-    return found
+        last.pop(decision.item, None)
+        last[decision.item] = decision
+    return last
 
 
-def unwanted_patterns(ledger: Ledger, environment: str, catalog: str) -> set[ItemKey]:
-    """Return the pattern items that a person decided against."""
-    decisions = last_decisions(ledger, environment, catalog)
-    return {item for item, decision in decisions.items() if decision.verdict in UNWANTED}
+def not_overtaken(new: Iterable[Decision], last: Mapping[ItemKey, Decision]) -> list[Decision]:
+    """Return the decisions that are not on record, and whose takes nobody decided about after they were made.
+
+    `last`: the decision that counts, by take.
+    """
+    return [
+        decision
+        for decision in new
+        if (before := last.get(decision.item)) is None
+        or (before.id != decision.id and before.sequence <= decision.sequence)
+    ]
 
 
 def last_sequence(ledger: Ledger, environment: str, catalog: str) -> int:
     """Return the place of the last decision of a catalog; 0: there is none."""
-    return max((one.sequence for one in last_decisions(ledger, environment, catalog).values()), default=0)
-
-
-def made_patterns(
-    ledger: Ledger, environment: str, catalog: str
-) -> list[tuple[ItemKey, str, str, str | None]]:
-    """Every pattern, refined or not, that a catalog had made: item, content as JSON, ID, address of its picture."""
     rows = ledger.database.rows(
-        "SELECT i.key, i.content, a.result_id, a.picture_url FROM items i JOIN attempts a ON a.item_key = i.key "
-        "WHERE i.environment = :environment AND i.catalog = :catalog "
-        "AND i.stage IN ('pattern', 'refinement') AND a.state = 'succeeded'",
-        {"environment": environment, "catalog": catalog},
+        f"SELECT coalesce(max(e.seq), 0) {_OF_CATALOG}", environment=environment, catalog=catalog
     )
-    return [(ItemKey(key), content, result, picture) for key, content, result, picture in rows]
+    return int(rows[0][0])
+
+
+def decided_by_open_runs(ledger: Ledger, environment: str, catalog: str) -> set[ItemKey]:
+    """Return the takes that runs of a catalog without an end decided about; these are running, or crashed."""
+    rows = ledger.database.rows(
+        "SELECT a.item_key FROM events e JOIN runs n ON n.run_id = e.run_id "
+        "JOIN attempts a ON a.request_id = e.request_id WHERE e.decision > '' AND n.outcome IS NULL "
+        "AND n.environment = :environment AND n.catalog = :catalog",
+        environment=environment,
+        catalog=catalog,
+    )
+    return {ItemKey(key) for (key,) in rows}
+
+
+def patterns_of_products(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, ItemKey]:
+    """Return by product item what each is built on: a pattern, or its last refinement."""
+    rows = ledger.database.rows(
+        "SELECT key, pattern_key FROM items WHERE environment = :environment AND catalog = :catalog "
+        "AND stage = 'product'",
+        environment=environment,
+        catalog=catalog,
+    )
+    return {ItemKey(product): ItemKey(pattern) for product, pattern in rows}

@@ -1,6 +1,6 @@
-"""The ledger: what was asked of the service, under which request ID, and what came of it; and its one writer.
+"""The ledger: what was requested from the service, under which ID, and what came of it; how it is opened; its writer.
 
-The writer groups the changes of many tasks into one commit, because a commit is what costs.
+The writer groups the changes of many tasks into one commit, because commits are what takes time.
 """
 
 from __future__ import annotations
@@ -18,84 +18,101 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
-from patternmill.catalog.remote import shown_address
+from patternmill.addresses import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.approvals import Approvals
+from patternmill.ledger.brake import Brake, Pause
 from patternmill.ledger.catalogs import Catalogs
 from patternmill.ledger.database import LEDGER_FILE, Clock, Database, Tables, not_in_place
-from patternmill.ledger.purchases import Purchases
+from patternmill.ledger.purchases import Purchases, log_transition
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import Runs
+from patternmill.ledger.sqlite import SqliteDatabase
+from patternmill.parameters import UPGRADE
 from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
 
 class Ledger(Tables):
-    """Every write to one database, and what a run reads back, by four repositories; what people read is in `reports/`.
+    """Everything that is written to one database, and what a run reads back; what people read is in `reports/`.
 
-    Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
-    `LedgerWriter`), reads to a ledger of their own. A context manager, which closes it.
+    Writes are called inside `transaction()`. Not safe for several threads at once: one thread writes (see
+    `LedgerWriter`), and readers open a ledger of their own. As a context manager it closes itself.
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
-        """`clock` in place of the database's own, or where it has none of this machine's."""
-        super().__init__(database, Clock(clock or database.clock() or time.time))
+        """Use `clock` in place of the database's, in tests."""
+        super().__init__(database, Clock(clock or database.time))
+        self.brake = Brake(database, self.now)
         self.approvals = Approvals(database, self.now)
         self.purchases = Purchases(database, self.now, self.approvals)
         self.runs = Runs(database, self.now, self.purchases)
         self.catalogs = Catalogs(database, self.now, self.runs)
-        self.identity = self._read_identity()
+        ((self.identity, self.schema),) = database.rows("SELECT id, schema FROM ledger")
 
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog, or the group, over, and
-        LedgerError when this is not the ledger any more that was opened.
+        """Do all or nothing. With `lease`, raise LeaseLost when another run took over the catalog or the group.
+
+        Raises LedgerError when the ledger is no longer the one that was opened, or has another schema by now.
         """
+        self.purchases.transitions.clear()
         with self.database.transaction():
+            self._require_same()
             if lease is not None:
-                self._require_same()
                 (self.catalogs.check_fence if lease.group is None else self.runs.check_group)(lease)
             yield
-            if lease is not None:
-                # Once more: what is committed to a file that was removed meanwhile is lost.
-                self.database.require_in_place()
-
-    def _read_identity(self) -> str:
-        found = self.database.rows("SELECT id FROM identity")
-        return str(found[0][0]) if found else ""
+            # Checked again: what is committed to a file that was removed meanwhile is lost.
+            self.database.require_in_place()
+        for transition in self.purchases.transitions:
+            log_transition(transition)
 
     def _require_same(self) -> None:
-        """Raise LedgerError where this is no longer the ledger that was opened, or no longer lies there."""
-        self.database.require_in_place()
-        if self._read_identity() != self.identity:
-            raise not_in_place(self.database.name)
+        """Raise LedgerError where this is no longer the ledger that was opened, or is of another version by now.
 
-    def close(self) -> None:
+        Reads the brake too: whoever sets it waits for the lock that is taken here.
+        """
+        self.database.require_in_place()
+        query = f"SELECT id, schema, brake FROM ledger{self.database.share_suffix}"
+        for identity, schema, brake in self.database.rows(query):
+            if (identity, schema) == (self.identity, self.schema):
+                self.brake.look(brake)
+                return
+            if identity == self.identity:
+                raise LedgerError(
+                    f"The ledger in {self.database.place} was brought from schema {self.schema} to {schema} while it "
+                    "was in use: this process is of another version, and buys nothing more.",
+                    code="ledger_schema",
+                    remedy="Update patternmill here, then run the same command again.",
+                )
+        raise not_in_place(self.database.name)
+
+    def close(self, *error: object) -> None:
+        """Close its connection."""
         self.database.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    __exit__ = close
 
 
-def open_database(url: str | None, home: Path) -> Database:
-    """Open the ledger's database, with its tables.
+def open_database(url: str | None, home: Path, *, may_upgrade: bool = False) -> Database:
+    """Open the ledger's database, and make its tables where there are none.
 
-    `url` None means SQLite in `home`. Raises LedgerError, or ConfigurationError for one with other tables.
+    `url` None means SQLite in `home`. `may_upgrade`: a person has copied an older one in PostgreSQL. Raises
+    LedgerError, and ConfigurationError for a ledger that this version cannot read.
     """
-    from patternmill.ledger.postgres import PostgresDatabase
-    from patternmill.ledger.sqlite import SqliteDatabase
-
     if url is None:
         return SqliteDatabase(home / LEDGER_FILE)
     if url.startswith(("postgresql://", "postgres://")):
-        return PostgresDatabase(url)
+        from patternmill.ledger.postgres import PostgresDatabase  # loads psycopg
+
+        return PostgresDatabase(url, may_upgrade=may_upgrade)
     if url.startswith("sqlite:///"):
         return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
-    # Without any part of it: in another form, each may be a password.
+    # No part of the address is shown: in an unknown form, each may be a password.
     raise ConfigurationError(
         "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
         remedy="Use postgresql://... or leave it unset for SQLite.",
@@ -103,9 +120,9 @@ def open_database(url: str | None, home: Path) -> Database:
 
 
 def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
-    """The ledger that the settings name, brought up to this version: `with open_ledger(settings) as ledger`.
+    """Open the ledger that the settings name, and bring it up to this version: `with open_ledger(settings) as ledger`.
 
-    It is made where none exists; with `must_exist` ConfigurationError is raised instead.
+    Where none exists, one is made; with `must_exist` ConfigurationError is raised instead.
     """
     if must_exist and not has_ledger(settings):
         raise ConfigurationError(
@@ -113,12 +130,12 @@ def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
             remedy="Go to the folder of the import, or set PATTERNMILL_HOME or PATTERNMILL_LEDGER_URL.",
         )
     url = settings.ledger_url.get_secret_value() if settings.ledger_url else None
-    return Ledger(open_database(url, _folder(settings)))
+    return Ledger(open_database(url, ledger_folder(settings), may_upgrade=settings.confirms(UPGRADE)))
 
 
 @contextmanager
 def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
-    """The ledger that the settings name, or None where none exists; a reader makes none."""
+    """Open the ledger that the settings name, or yield None where none exists; a reader makes none."""
     if not has_ledger(settings):
         yield None
         return
@@ -127,7 +144,7 @@ def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
 
 
 def every_ledger(settings: Settings) -> Iterator[Ledger]:
-    """Each ledger of the home that exists, the embedded studio's too; closed once the next is asked for."""
+    """Yield each ledger of the home that exists, the embedded studio's too; each is closed when the next is read."""
     if settings.ledger_url is not None:
         with open_ledger(settings) as ledger:
             yield ledger
@@ -138,19 +155,26 @@ def every_ledger(settings: Settings) -> Iterator[Ledger]:
 
 
 def ledger_place(settings: Settings) -> str:
-    """Where the ledger is, for people: its file, or its database without what may be secret."""
+    """Return where the ledger is, for people: its file, or its database without the parts that may be secret."""
     if settings.ledger_url is not None:
         return shown_address(settings.ledger_url.get_secret_value())
-    return str((_folder(settings) / LEDGER_FILE).resolve())
+    return str((ledger_folder(settings) / LEDGER_FILE).resolve())
+
+
+def ledger_url(settings: Settings) -> str:
+    """Return the address of the ledger, which may contain a password."""
+    if settings.ledger_url is not None:
+        return settings.ledger_url.get_secret_value()
+    return f"sqlite:///{(ledger_folder(settings) / LEDGER_FILE).resolve()}"
 
 
 def has_ledger(settings: Settings) -> bool:
-    """Whether a ledger exists; opening one would make it."""
-    return settings.ledger_url is not None or (_folder(settings) / LEDGER_FILE).exists()
+    """Return whether a ledger exists; opening one would make it."""
+    return settings.ledger_url is not None or (ledger_folder(settings) / LEDGER_FILE).exists()
 
 
-def _folder(settings: Settings) -> Path:
-    """Where SQLite's file is. The embedded studio has another one: no real service made its products."""
+def ledger_folder(settings: Settings) -> Path:
+    """Return the folder of SQLite's file. The embedded studio has its own: no real service made its products."""
     embedded = settings.home / "embedded"
     if settings.embedded:
         return embedded
@@ -175,18 +199,29 @@ _SHOWN_AFTER = 3.0
 
 
 @dataclass
-class _Waiting:
+class _Pending:
+    """A change that is not durable yet, and what it returned, or why it was refused."""
+
     change: Change[Any]
     done: asyncio.Future[Any]
-    answer: Any = None
-    refusal: PatternmillError | None = None
+    result: Any = None
+
+    def resolve(self, result: Any) -> None:
+        """Pass the result on to the caller, who may have been cancelled since."""
+        if self.done.done():
+            return
+        if isinstance(result, PatternmillError):
+            self.done.set_exception(result)
+            self.done.exception()
+        else:
+            self.done.set_result(result)
 
 
 class LedgerWriter:
     """Runs changes on a thread of its own; a change is durable when its `write` returns.
 
     A change that raises a PatternmillError must have written nothing before; it alone is refused. Any other
-    error takes the whole group back, and each of its writes raises LedgerError: from then on every write does.
+    error rolls the whole group back, and each of its writes raises LedgerError, as does every later write.
     """
 
     def __init__(
@@ -203,46 +238,84 @@ class LedgerWriter:
         self._sleep, self._clock, self._uptime = sleep, clock, uptime
         #: When the last commit began, which only the holder of the lease can make.
         self._committed_at = uptime()
-        #: When the write that is under way began.
+        #: When the current write began.
         self._writing_since: float | None = None
-        #: Since when the database is unavailable; reset once it answers.
+        #: When the database became unavailable; reset once it answers.
         self._unavailable_since: float | None = None
         self._shortened_at: float | None = None
         self.lease = lease
         self._linger = linger.total_seconds()
-        self._waiting: list[_Waiting] = []
+        self._pending: list[_Pending] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         #: Why nothing can be written any more.
         self.broken: PatternmillError | None = None
+        #: What has paused the holder's catalog, as of the last commit.
+        self.paused: Pause | None = None
+        self._on_pause: Callable[[Pause], None] = lambda pause: None
+        self._is_quiet: Callable[[], bool] = lambda: True
+        #: Counts of the brake: the last one that was obeyed, and the last one by which no create was out any more.
+        self._obeyed = self._acknowledged = 0
 
     async def write(self, change: Change[T]) -> T:
         """Make a change durable, in one commit with the other changes of the next few milliseconds."""
         if self.broken is not None:
             raise self.broken
-        waiting = _Waiting(change, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
+        pending = _Pending(change, asyncio.get_running_loop().create_future())
+        self._pending.append(pending)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
         # A cancelled caller does not take its change back: it may be in the commit already.
-        return cast(T, await asyncio.shield(waiting.done))
+        return cast(T, await asyncio.shield(pending.done))
 
     async def confirm_lease(self) -> None:
-        """Be sure that the lease is not another's by now: a process that was stopped for a while, or whose machine
-        was, goes on where it was.
+        """Make sure that no other run has taken the lease over.
 
-        Returns at once as long as commits, as of heartbeats, show it. Raises LeaseLost, or why nothing can be written.
+        A process, or a machine, that was suspended for a while continues as if nothing had happened. Returns at once
+        while recent commits, such as heartbeats, show it. Raises LeaseLost, or why nothing can be written.
         """
         while self._uptime() - self._committed_at > CONFIRMED_FOR.total_seconds():
             await self.write(lambda ledger: None)
 
+    def heed(self, on_pause: Callable[[Pause], None], is_quiet: Callable[[], bool]) -> None:
+        """Call `on_pause` with what pauses the holder's catalog, now or later: it lets no create leave any more.
+
+        It is called before anybody learns of the commit that has found the pause. The next beat acknowledges the pause
+        once `is_quiet` says that no create is out that was sent before.
+        """
+        self._on_pause, self._is_quiet = on_pause, is_quiet
+        if self.paused is not None:
+            on_pause(self.paused)
+
+    async def write_beat(self, beat: Callable[[Ledger, int], T]) -> T:
+        """Write a heartbeat with the count of the brake by which no paused create is out any more."""
+        if self._is_quiet():
+            self._acknowledged = self._obeyed
+        count = self._acknowledged
+        return await self.write(lambda ledger: beat(ledger, count))
+
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether somebody who has set the brake waits for another beat."""
+        return self.paused is not None and self._acknowledged != self._obeyed
+
+    def _obey(self) -> None:
+        """Obey the brake as the last commit has read it, before any of its callers continues."""
+        count = self._ledger.brake.count
+        if self.lease is None or count == self._obeyed:
+            return
+        self.paused = self._ledger.brake.pause_of(self.lease.environment, self.lease.catalog)
+        if self.paused is not None:
+            self._on_pause(self.paused)
+        self._obeyed = count
+
     def now(self) -> float:
-        """The ledger's time, in Unix seconds: it never goes back."""
+        """Return the ledger's time, in Unix seconds: it never goes back."""
         return self._ledger.now()
 
     @property
     def waiting(self) -> str:
-        """For people: that the database is waited for, and for how long; empty otherwise."""
+        """Return, for people, how long the database has not answered; empty while it does."""
         since = self._writing_since
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < _SHOWN_AFTER:
@@ -250,51 +323,52 @@ class LedgerWriter:
         return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
 
     def shorten_wait(self) -> None:
-        """A person has stopped the run: wait less for an unavailable database."""
+        """Wait less for an unavailable database, as a person has stopped the run."""
         if self._shortened_at is None:
             self._shortened_at = self._clock()
 
     async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
-        """Like `run`, and wait for an unavailable database; for work that may be done twice."""
-        return await self.run(lambda ledger: self._patiently(lambda: work(ledger)))
+        """Run work that may be done twice, as `run` does, and wait for an unavailable database."""
+        return await self.run(lambda ledger: self._patiently(partial(work, ledger)))
 
     async def run(self, work: Callable[[Ledger], T]) -> T:
-        """Run something on the writer's thread that keeps its own transactions."""
+        """Run work on the writer's thread that makes its own transactions."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._ledger)
 
     async def close(self) -> None:
-        """Write what waits, then end the thread and close the ledger, which the writer owns."""
+        """Write what is pending, then end the thread and close the ledger, which the writer owns."""
         while self._flusher is not None and not self._flusher.done():
             await asyncio.wait([self._flusher])
         await asyncio.to_thread(self._thread.shutdown)
         self._ledger.close()
 
     async def _flush(self) -> None:
-        while self._waiting:
+        while self._pending:
             await asyncio.sleep(self._linger)
-            group, self._waiting = self._waiting, []
-            loop = asyncio.get_running_loop()
+            group, self._pending = self._pending, []
             try:
-                await loop.run_in_executor(self._thread, self._patiently, partial(self._commit, group))
+                await self.run_patiently(partial(self._commit, group))
             except Exception as error:
                 self.broken = _broken(error)
-                _refuse(group + self._waiting, self.broken)
-                self._waiting = []
+                for pending in (*group, *self._pending):
+                    pending.resolve(self.broken)
+                self._pending = []
                 return
-            for waiting in group:
-                _answer(waiting)
+            self._obey()
+            for pending in group:
+                pending.resolve(pending.result)
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """Do work again whose database became unavailable, also when its commit was done and only the answer was lost.
+        """Repeat work while the database is unavailable, even if its commit was done and only the answer was lost.
 
-        Every change is one that finds itself done: an intent that is known is returned, a state that is reached
-        stays. Once past its deadline, a database is tried only once for each write.
+        Each change recognizes that it was done: an intent on record is returned, and a state that is reached stays.
+        Once past its deadline, a database is tried only once for each write.
         """
         self._writing_since = began = self._clock()
         try:
             for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
                 try:
-                    answer = work()
+                    result = work()
                 except LedgerUnavailable as error:
                     self._log_unavailable(began, error)
                     if self._clock() >= self._deadline():
@@ -302,7 +376,7 @@ class LedgerWriter:
                     self._sleep(pause)
                 else:
                     self._log_available()
-                    return answer
+                    return result
             raise AssertionError("there is always another pause")
         finally:
             self._writing_since = None
@@ -327,36 +401,17 @@ class LedgerWriter:
             return until
         return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
-    def _commit(self, group: list[_Waiting]) -> None:
+    def _commit(self, group: list[_Pending], ledger: Ledger) -> None:
         began = self._uptime()
-        with self._ledger.transaction(self.lease):
-            for waiting in group:
-                waiting.refusal = None
+        with ledger.transaction(self.lease):
+            for pending in group:
                 try:
-                    waiting.answer = waiting.change(self._ledger)
+                    pending.result = pending.change(ledger)
                 except LedgerError:
                     raise
                 except PatternmillError as refusal:
-                    waiting.refusal = refusal
+                    pending.result = refusal
         self._committed_at = began
-
-
-def _answer(waiting: _Waiting) -> None:
-    if waiting.done.done():
-        return
-    if waiting.refusal is not None:
-        waiting.done.set_exception(waiting.refusal)
-        # The caller may have been cancelled since.
-        waiting.done.exception()
-    else:
-        waiting.done.set_result(waiting.answer)
-
-
-def _refuse(group: list[_Waiting], error: PatternmillError) -> None:
-    for waiting in group:
-        if not waiting.done.done():
-            waiting.done.set_exception(error)
-            waiting.done.exception()
 
 
 def _broken(error: Exception) -> PatternmillError:

@@ -3,63 +3,99 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from patternmill.errors import LedgerUnavailable
-from patternmill.ledger.database import NO_PARAMS, Params, ServerClock, has_schema, make_tables, unusable
-from patternmill.ledger.postgres_connection import (
-    Connection,
-    Overdue,
-    connect,
-    failure_to_connect,
-    server_name,
-)
+from patternmill.errors import ConfigurationError, LedgerUnavailable
+from patternmill.ledger.database import Database, Params, unusable
+from patternmill.ledger.schema import bring_up_to_date
+from patternmill.parameters import UPGRADE
 from patternmill.passwords import mask_passwords
+from patternmill.processes import uptime
 
-_SERIAL = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+T = TypeVar("T")
 _ROWS_AT_ONCE = 1000
 _NOW = "SELECT extract(epoch FROM clock_timestamp())"
+#: Seconds between two looks at the server's clock, and after which an answer about it is too late to be exact.
+_MEASURE_EVERY, _LONGEST_ROUND = 30.0, 1.0
+#: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
+#: PostgreSQL ends it after this, before its lease is taken over after 20 seconds without a heartbeat.
+_LONGEST_PAUSE_MS = 12_000
+#: Seconds in which PostgreSQL has to answer a statement, or send the next rows.
+_ANSWER_WITHIN = 20.0
+#: Detect a server or a network that does not answer any more; the address may set others.
+_KEEPALIVES = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": int(_ANSWER_WITHIN * 1000),
+}
+_UNNAMED = "PostgreSQL"
+#: What the server says of a database, user or password that it refuses, in any of its languages.
+_REFUSAL = re.compile(r"FATAL: +(.+)")
 
 
-class PostgresDatabase:
-    """PostgreSQL, for a ledger shared by several machines. Its connection is made anew after it was lost."""
+class PostgresDatabase(Database):
+    """PostgreSQL, for a ledger that several machines share. It reconnects after a connection was lost."""
 
-    lock_suffix = " FOR UPDATE"
+    lock_suffix, share_suffix = " FOR UPDATE", " FOR SHARE"
+    serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    # Of the catalog itself: what `to_regclass` has cached is not refreshed by waiting for the lock.
+    table_names = "SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))"
+    #: Counts the whole database, with whatever else is in it.
+    size_query = "SELECT pg_database_size(current_database())"
+    _connection: _Connection
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.name = server_name(url)
+    def __init__(self, url: str, *, may_upgrade: bool = False) -> None:
+        """Connect. `may_upgrade`: a person has copied an older ledger, which may be brought up to this version."""
+        self._url, self._may_upgrade = url, may_upgrade
+        self.name = _server_name(url)
         self._inside = False
-        self._clock = ServerClock()
+        #: The server's clock less this machine's uptime, and the uptime at which that was measured.
+        self._offset, self._measured_at = 0.0, float("-inf")
         self._connection = self._connect()
         try:
-            make_tables(self, _SERIAL)
+            self.place = f"{self.name}, schema {self.rows('SELECT current_schema()')[0][0]},"
+            bring_up_to_date(self)
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> _Connection:
         try:
-            return connect(self._url)
+            missing = {
+                name: value for name, value in _KEEPALIVES.items() if name not in conninfo_to_dict(self._url)
+            }
+            connection = _Connection.connect(make_conninfo(self._url, **missing), autocommit=True)
+            connection.execute(f"SET idle_in_transaction_session_timeout = {_LONGEST_PAUSE_MS}")
+            return connection
         except psycopg.Error as error:
-            raise self._unavailable(failure_to_connect(self.name, error)) from None
+            raise self._unavailable(_failure_to_connect(self.name, error)) from None
 
-    def has_tables(self) -> bool:
-        # Of the catalog itself: what `to_regclass` has cached is not refreshed by waiting for the lock.
-        present = self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))")
-        where = f"{self.name}, schema {self.rows('SELECT current_schema()')[0][0]},"
-        return has_schema((name for (name,) in present), self.rows, where)
+    def back_up(self, schema: int) -> None:
+        """Raise ConfigurationError until a person says that the database was copied."""
+        if not self._may_upgrade:
+            raise ConfigurationError(
+                f"The ledger in {self.place} is of an older version of patternmill (schema {schema}), and is to be "
+                "brought up to this one.",
+                code="ledger_schema",
+                remedy="Copy the database first (`pg_dump`); then run the same command once with "
+                f"PATTERNMILL_CONFIRM={UPGRADE}. Nothing was changed.",
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; a lost connection is an error here, and made anew for the next one."""
-        with self._live() as connection, connection.transaction():
+        """Do all or nothing; a lost connection is an error here, and the next transaction reconnects."""
+        with self._using() as connection, connection.transaction():
             self._inside = True
             try:
                 yield
@@ -69,62 +105,60 @@ class PostgresDatabase:
                 # psycopg ends the transaction of a lost connection without an error.
                 raise psycopg.OperationalError("the connection was lost")
 
-    def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
-        with self._live() as connection:
-            return connection.execute(_percent(sql), params).fetchall()
+    def _sql(self, sql: str) -> Any:
+        return _with_percent_signs(sql)
 
-    def stream(self, sql: str, params: Params = NO_PARAMS) -> Iterator[tuple[Any, ...]]:
-        with self._live() as connection, connection.transaction(), connection.cursor("stream") as cursor:
+    def stream(self, sql: str, **params: Any) -> Iterator[tuple[Any, ...]]:
+        with self._using() as connection, connection.transaction(), connection.cursor("stream") as cursor:
             # A slow reader locks nothing.
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            cursor.execute(_percent(sql), params)
+            cursor.execute(self._sql(sql), params)
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 yield from rows
-
-    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
-        with self._live() as connection:
-            return connection.execute(_percent(sql), params).rowcount
 
     def execute_many(self, sql: str, params: Iterable[Params]) -> None:
         rest = iter(params)
         while batch := list(islice(rest, _ROWS_AT_ONCE)):
-            with self._live() as connection, connection.cursor() as cursor:
-                cursor.executemany(_percent(sql), batch)
+            with self._using() as connection, connection.cursor() as cursor:
+                cursor.executemany(self._sql(sql), batch)
                 # After psycopg's pipeline the server's watch over idle transactions is off, until the next statement.
                 cursor.execute("SELECT 1")
 
     def lock(self, name: str) -> None:
-        """Wait until no other transaction has this name locked, then lock it until this one ends."""
-        self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", {"name": name})
+        self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", name=name)
 
-    def clock(self) -> Callable[[], float]:
-        """The server's: machines whose clocks differ share one ledger."""
-        return self._clock
+    def time(self) -> float:
+        """Return the server's time: machines whose clocks differ share one ledger."""
+        return uptime() + self._offset
 
-    def require_in_place(self) -> None:
-        """Do nothing: a server's database has no file that could be moved."""
-
-    def close(self) -> None:
-        self._connection.close()
+    def _measure_clock(self, connection: _Connection) -> None:
+        """Compare the server's clock, as of the middle of the round, with one of this machine that nobody can set."""
+        sent = uptime()
+        server = float(connection.execute(_NOW).fetchall()[0][0])
+        took = uptime() - sent
+        if took <= _LONGEST_ROUND or self._measured_at < 0:
+            self._offset = server - (sent + took / 2)
+        self._measured_at = sent + took
 
     @contextmanager
-    def _live(self) -> Iterator[Connection]:
-        """The connection, made anew where it was lost; never within a transaction, half of which would be missing."""
+    def _using(self) -> Iterator[_Connection]:
+        """Yield the connection; reconnect where it was lost, but never within a transaction."""
         if self._connection.closed and not self._inside:
             self._connection = self._connect()
         connection = self._connection
         try:
-            if self._clock.is_due() and not self._inside:
-                self._clock.measure(lambda: connection.execute(_NOW).fetchall()[0][0])
+            if uptime() - self._measured_at >= _MEASURE_EVERY and not self._inside:
+                self._measure_clock(connection)
             yield connection
         except psycopg.Error as error:
-            lost = connection.closed
+            is_lost = connection.closed
             if connection.broken:
                 connection.close()
-            if not lost:
-                raise unusable("in PostgreSQL", mask_passwords(str(error), self._url)) from error
-            what = "does not answer" if isinstance(error, Overdue) else "is unavailable"
-            raise self._unavailable(f"{what}: {mask_passwords(str(error), self._url)}") from error
+            text = mask_passwords(str(error), self._url)
+            if not is_lost:
+                raise unusable("in PostgreSQL", text) from error
+            what = "does not answer" if isinstance(error, _Overdue) else "is unavailable"
+            raise self._unavailable(f"{what}: {text}") from error
 
     def _unavailable(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -135,5 +169,60 @@ class PostgresDatabase:
 
 
 @lru_cache
-def _percent(sql: str) -> Any:
-    return re.sub(r"(?<!:):([a-z_][a-z0-9_]*)", r"%(\1)s", sql)
+def _with_percent_signs(sql: str) -> str:
+    """Return a statement with psycopg's placeholders; a literal percent sign, as of LIKE, is doubled."""
+    return re.sub(r"(?<!:):([a-z_][a-z0-9_]*)", r"%(\1)s", sql.replace("%", "%%"))
+
+
+class _Overdue(psycopg.OperationalError):
+    """Nothing came for too long."""
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """Commits each statement outside of a transaction. An answer that is overdue closes it.
+
+    A statement has no deadline on the client's side, and a server that is frozen still acknowledges what it is sent.
+    """
+
+    def wait(self, gen: Generator[Any, Any, T], interval: float = 0.1, *more: Any) -> T:
+        """Wait as psycopg does for all that it sends. Raises _Overdue."""
+        try:
+            return super().wait(_within(gen, _ANSWER_WITHIN), interval, *more)
+        except _Overdue:
+            self.close()
+            raise
+
+
+def _within(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
+    """Limit a wait of psycopg, which resumes this when something came, and after each interval with nothing."""
+    until = time.monotonic() + seconds
+    try:
+        awaited = next(gen)
+        while True:
+            ready = yield awaited
+            if not ready and time.monotonic() > until:
+                raise _Overdue(f"nothing came for {seconds:.0f} s")
+            awaited = gen.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _server_name(url: str) -> str:
+    """Return where a database is, for people. What is misread of an address may be a part of its password."""
+    try:
+        address: Mapping[str, Any] = conninfo_to_dict(url)
+    except psycopg.Error:
+        return _UNNAMED
+    host, port = str(address.get("host", "localhost")), str(address.get("port", "5432"))
+    if re.fullmatch(r"[\w./:,-]+", host) and re.fullmatch(r"\d{1,5}(,\d{1,5})*", port):
+        return f"{_UNNAMED} ({address.get('dbname', 'default')} on {host}:{port})"
+    return _UNNAMED
+
+
+def _failure_to_connect(name: str, error: psycopg.Error) -> str:
+    """Quote only the server's own words: the rest may have the address, and with it a password."""
+    refusal = _REFUSAL.search(str(error))
+    if refusal is None or name == _UNNAMED:
+        return f"cannot be reached ({type(error).__name__})"
+    return f"refuses the connection: {mask_passwords(refusal[1])}"

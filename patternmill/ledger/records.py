@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.states import AttemptState, Outcome, Stage, Verdict
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
+
+#: Marks a run whose rows were forgotten, in its options with the time, and what is left of its items and bodies.
+FORGOTTEN = "forgotten"
+
+
+def digest_of_body(body: bytes) -> bytes:
+    """Return a digest of what a request's body asks for, whatever the request's ID: the body is replaced by it."""
+    content = orjson.loads(body)
+    if FORGOTTEN in content:
+        return body
+    content.pop("requestId", None)
+    canonical = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps({FORGOTTEN: hashlib.sha256(canonical).hexdigest()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +48,35 @@ class Attempt:
     intended_at: float = 0.0
     accepted_at: float | None = None
     ended_at: float | None = None
-    #: When it was intended by a clock that cannot be set; None where the machine has none.
+    #: When it was intended, by a clock that nobody can set; None where the machine has none.
     uptime: str | None = None
-    #: Minor units, reserved with the intent; and of which currency (empty: the unit of the prices).
+    #: In minor units, reserved with the intent, and its currency (empty: the unit of the prices).
     price: int = 0
     currency: str = ""
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Attempt:
+        """Return the attempt in a row of its table."""
+        request_id, item_key, attempt, state, body, *rest = row
+        return cls(RequestId(request_id), ItemKey(item_key), attempt, AttemptState(state), bytes(body), *rest)
+
     @property
     def since(self) -> float:
-        """When it came into its state."""
+        """Return when it came into its state."""
         return self.ended_at or self.accepted_at or self.intended_at
 
     @property
-    def content(self) -> dict[str, Any]:
-        """What was asked for, whatever the request's ID: a service may give the same for the same."""
-        return {name: value for name, value in orjson.loads(self.body).items() if name != "requestId"}
+    def is_forgotten(self) -> bool:
+        """Return whether only a digest is left of its body."""
+        return FORGOTTEN in orjson.loads(self.body)
+
+    def is_like(self, other: Attempt) -> bool:
+        """Return whether the same was asked for, whatever the request's ID: a service may make the same of it."""
+        return digest_of_body(self.body) == digest_of_body(other.body)
+
+
+#: The option with what a run's plan was to cost.
+COST = "cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +95,15 @@ class RunRecord:
     started_at: datetime
     #: The identity of the ledger that it was written to.
     ledger: str = ""
+    #: The host that its own process ran on.
+    machine: str = ""
     ended_at: datetime | None = None
     outcome: Outcome | None = None
     #: Why the run ended as it did, in one sentence, where the outcome alone does not explain it.
     reason: str | None = None
     #: Versions of the program and its libraries, by name.
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: What was requested: window, attempts, limits; and notes, as on options that could not be checked.
+    #: What was requested, what it was to cost, and notes, as on options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)
     prefect_flow_run_id: str | None = None
 
@@ -88,7 +120,7 @@ class Intent:
     stage: Stage
     attempt: int
     body: bytes
-    #: Minor units, reserved with the intent.
+    #: In minor units, reserved with the intent.
     price: int = 0
 
 
@@ -113,7 +145,7 @@ class NewItem:
     sku: str | None = None
     #: The item that it is built on.
     pattern_key: ItemKey | None = None
-    #: Of a checkout.
+    #: The lines of a checkout.
     picked: tuple[PickedLine, ...] = ()
 
 
@@ -123,18 +155,36 @@ class OrderRecord:
 
     order_id: str | None
     status: str | None
-    #: Whether the service has ever said so.
+    #: Whether the service has ever shown it as paid.
     paid: bool
-    #: Whether the service last said that it is cancelled.
+    #: Whether the service last showed it as cancelled.
     cancelled: bool
-    #: When it was seen first, and last.
+    #: When it was first seen, and last.
     since: float = 0.0
-    read_at: float = 0.0
+    read_at: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RowDecision:
+    """Why a run makes no product for a row: a person has to choose among its pattern's takes, or rejected them all."""
+
+    #: TO_CHOOSE or DISCARDED.
+    status: RowStatus
+    #: The pattern items that the run makes to choose from, in the order of their numbers.
+    takes: tuple[ItemKey, ...] = ()
+    #: Whether the product that the row names existed before the run.
+    has_product: bool = False
+
+
+_DECISION = TypeAdapter(RowDecision)
+#: The name of a row's decision in its JSON, and a text that only the JSON of a row with a decision contains.
+_DECIDED = "decision"
+HAS_DECISION = f'"{_DECIDED}": {{'
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """One row of a run as it is remembered: `row` is JSON of what was understood, or of why it was refused."""
+    """One row of a run on record: `row` is JSON of what was understood, or of why it was refused."""
 
     position: int
     line: int
@@ -142,43 +192,57 @@ class RunRow:
     pattern_key: ItemKey | None
     product_key: ItemKey | None
     row: str
-    #: JSON: the cells of its file by the contract's columns, and those that a person has otherwise. None: not followed.
-    said: str | None = None
-    corrected: str | None = None
     #: JSON, once the run has ended.
     outcome: str | None = None
-    #: The items that its pattern is built on, in the order in which they are made.
-    before: tuple[ItemKey, ...] = ()
-    #: Of what its product is built on.
-    stages: tuple[Stage, ...] = (Stage.PATTERN,)
+    #: What its product is built on, in the order in which it is made; empty: its pattern alone.
+    built_on: tuple[tuple[Stage, ItemKey], ...] = ()
 
     @property
-    def needed(self) -> tuple[ItemKey, ...]:
-        """What its product is built on, in the order in which it is made."""
-        return (*self.before, self.pattern_key) if self.pattern_key is not None else ()
+    def needed(self) -> tuple[tuple[Stage, ItemKey], ...]:
+        """Return what its product is built on, in the order in which it is made."""
+        return self.built_on or (((Stage.PATTERN, self.pattern_key),) if self.pattern_key is not None else ())
 
     @property
     def chain(self) -> tuple[tuple[Stage, ItemKey], ...]:
-        """All items, in the order in which they are made."""
+        """Return all its items, in the order in which they are made."""
         if self.pattern_key is None or self.product_key is None:
             return ()
-        return (*zip(self.stages, self.needed, strict=True), (Stage.PRODUCT, self.product_key))
+        return (*self.needed, (Stage.PRODUCT, self.product_key))
+
+    @property
+    def items(self) -> tuple[ItemKey, ...]:
+        """Return its items, with the takes that a person is to choose from."""
+        takes = self.decision.takes if self.decision is not None else ()
+        return (*takes, *(key for _, key in self.chain))
+
+    @property
+    def decision(self) -> RowDecision | None:
+        """Return why no product is made for it, if a person has to decide that, or has decided."""
+        # Few rows have one, and parsing all of them takes a while.
+        decision = orjson.loads(self.row).get(_DECIDED) if HAS_DECISION in self.row else None
+        return _DECISION.validate_python(decision) if decision is not None else None
+
+
+def row_content(content: Mapping[str, Any], decision: RowDecision | None) -> str:
+    """Return the JSON of a row: what was understood of it, and why no product is made for it."""
+    decided = {_DECIDED: _DECISION.dump_python(decision, mode="json")} if decision is not None else {}
+    return json.dumps({**content, **decided}, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class SpendingLimits:
-    """What a run may buy; None is without limit. Amounts are in minor units."""
+    """The limits on what a run may buy; None means no limit. Amounts are in minor units."""
 
     items: int | None = None
     run_amount: int | None = None
     day_amount: int | None = None
-    #: Nothing but what this approval covers.
+    #: The ID of the approval that every purchase must be covered by.
     approval: str | None = None
-    #: What no second attempt may use up: what the plan buys when every first attempt succeeds.
+    #: What the plan buys when every first attempt succeeds: no second attempt may use that up.
     first: Mapping[Stage, int] = field(default_factory=dict)
-    #: Of these, for one of each stage.
+    #: The price of one item of each stage.
     prices: Mapping[Stage, int] = field(default_factory=dict)
-    #: Of all amounts; limits nothing by itself.
+    #: The currency of all amounts; it limits nothing by itself.
     currency: str | None = field(default=None, compare=False)
 
     @property
@@ -191,7 +255,7 @@ class SpendingLimits:
 class Approval:
     """A plan that was put before a person, and the decision. Amounts are in minor units, times Unix seconds.
 
-    Approved, `worst` and `most_purchases` are the ceiling of all that is bought under it.
+    Once it is approved, `worst` and `most_purchases` are the ceiling of everything that is bought under it.
     """
 
     id: str
@@ -202,10 +266,10 @@ class Approval:
     items: int
     expected: int
     worst: int
-    #: Requests, with every attempt at every item.
+    #: The number of requests, with every attempt at every item.
     most_purchases: int
     asked_at: float
-    #: Of the amounts; empty: the unit of the prices.
+    #: The currency of the amounts; empty: the unit of the prices.
     currency: str = ""
     #: The flow run that waits for the decision.
     flow_run_id: str | None = None
@@ -217,13 +281,19 @@ class Approval:
     purchases: int = 0
     amount: int = 0
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Approval:
+        """Return the approval in a row of its table."""
+        approval = cls(*row)
+        return replace(approval, verdict=Verdict(approval.verdict))
+
     def left_in(self, currency: str) -> int:
         """Return what it still covers, in minor units; nothing in another currency than its own."""
         return self.worst - self.amount if currency == self.currency else 0
 
     @property
     def short(self) -> str:
-        """The digest as people write it."""
+        """Return the digest as people write it."""
         return self.digest[:12]
 
 
@@ -231,7 +301,7 @@ class Approval:
 class Lease:
     """The right to drive a catalog, and to write for it, until there is one with a newer fence.
 
-    With a `group`, that of one execution to drive a group of a run's rows; its fence is the group's own.
+    With a `group`, the right of one execution to drive a group of a run's rows; its fence is the group's own.
     """
 
     environment: str
@@ -241,7 +311,7 @@ class Lease:
     #: As others see it: its holder (JSON of a process; empty once it is released) and its heartbeats.
     holder: str = ""
     beats: int = 0
-    #: Why its run was asked to stop.
+    #: Why the run was asked to stop.
     stop: str | None = None
     group: int | None = None
 
@@ -254,7 +324,7 @@ class RunGroup:
     #: Its rows that have not ended, and how many of them may be under way at once.
     rows_left: int
     share: int
-    #: Of the last execution; None: nothing is begun.
+    #: When the last execution gave a sign and ended; None: it has not, or there was none.
     beat_at: float | None
     ended_at: float | None
     #: JSON: how far the last execution is.

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
 from pydantic import TypeAdapter
 
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.ledger.records import Attempt, RunRow
+from patternmill.ledger.records import Attempt, RowDecision, RunRow
 from patternmill.states import (
+    OPEN_STATES,
     PASSING_REFUSALS,
     REFUSED_ALIKE,
     REOPENED,
     RETRIABLE,
     UNCLEAR_REFUSAL,
-    UNDECIDED,
     UNFINISHED_ROWS,
     AttemptState,
     Outcome,
@@ -25,56 +25,8 @@ from patternmill.states import (
 )
 from patternmill.text import joined
 
-Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
-
-
-def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
-    return attempts[key][-1] if key is not None and key in attempts else None
-
-
-def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
-    """The outcome of a row by what is known now; `outcome` is the run's, None when it crashed."""
-    kept = orjson.loads(row.row)
-    problems = kept.get("problems")
-    if problems is not None:
-        return RowOutcome(
-            RowStatus.REFUSED,
-            problems[0]["code"],
-            "; ".join(problem["message"] for problem in problems),
-            "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"])),
-        )
-    needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
-    found = row_outcome(needed, product, outcome)
-    is_made = needed is not None and needed.state is AttemptState.SUCCEEDED
-    may_begin = product is None or product.state is AttemptState.FAILED or product.state in REOPENED
-    if UNDECIDED in kept and may_begin and is_made:
-        found = _UNDECIDED
-    remedy = found.remedy
-    if product is None and needed is not None and _may_miss_its_reference(row, needed):
-        remedy = f"{remedy} {_SAVE_ANEW}"
-    items = tuple([ItemOutcome.of(stage, key, last_attempt(attempts, key)) for stage, key in row.chain])
-    return RowOutcome(found.status, found.error_code, found.error, remedy, items)
-
-
-_SAVE_ANEW = "If the service no longer has the reference, save the picture anew: with other bytes it is uploaded again."
-
-
-def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
-    """Whether the service refused a pattern that a reference guides."""
-    guided = dict(zip(row.needed[1:], row.stages, strict=False)).get(needed.item_key) is Stage.REFERENCE
-    return guided and needed.state is AttemptState.REJECTED
-
-
-def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:
-    """How far a row has come before its product: the last attempt at the last item that was begun.
-
-    `needed`: what its product is built on, in the order in which it is made.
-    """
-    found = None
-    for attempt in (last_attempt(attempts, key) for key in needed):
-        begun = attempt is not None and attempt.state is not AttemptState.WITHDRAWN
-        found = attempt if begun or found is None else found
-    return found
+#: The last attempts, by item.
+Attempts = Mapping[ItemKey, Attempt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +35,9 @@ class ItemOutcome:
 
     stage: Stage
     key: ItemKey
-    #: None, and all that follows: nothing was requested.
+    #: None, as all that follows: nothing was requested.
     state: AttemptState | None = None
-    #: How many there were.
+    #: How many attempts there were.
     attempts: int = 0
     request_id: RequestId | None = None
     job_id: str | None = None
@@ -113,119 +65,197 @@ class RowOutcome:
     remedy: str | None = None
     #: In the order in which they are made; none where the row was refused.
     items: tuple[ItemOutcome, ...] = ()
+    #: For a row that a person decides about: the product that its catalog has for it, after what that is built on.
+    kept: tuple[ItemOutcome, ...] = ()
+    #: For a row that a person decides about: the takes that its run makes to choose from.
+    takes: tuple[ItemOutcome, ...] = ()
 
     def as_json(self) -> str:
-        """Its status first, which is counted without the rest."""
+        """Return it as JSON. Its status comes first, so that it can be counted without parsing the rest."""
         return orjson.dumps(self).decode()
 
     @classmethod
     def of_row(cls, row: RunRow) -> RowOutcome:
-        """As it was written when the row's run ended."""
+        """Return the outcome that was written when the row's run ended."""
         assert row.outcome is not None, "its run has ended"
-        return _OUTCOME.validate_json(row.outcome)
+        return cls.parse(row.outcome)
 
-
-def is_retriable(outcome: RowOutcome, unwanted: Collection[ItemKey]) -> bool:
-    """Return whether another run would do something for the row as it is.
-
-    `unwanted`: the patterns that a person decided against, on which nothing more is begun.
-    """
-    if outcome.status not in RETRIABLE or not outcome.items or outcome.error_code == UNDECIDED:
-        return False
-    is_open = outcome.items[-1].state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
-    return is_open or not any(item.key in unwanted for item in outcome.items)
+    @classmethod
+    def parse(cls, text: str) -> RowOutcome:
+        """Return the outcome in a text of the ledger."""
+        return _OUTCOME.validate_json(text)
 
 
 _OUTCOME = TypeAdapter(RowOutcome)
-#: Of rows that a person's decision may change: those whose product no run has made.
+#: Rows that a person's decision may change: those whose product no run has made.
 WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD, RowStatus.FAILED}
-_UNFINISHED = {
-    RowStatus.NOT_STARTED: RowOutcome(
-        RowStatus.NOT_STARTED,
+#: With fewer takes there is nothing to choose from.
+_LEAST_TAKES = 2
+_SAVE_ANEW = "If the service no longer has the reference, save the picture anew: with other bytes it is uploaded again."
+#: By status: the code, the reason and the remedy.
+_TEXTS = {
+    RowStatus.NOT_STARTED: (
         "not_started",
         "The run ended before this row was begun; nothing was bought for it.",
         "Run the same command again.",
     ),
-    RowStatus.CANCELLED: RowOutcome(
-        RowStatus.CANCELLED,
+    RowStatus.CANCELLED: (
         "stopped",
         "The run was stopped, or reached a limit, while this row was being made; what was paid for is kept.",
         "Run the same command again, with a higher limit if one was reached: it resumes there.",
     ),
-    RowStatus.WAITING: RowOutcome(
-        RowStatus.WAITING,
+    RowStatus.WAITING: (
         "gave_up_waiting",
         "The run did not wait longer for the service's job, or failed before it ended; the job's ID is kept.",
         "Run the same command again: it asks for the same job.",
     ),
-    RowStatus.IN_DOUBT: RowOutcome(
-        RowStatus.IN_DOUBT,
+    RowStatus.IN_DOUBT: (
         "in_doubt",
         "A request was sent and not clearly answered, so that it is unknown whether the service carried it out.",
         "Run the same command again: it sends the same request, which is not bought twice. "
         "Once it is too old for that, decide with `patternmill settle`.",
     ),
+    RowStatus.TO_CHOOSE: (
+        None,
+        "Its pattern has several takes, and none of them is picked.",
+        "Pick one with `patternmill look`, and run the same command again.",
+    ),
+    RowStatus.DISCARDED: (
+        None,
+        "Every take of its pattern was rejected; nothing more is made for it.",
+        "Take a rejection back with `patternmill look`, or make another take with `patternmill remake`.",
+    ),
 }
 
 
-_UNDECIDED = RowOutcome(
-    RowStatus.WAITING,
-    UNDECIDED,
-    "A person decides first: its pattern has several takes and none is picked, or it was decided against.",
-    "Look at them with `patternmill look`; import again after a pick, or make another take with `patternmill remake`.",
-)
+def outcome_of_row(
+    row: RunRow, attempts: Attempts, outcome: Outcome | None, kept: tuple[ItemOutcome, ...] = ()
+) -> RowOutcome:
+    """Return the outcome of a row as of now.
+
+    `outcome` is the run's, None when it crashed; `kept` what the catalog has for a row that a person decides about.
+    """
+    problems = orjson.loads(row.row).get("problems")
+    if problems is not None:
+        messages = "; ".join(problem["message"] for problem in problems)
+        remedies = "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"]))
+        return RowOutcome(RowStatus.REFUSED, problems[0]["code"], messages, remedies)
+    needed = furthest_attempt(attempts, [key for _, key in row.needed])
+    product = attempts.get(row.product_key) if row.product_key is not None else None
+    result = row_outcome(needed, product, outcome)
+    decision = row.decision
+    takes = decision.takes if decision is not None else ()
+    if decision is not None and (
+        decision.has_product or _may_begin(product) or _is_dropped(decision, product)
+    ):
+        last = [attempts.get(key) for key in takes]
+        result = _outcome_of_takes(last, decision, row_outcome(needed, None, outcome), outcome)
+    remedy = result.remedy
+    if product is None and needed is not None and _may_miss_its_reference(row, needed):
+        remedy = f"{remedy} {_SAVE_ANEW}"
+    return replace(
+        result,
+        remedy=remedy,
+        items=tuple([ItemOutcome.of(stage, key, attempts.get(key)) for stage, key in row.chain]),
+        kept=kept if result.status in (RowStatus.TO_CHOOSE, RowStatus.DISCARDED) else (),
+        takes=tuple([ItemOutcome.of(Stage.PATTERN, key, attempts.get(key)) for key in takes]),
+    )
+
+
+def _is_dropped(decision: RowDecision, product: Attempt | None) -> bool:
+    """Return whether a product was made of what had been sent before the takes of its pattern were rejected."""
+    is_made = product is not None and product.state is AttemptState.SUCCEEDED
+    return is_made and decision.status is RowStatus.DISCARDED
+
+
+def _may_begin(attempt: Attempt | None) -> bool:
+    """Return whether an item does not exist and is not being made."""
+    return attempt is None or attempt.state is AttemptState.FAILED or attempt.state in REOPENED
+
+
+def _outcome_of_takes(
+    takes: Sequence[Attempt | None], decision: RowDecision, before: RowOutcome, outcome: Outcome | None
+) -> RowOutcome:
+    """Return how far a row is for which no product is made, by the last attempts at the takes to choose from.
+
+    `before`: how far it is without them, which counts until one of them is begun.
+    """
+    if decision.status is RowStatus.DISCARDED:
+        return _with_text(RowStatus.DISCARDED)
+    begun = [take for take in takes if take is not None and take.state is not AttemptState.WITHDRAWN]
+    missing = [take for take in begun if take.state is not AttemptState.SUCCEEDED]
+    # What has not ended comes first: once two are made, a person can choose, whichever others have failed.
+    missing.sort(key=lambda take: take.state in (AttemptState.FAILED, AttemptState.REJECTED))
+    if missing and (not _may_begin(missing[0]) or len(begun) - len(missing) < _LEAST_TAKES):
+        return _item_outcome(missing[0], Stage.PATTERN, outcome)
+    if len(begun) < len(takes):
+        return _with_text(RowStatus.CANCELLED) if begun else before
+    return _with_text(RowStatus.TO_CHOOSE)
+
+
+def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
+    """Return whether the service refused a pattern that a reference guides."""
+    keys = [key for _, key in row.needed]
+    before = keys.index(needed.item_key) - 1
+    is_guided = before >= 0 and row.needed[before][0] is Stage.REFERENCE
+    return is_guided and needed.state is AttemptState.REJECTED
+
+
+def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:
+    """Return how far a row has come before its product: the last attempt at the last item that was begun.
+
+    `needed`: what its product is built on, in the order in which it is made.
+    """
+    furthest = None
+    for attempt in map(attempts.get, needed):
+        is_begun = attempt is not None and attempt.state is not AttemptState.WITHDRAWN
+        furthest = attempt if is_begun or furthest is None else furthest
+    return furthest
 
 
 def row_outcome(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowOutcome:
-    """The outcome of a row that was not refused; `outcome` is the run's, None when it crashed.
+    """Return the outcome of a row that was not refused; `outcome` is the run's, None when it crashed.
 
     `pattern` is the last attempt at what the product is built on, as far as that has come.
     """
     if product is not None and product.state is not AttemptState.WITHDRAWN:
         return _item_outcome(product, Stage.PRODUCT, outcome)
     if pattern is None or pattern.state is AttemptState.WITHDRAWN:
-        return _UNFINISHED[RowStatus.NOT_STARTED]
+        return _with_text(RowStatus.NOT_STARTED)
     if pattern.state is AttemptState.SUCCEEDED:
-        return _UNFINISHED[RowStatus.CANCELLED]
+        return _with_text(RowStatus.CANCELLED)
     return _item_outcome(pattern, Stage.PATTERN, outcome)
 
 
 def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> RowOutcome:
+    code, error = attempt.error_code, attempt.error
     match attempt.state:
         case AttemptState.SUCCEEDED:
             return RowOutcome(RowStatus.SUCCEEDED)
         case AttemptState.FAILED | AttemptState.REJECTED:
-            return RowOutcome(
-                RowStatus.FAILED,
-                attempt.error_code or f"{stage}_failed",
-                attempt.error or f"The service could not make the {stage}.",
-                remedy_of(attempt),
-            )
+            error = error or f"The service could not make the {stage}."
+            return RowOutcome(RowStatus.FAILED, code or f"{stage}_failed", error, remedy_of(attempt))
         case AttemptState.HELD:
-            return RowOutcome(
-                RowStatus.HELD,
-                attempt.error_code or "held",
-                attempt.error or "The service's answers about this item contradict one another.",
-                remedy_of(attempt),
-            )
-        case AttemptState.ACCEPTED if attempt.error_code is not None:
+            error = error or "The service's answers about this item contradict one another."
+            return RowOutcome(RowStatus.HELD, code or "held", error, remedy_of(attempt))
+        case AttemptState.ACCEPTED if code is not None:
             remedy = "Run the same command again: it asks for the same job first."
-            return RowOutcome(RowStatus.WAITING, attempt.error_code, attempt.error, remedy)
+            return RowOutcome(RowStatus.WAITING, code, error, remedy)
         case AttemptState.ACCEPTED:
-            stopped = outcome in (None, Outcome.CANCELLED)
-            return _unfinished(RowStatus.CANCELLED if stopped else RowStatus.WAITING, attempt)
+            is_stopped = outcome in (None, Outcome.CANCELLED)
+            return _with_text(RowStatus.CANCELLED if is_stopped else RowStatus.WAITING, error)
         case AttemptState.INTENDED | AttemptState.WITHDRAWN:
-            return _unfinished(RowStatus.IN_DOUBT, attempt)
+            return _with_text(RowStatus.IN_DOUBT, error)
 
 
-def _unfinished(status: RowStatus, attempt: Attempt) -> RowOutcome:
-    """With the last that the service said of it, where that ended nothing."""
-    found = _UNFINISHED[status]
-    return replace(found, error=joined(found.error, attempt.error))
+def _with_text(status: RowStatus, more: str | None = None) -> RowOutcome:
+    """Return an outcome with the text of its status, and `more` that the service said last."""
+    code, error, remedy = _TEXTS[status]
+    return RowOutcome(status, code, joined(error, more), remedy)
 
 
 def remedy_of(attempt: Attempt) -> str:
-    """Return what a person can do about an item that ended without what it was to make."""
+    """Return what a person can do about an item that ended without a result."""
     if attempt.state is AttemptState.HELD:
         return "Look at it with `patternmill explain`, then decide with `patternmill settle`."
     if attempt.error_code == UNCLEAR_REFUSAL:
@@ -242,3 +272,16 @@ def remedy_of(attempt: Attempt) -> str:
     if attempt.state is AttemptState.REJECTED:
         return "Correct the row as the service says and import failures.csv."
     return "Import failures.csv to try again, or change the row first."
+
+
+def is_retriable(outcome: RowOutcome, without_product: Collection[ItemKey]) -> bool:
+    """Return whether another run would do something for the row as it is.
+
+    `without_product`: the patterns on which no run begins a product, because of what people decided about them.
+    """
+    if outcome.status not in RETRIABLE or not outcome.items:
+        return False
+    has_open = outcome.items[-1].state in OPEN_STATES or any(
+        take.state in {None, AttemptState.WITHDRAWN, *OPEN_STATES} for take in outcome.takes
+    )
+    return has_open or not any(item.key in without_product for item in outcome.items)

@@ -1,1 +1,1 @@
-"""Looking at what was made, and deciding: the gallery, its decisions, and the picks of a sheet."""
+"""What people look at and decide: the gallery, the page that is served, and decisions in files."""

@@ -1,4 +1,4 @@
-"""The first pictures of a run as one small picture, for a page that shows no more."""
+"""One small picture of a run's first pictures, for its page in the Prefect UI."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from pathlib import Path
 
 from PIL import Image
 
-from patternmill.looking.kept_pictures import draw_few, picture_name
-from patternmill.looking.pictures import Pictures
+from patternmill.looking.pictures import Pictures, source_of
 from patternmill.settings import Settings
 
-#: Pictures, those of a line, and the width of each in points.
+#: How many pictures at most, how many in a line, and the width of each in pixels.
 MOST, _IN_LINE, _WIDTH = 12, 6, 160
 _GAP = 6
 
 
 def contact_sheet(urls: Sequence[str], settings: Settings) -> str | None:
-    """A data address of a JPEG of some 100 kB; None where no picture is at hand. Fetches or draws what it lacks."""
-    pictures = Pictures(settings.home, settings.studio_url)
-    if settings.embedded and settings.studio_url is not None:
-        draw_few(urls[:MOST], settings.home, settings.studio_url)
-    pictures.fetch(urls[:MOST])
-    paths = [path for url in urls[:MOST] if (path := pictures.path(picture_name(url))) is not None]
+    """Return a JPEG of about 100 kB as a data URL; None if no picture is available."""
+    paths = Pictures(settings.home, source_of(settings)).get_all(urls[:MOST])
     return _joined(paths) if paths else None
 
 

@@ -4,283 +4,294 @@ from __future__ import annotations
 
 import getpass
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from patternmill.catalog.remote import stable_bytes
-from patternmill.catalog.rows import (
-    DECISION_COLUMNS,
-    RUN_COLUMN,
-    header_key,
-    read_run_cell,
-    restore,
-    run_cell,
-    sku_key,
-    tidy,
-)
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import (
-    Decision,
-    decision_time,
-    last_decisions,
-    last_sequence,
-    record_decisions,
-    storable,
-)
+from patternmill.ledger.decisions import Decision, last_decisions, record_decisions, storable
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.pictures import Pictures
-from patternmill.looking.takes import Take, takes_made
-from patternmill.results.file_origin import require_environment
-from patternmill.results.picks import rows_refused
-from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.looking.recorded_run import input_file, require_environment, run_results
+from patternmill.looking.takes import CatalogTakes
+from patternmill.planning.rows import sku_key, tidy
+from patternmill.reading import stable_bytes
 from patternmill.settings import Settings
-from patternmill.sheets.sheet_reader import read_table
-from patternmill.states import Decided
+from patternmill.states import Decided, RowStatus
+from patternmill.tables.columns import DECISION_COLUMNS, RUN_COLUMN, header_key, read_run_cell, run_cell
+from patternmill.tables.picks import rows_refused
+from patternmill.tables.written import restore
 from patternmill.text import plain, plural, shown
 
-#: Of the page's file.
-FILE_COLUMNS = (RUN_COLUMN, "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum")
-_NEEDED = frozenset({RUN_COLUMN, "item", "verdict", "id", "checksum"})
+if TYPE_CHECKING:
+    from patternmill.tables.results import ResultLine
+
+#: The columns of the page's file, exactly: a column `take` of anybody's own sheet stays theirs.
+PAGE_COLUMNS = (RUN_COLUMN, "sku", "take", *DECISION_COLUMNS)
 _DECISION = DECISION_COLUMNS[0]
-_SHEET = frozenset({RUN_COLUMN, "sku", _DECISION})
-_SEPARATOR = "\x1f"
+_NEEDED = frozenset({RUN_COLUMN, "sku", _DECISION})
 _NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
+#: How many rows a sentence names at most.
+_MOST_NAMED = 5
 _WORDS = "pick, reject, again, later or undecided"
 
 
 @dataclass(frozen=True)
 class DecisionsFile:
-    """The decisions that a file has on the patterns of one run, with the skus of the rows that show each."""
+    """The decisions in a file about patterns of a catalog, with the skus of the rows that name each."""
 
     decisions: tuple[Decision, ...]
     skus: Mapping[ItemKey, tuple[str, ...]]
-
-    #: The skus of decisions that it has and that do not count: the pattern was decided otherwise since it was written.
+    #: The skus whose decisions no longer count: there is a later one about the same pattern.
     left: tuple[str, ...] = ()
+    #: The skus that the file does not name, and that share a pattern with one that it names.
+    also: tuple[str, ...] = ()
 
     @property
-    def left_note(self) -> str:
-        """What a person is told of these; empty where there are none."""
-        skus = ", ".join(map(plain, sorted(self.left)[:5]))
-        return f"Decided again since that file was written, and left so: {skus}." if skus else ""
+    def note(self) -> str:
+        """Return what a person should know: which other rows the decisions affect, and which decisions do not count."""
+        notes = (
+            _named("They count for rows that share these patterns, too: also", self.also),
+            _named("Decided again since that file was written, and left so:", sorted(self.left)),
+        )
+        return " ".join(filter(None, notes))
 
     def decided(self, *verdicts: Decided) -> tuple[str, ...]:
-        """The skus of the rows whose pattern was decided so."""
-        return tuple(sku for one in self.decisions if one.verdict in verdicts for sku in self.skus[one.item])
+        """Return the skus of the rows whose decision is one of these."""
+        items = [decision.item for decision in self.decisions if decision.verdict in verdicts]
+        return tuple(sku for item in items for sku in self.skus[item])
+
+    def not_overtaken(self, ledger: Ledger, record: RunRecord) -> DecisionsFile:
+        """Return the file without the decisions that later ones have replaced."""
+        last = last_decisions(ledger, record.environment, record.catalog)
+        latest = {decision: last.get(decision.item, decision) for decision in self.decisions}
+        still = [new for new, now in latest.items() if now.id == new.id or now.sequence <= new.sequence]
+        left = [sku for new in self.decisions if new not in still for sku in self.skus[new.item]]
+        return replace(self, decisions=tuple(still), left=(*self.left, *left))
+
+
+def _named(what: str, skus: Sequence[str]) -> str:
+    """Return a sentence that names the first rows; empty if there are none."""
+    if not skus:
+        return ""
+    further = f" and {len(skus) - _MOST_NAMED:,} more" if len(skus) > _MOST_NAMED else ""
+    return f"{what} {', '.join(map(plain, skus[:_MOST_NAMED]))}{further}."
 
 
 def decided_run(path: Path) -> RunId | None:
-    """The run of a file with decisions: the page's, or a results file with text in its column `decision`; else None.
+    """Return a run that the decisions in a file are about; None for a file without decisions, or one of picks.
 
-    Raises InputRefused for a file of several pages.
+    Raises InputRefused.
     """
-    columns, rows = _read(path)
-    is_page = columns >= _NEEDED
-    if "picked" in columns and not is_page:
-        return None
-    runs = dict.fromkeys(
-        read_run_cell(cells[RUN_COLUMN])[0] for _, cells in rows if is_page or cells[_DECISION]
-    )
-    if is_page and len(runs) != 1:
-        raise _refused(
-            path, [f"it has decisions on {plural(len(runs), 'run')}; save the file of one page again"]
-        )
-    return next(map(RunId, runs), None)
+    sheet = _Sheet.read(path)
+    runs = (read_run_cell(cells[RUN_COLUMN])[0] for _, cells in sheet.lines if cells[_DECISION])
+    return None if sheet.has_picks else next(map(RunId, runs), None)
 
 
 def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pictures) -> DecisionsFile:
-    """The decisions of a file on the patterns of a run. Writes nothing.
+    """Return the decisions in a file about patterns of a run's catalog. Writes nothing.
 
-    Raises InputRefused, which names everything that is wrong: unknown patterns, pictures that have changed, rows that
-    contradict one another, words that are no decision.
+    Raises InputRefused, which lists everything that is wrong: unknown patterns and takes, rows that contradict each
+    other, words that are no decision.
     """
-    columns, written = _read(path)
-    is_page, takes = columns >= _NEEDED, takes_made(ledger, record.environment, record.catalog)
-    file = input_file(ledger, record)
-    rows = list(row_results(ledger, record, file, now=True))
-    own = next((index for index in file.columns.kept if header_key(file.header[index]) == _DECISION), None)
-    by_sku = {sku_key(row.sku): row for row in rows}
-    digests = dict.fromkeys(takes, "") | pictures.digests(takes.values())
-    found: list[tuple[int, str, Decision]] = []
+    sheet = _Sheet.read(path)
+    reader = _Reader(ledger, record, sheet, pictures)
+    decided: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
-    latest = last_sequence(ledger, record.environment, record.catalog)
-    for line, cells in written:
+    for line, cells in sheet.lines:
         try:
-            if is_page:
-                decision = _of_page(cells, record.run_id, digests)
-                found.append((line, cells["sku"], _credible(decision, latest)))
-            elif tidy(cells[_DECISION]) not in (
-                "",
-                _as_written(own, by_sku.get(sku_key(tidy(cells["sku"])))),
-            ):
-                sku, decision = _of_sheet(cells, record.run_id, digests, by_sku)
-                found.append((line, sku, _credible(decision, latest)))
+            if reader.has_decision(cells):
+                decided.append((line, *reader.decision(cells)))
         except ValueError as error:
             problems.append(f"row {line}{error}")
-    problems += _contradictions(found)
+    problems += _contradictions(decided)
     if problems:
         raise _refused(path, problems)
-    decisions = {decision.item: decision for _, _, decision in found}
-    if is_page:
-        skus = {item: _skus(item, rows, takes) for item in decisions}
-    else:  # a sheet names rows, and the page patterns
-        skus = {item: tuple(sku for _, sku, one in found if one.item == item) for item in decisions}
-    return _not_overtaken(ledger, record, DecisionsFile(tuple(decisions.values()), skus))
-
-
-def _as_written(own: int | None, row: RowResult | None) -> str:
-    """What a results file had in its column `decision` before a person wrote there; `own`: that of the input."""
-    return tidy(row.cells[own]) if row is not None and own is not None and own < len(row.cells) else ""
-
-
-def _not_overtaken(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> DecisionsFile:
-    """Return the file without decisions on what was decided since it was written."""
-    last = last_decisions(ledger, record.environment, record.catalog)
-    kept, left = [], list(file.left)
-    for one in file.decisions:
-        now = last.get(one.item, one)
-        if now.id == one.id or now.sequence <= one.sequence:
-            kept.append(one)
-        else:
-            left += file.skus[one.item]
-    return replace(file, decisions=tuple(kept), left=tuple(left))
+    decisions = {decision.item: decision for _, _, decision in decided}
+    named = {item: tuple(sku for _, sku, other in decided if other.item == item) for item in decisions}
+    also = tuple(sku for item in decisions for sku in reader.sharing(item) if sku not in named[item])
+    file = DecisionsFile(tuple(decisions.values()), named, also=also)
+    return file.not_overtaken(ledger, record)
 
 
 def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> str:
-    """Write them, each once; in a sentence, what was new, and what was decided otherwise since the file was written."""
+    """Record decisions, each once; return a sentence that says how many were new, and which no longer count."""
     with ledger.transaction():
-        file = _not_overtaken(ledger, record, file)
+        file = file.not_overtaken(ledger, record)
         new = set(record_decisions(ledger, record.run_id, file.decisions))
     text = f"{plural(len(new), 'decision')} recorded, {len(file.decisions) - len(new)} known before."
-    return f"{text} {file.left_note}".strip()
+    return f"{text} {file.note}".strip()
 
 
 def record_file(settings: Settings, path: Path) -> str | None:
-    """Record what the page's file says of a run in the environment of the settings; in a sentence, what became of it.
+    """Record the decisions in the page's file, in the environment of the settings; return a sentence about them.
 
     None for any other file. Raises InputRefused as `read_decisions`.
     """
     if not _is_of_page(path):
         return None
     run_id = decided_run(path)
-    assert run_id is not None, "the page's file names its run"
+    if run_id is None:
+        return "0 decisions recorded, 0 known before."
     for ledger in every_ledger(settings):
         record = ledger.runs.get(run_id)
         if record is not None:
             require_environment(path.name, record, None, settings)
-            decided = read_decisions(ledger, record, path, Pictures(settings.home))
-            return keep_decisions(ledger, record, decided)
+            return keep_decisions(
+                ledger, record, read_decisions(ledger, record, path, Pictures(settings.home))
+            )
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 
 def _is_of_page(path: Path) -> bool:
-    """By the beginning of the file, which may be of any kind: as the page writes it, or a spreadsheet after it."""
+    """Return whether a file of any kind begins as the page writes it, or as a spreadsheet saves that."""
     try:
         with path.open("rb") as file:
             first = file.read(4096).decode("utf-8-sig", "replace").partition("\n")[0]
     except OSError:
         return False
-    return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} >= _NEEDED
+    return {header_key(cell.strip('" ')) for cell in re.split("[,;\t]", first.strip())} == {*PAGE_COLUMNS}
 
 
-def _read(path: Path) -> tuple[frozenset[str], list[tuple[int, Mapping[str, str]]]]:
-    """The columns of a file, and its rows with their lines; none of a file that can have no decisions.
+@dataclass(frozen=True)
+class _Sheet:
+    """A file that may have decisions: its numbered lines, each with its cells by column."""
 
-    Raises InputRefused.
-    """
-    table = read_table(stable_bytes(path), plain(path.name, 200), score=_score)
-    keys = [header_key(cell) for cell in table.header]
-    columns = frozenset(keys)
-    if not (columns >= _NEEDED or columns >= _SHEET):
-        return columns, []
-    empty = dict.fromkeys((*FILE_COLUMNS, *DECISION_COLUMNS), "")
-    return columns, [
-        (line, empty | dict(zip(keys, map(restore, written), strict=False)))
-        for line, written in table.records
-    ]
+    lines: Sequence[tuple[int, Mapping[str, str]]]
+    is_of_page: bool
+    has_picks: bool
 
+    @classmethod
+    def read(cls, path: Path) -> _Sheet:
+        """Read a file; it has no lines if it has no columns for decisions. Raises InputRefused."""
+        # Imported here because pandas takes a while to load.
+        from patternmill.tables.sheet import read_sheet
 
-def _credible(decision: Decision, latest: int) -> Decision:
-    """Return a decision of a file, which may be anybody's. Raises ValueError for one that no page or table writes.
-
-    `latest`: the place of the last decision in the ledger, which no file can be newer than.
-    """
-    if decision.sequence > latest:
-        raise ValueError(
-            f", column run: it names decision {decision.sequence}, and the last one here is {latest}"
-        )
-    if not decision.fits:
-        raise ValueError(": it has no ID, or is longer than a decision may be (2,000 characters of a note)")
-    return decision
+        sheet = read_sheet(stable_bytes(path), plain(path.name, 200), _score)
+        keys = [header_key(cell) for cell in sheet.header]
+        empty = dict.fromkeys(PAGE_COLUMNS, "")
+        records = sheet.records() if _NEEDED.issubset(keys) else ()
+        lines = [
+            (line, empty | dict(zip(keys, map(restore, written), strict=False))) for line, written in records
+        ]
+        return cls(lines, set(keys) == set(PAGE_COLUMNS), "picked" in keys)
 
 
-def _of_page(cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str]) -> Decision:
-    """Return the decision of a line. `digests`: of all that was made; "" where the picture is not at hand.
+@dataclass(frozen=True)
+class _SheetRun:
+    """A run that a file names, with its rows as they are now, by the keys of their skus."""
 
-    Raises ValueError, which says what is wrong.
-    """
-    item, picture = ItemKey(cells["item"]), cells["picture"]
-    if _checksum(cells) != cells["checksum"]:
-        raise ValueError(": its checksum does not fit: save the file again, and do not edit it")
-    run, sequence = read_run_cell(cells[RUN_COLUMN])
-    if run != run_id:
-        raise ValueError(f": it is on run {plain(cells[RUN_COLUMN])}; save the file of one page again")
-    verdict = _verdict("verdict", cells["verdict"])
-    if item not in digests:
-        raise ValueError(f", column item: run {run_id} made no such pattern")
-    now = digests[item]
-    if picture and now and picture != now:
-        raise ValueError(", column picture: the picture has changed since; look at it and decide again")
-    at = decision_time(cells["at"]) or datetime.now(UTC)
-    # Whoever wrote the file wrote the name, too.
-    by, note, id = (storable(cells[name]) for name in ("by", "note", "id"))
-    return Decision(id, item, picture or now, verdict, note, f"file: {by or user()}", at, sequence)
+    record: RunRecord
+    rows: Mapping[str, ResultLine]
+    #: The cells of the input's own column `decision`, if it has one, by row number.
+    own_texts: Mapping[int, str]
+
+    def row(self, sku: str) -> ResultLine | None:
+        return self.rows.get(sku_key(tidy(sku)))
 
 
-def _of_sheet(
-    cells: Mapping[str, str], run_id: RunId, digests: Mapping[ItemKey, str], rows: Mapping[str, RowResult]
-) -> tuple[str, Decision]:
-    """A cell has no ID of its own: what it says of a picture is one event, however often the sheet is read."""
-    text, note, sku = (storable(tidy(cells[name])) for name in (*DECISION_COLUMNS, "sku"))
-    verdict, row = _verdict(_DECISION, text), rows.get(sku_key(sku))
-    if row is None or row.pattern is None or row.pattern.key not in digests:
-        raise ValueError(f": run {run_id} has no pattern for {shown(sku)}; empty the cell")
-    item = row.pattern.key
-    _, sequence = read_run_cell(cells[RUN_COLUMN])
-    id = uuid5(_NAMESPACE, _SEPARATOR.join((run_cell(run_id, sequence), item, digests[item], verdict, note)))
-    return row.sku, Decision(str(id), item, digests[item], verdict, note, user(), datetime.now(UTC), sequence)
+class _Reader:
+    """Reads the decisions in a file, by the rows of its runs and the takes of their patterns."""
 
+    def __init__(self, ledger: Ledger, record: RunRecord, sheet: _Sheet, pictures: Pictures) -> None:
+        self._ledger, self._sheet, self._pictures = ledger, sheet, pictures
+        self._takes = CatalogTakes(ledger, record.environment, record.catalog)
+        named = {read_run_cell(cells[RUN_COLUMN])[0] for _, cells in sheet.lines if cells[_DECISION].strip()}
+        others = filter(None, map(ledger.runs.get, map(RunId, sorted(named - {record.run_id}, reverse=True))))
+        scope = record.environment, record.catalog
+        records = [record, *(other for other in others if (other.environment, other.catalog) == scope)]
+        #: The newest run comes first.
+        self._runs = {each.run_id: self._read_run(each) for each in records}
+        #: For lines that name no run, or an unknown one.
+        self._newest = self._runs[record.run_id]
+        self._rows = dict(ChainMap(*(dict(run.rows) for run in self._runs.values()))).values()
+        self._made = self._takes.as_shown(self._rows)
 
-def _verdict(column: str, text: str) -> Decided:
-    if text.casefold() not in list(Decided):
-        raise ValueError(f", column {column}: {shown(text)} is no decision: write {_WORDS}")
-    return Decided(text.casefold())
+    def _read_run(self, record: RunRecord) -> _SheetRun:
+        file = input_file(self._ledger, record)
+        own = next((at for at in file.columns.kept if header_key(file.header[at]) == _DECISION), None)
+        # The page's file has no columns of the input.
+        has_own = own is not None and not self._sheet.is_of_page
+        texts = {line: tidy(cells[own or 0]) for line, cells in file.sheet.records()} if has_own else {}
+        rows = run_results(self._ledger, record, file, now=True).read().lines
+        return _SheetRun(record, {sku_key(row.sku): row for row in rows}, texts)
 
+    def _run_of(self, cells: Mapping[str, str]) -> _SheetRun:
+        return self._runs.get(RunId(read_run_cell(cells[RUN_COLUMN])[0]), self._newest)
 
-def _skus(item: ItemKey, rows: Iterable[RowResult], takes: Mapping[ItemKey, Take]) -> tuple[str, ...]:
-    """Of the rows that show this pattern, or another take of it."""
-    take = takes.get(item)
-    same = {item} if take is None else {one.item for one in takes.values() if one.content == take.content}
-    return tuple(row.sku for row in rows if row.pattern is not None and row.pattern.key in same)
+    def has_decision(self, cells: Mapping[str, str]) -> bool:
+        """Return whether a person wrote into the column `decision` of a line."""
+        run, text = self._run_of(cells), tidy(cells[_DECISION])
+        row = run.row(cells["sku"])
+        return bool(text) and (row is None or text != run.own_texts.get(row.line))
+
+    def decision(self, cells: Mapping[str, str]) -> tuple[str, Decision]:
+        """Return the sku of a line and its decision. Raises ValueError, which says what is wrong.
+
+        Its ID follows from what the line says, so that a file that is read again records nothing new.
+        """
+        text, note, sku = (storable(tidy(cells[name])) for name in (*DECISION_COLUMNS, "sku"))
+        if text.casefold() not in list(Decided):
+            raise ValueError(f", column {_DECISION}: {shown(text)} is no decision: write {_WORDS}")
+        verdict, run = Decided(text.casefold()), self._run_of(cells)
+        row = run.row(sku)
+        item = self._item(run.record, row, verdict, tidy(cells["take"])) if row is not None else None
+        if row is None or item is None or item not in self._made:
+            what = f"take {plain(tidy(cells['take']))}" if self._sheet.is_of_page else "pattern"
+            raise ValueError(f": run {run.record.run_id} has no {what} for {shown(sku)}; empty the cell")
+        sequence, latest = read_run_cell(cells[RUN_COLUMN])[1], self._takes.last_sequence
+        if sequence > latest:
+            raise ValueError(f", column run: it names decision {sequence}, and the last one here is {latest}")
+        parts = (run_cell(run.record.run_id, sequence), item, verdict, note)
+        picture = self._pictures.digest(self._made[item].picture_url)
+        id = str(uuid5(_NAMESPACE, "\x1f".join(parts)))
+        decision = Decision(id, item, picture, verdict, note, user(), datetime.now(UTC), sequence)
+        if not decision.fits:
+            raise ValueError(": it is longer than a decision may be (2,000 characters of a note)")
+        return row.sku, decision
+
+    def _item(self, run: RunRecord, row: ResultLine, verdict: Decided, take: str) -> ItemKey | None:
+        """Return the take that a line is about; None if there is none. Raises ValueError.
+
+        The page's file names it. In a sheet it is the row's take, and for `again` the highest one that had been made
+        when the run ended and the sheet was written.
+        """
+        if row.take is None:
+            return None
+        if self._sheet.is_of_page:
+            takes = {str(other.number): other.item for other in self._takes.of(row.take) if other.is_made}
+            return takes.get(take)
+        if row.status is RowStatus.TO_CHOOSE and verdict in (Decided.PICK, Decided.REJECT):
+            several = f"the pattern of {shown(row.sku)} has several takes; decide with `patternmill look`"
+            raise ValueError(f", column {_DECISION}: {several}")
+        if verdict is not Decided.AGAIN:
+            return row.take
+        ended = run.ended_at.timestamp() if run.ended_at is not None else None
+        return self._takes.highest_made(row.take, ended)
+
+    def sharing(self, item: ItemKey) -> list[str]:
+        """Return the skus of the rows that share a pattern, whichever take of it they are on."""
+        same = {take.item for take in self._takes.of(item)}
+        return [row.sku for row in self._rows if row.take in same]
 
 
 def user() -> str:
-    """Who decides, as this machine knows them."""
+    """Return the name of the user of this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
 
 
-def _contradictions(found: Sequence[tuple[int, str, Decision]]) -> Iterator[str]:
+def _contradictions(decided: Sequence[tuple[int, str, Decision]]) -> Iterator[str]:
     first: dict[ItemKey, tuple[int, Decision]] = {}
-    for line, sku, decision in found:
+    for line, sku, decision in decided:
         before, other = first.setdefault(decision.item, (line, decision))
         if other.verdict is not decision.verdict:
             yield (
@@ -291,12 +302,7 @@ def _contradictions(found: Sequence[tuple[int, str, Decision]]) -> Iterator[str]
 
 def _score(header: Sequence[str]) -> tuple[bool, int]:
     keys = set(map(header_key, header))
-    return keys >= _NEEDED or keys >= _SHEET, len(keys & {*FILE_COLUMNS, *_SHEET})
-
-
-def _checksum(cells: Mapping[str, str]) -> str:
-    text = _SEPARATOR.join(cells[name] for name in FILE_COLUMNS[:-1])
-    return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"
+    return keys >= _NEEDED, len(keys & {*PAGE_COLUMNS})
 
 
 def _refused(path: Path, problems: Sequence[str]) -> InputRefused:

@@ -1,57 +1,59 @@
-
 "use strict";
-// Everything on the page is made of elements and text, never of markup, so that no prompt or answer can become part of it.
+// Builds the page of elements and text, never of markup, so that no prompt or answer can become part of it.
 const STATUSES = {
   succeeded: ["●", "Succeeded", "good"], failed: ["●", "Failed", "bad"], refused: ["●", "Refused", "bad"], held: ["●", "Held", "bad"],
   in_doubt: ["●", "In doubt", "warn"], waiting: ["●", "Waiting", "warn"], cancelled: ["●", "Cancelled", "rest"], not_started: ["●", "Not started", "rest"],
+  to_choose: ["●", "To choose", "warn"], discarded: ["●", "Discarded", "rest"],
 };
+/* What needs attention comes first. */
+const RANK = ["failed", "refused", "held", "in_doubt", "waiting", "cancelled", "not_started", "to_choose", "discarded", "succeeded"];
+/* The statuses that later decisions may change. */
+const BY_DECISION = ["to_choose", "discarded"];
 const VERDICTS = {
-  undecided: ["○", "Undecided", "rest"],
-  pick: ["✓", "Picked", "good"],
-  reject: ["✕", "Rejected", "bad"],
-  again: ["↻", "Again", "warn"],
-  later: ["⋯", "Later", "rest"],
+  undecided: ["○", "Undecided", "rest"], pick: ["✓", "Picked", "good"], reject: ["✕", "Rejected", "bad"], again: ["↻", "Again", "warn"], later: ["⋯", "Later", "rest"],
 };
 const REASONS = ["Too dark", "Too bright", "Wrong colours", "Too busy", "Too plain", "Wrong motif", "Seam shows", "Blurred", "Off the product"];
-/* Key, glyph, word, what it does, and what it is called in the list of keys. */
-const ACTIONS = [
-  ["p", "✓", "Pick", () => judge("pick"), "Pick"],
-  ["x", "✕", "Reject", () => judge("reject"), "Reject"],
-  ["a", "↻", "Again", () => judge("again"), "Make it again; then 1 to 9 says why, or Enter and a note"],
-  [" ", "⋯", "Later", () => judge("later"), "Decide later; it stays counted"],
-  ["u", "○", "Clear", () => judge("undecided"), "Undecided"],
-  ["z", "↶", "Undo", () => undo(), "Undo, also after the page was closed"],
-  ["g", "▦", "Sheet", () => show("sheet"), "All patterns"],
-  ["e", "▢", "One", () => show("one"), "One pattern, filling the screen; ↑ ↓ turn to its takes and products"],
-  ["c", "◫", "Compare", () => show("compare"), "Takes side by side, or the next pattern beside it; ← → choose, ↑ ↓ go on"],
-  ["f", "⌕", "Zoom", () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the crop"],
-  ["?", "?", "Keys", () => byId("keys").showModal(), "These keys"],
-  ["/", null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
+/* Key, glyph, word, the verdict or view that its button shows as pressed, what it does, and its entry in the list of keys. */
+const KEYS = [
+  ["p", "✓", "Pick", "pick", () => judge("pick"), "Pick"],
+  ["x", "✕", "Reject", "reject", () => judge("reject"), "Reject"],
+  ["a", "↻", "Again", "again", () => judge("again"), "Ask for another take; then 1 to 9 says why, or Enter and a note"],
+  [" ", "⋯", "Later", "later", () => judge("later"), "Decide later: it stays undecided"],
+  ["u", "○", "Clear", null, () => judge("undecided"), "Take the decision back"],
+  ["z", "↶", "Undo", null, () => undo(), "Undo, also after the page was closed"],
+  ["s", "☑", "Select", null, () => select(current), "Select or deselect; the next decision is about all selected"],
+  ["S", "⊞", "All shown", null, () => selectShown(), "Select all shown, or none"],
+  ["g", "▦", "Sheet", "sheet", () => show("sheet"), "All patterns"],
+  ["e", "▢", "One", "one", () => show("one"), "One pattern on the whole screen; ↑ ↓ show its takes and products"],
+  ["c", "◫", "Compare", "compare", () => show("compare"), "Takes side by side; ← → choose one, ↑ ↓ show other patterns"],
+  ["f", "⌕", "Zoom", null, () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the view"],
+  ["?", "⌨", "Keys", null, () => byId("keys").showModal(), "These keys"],
+  ["/", null, null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
 ];
-const GAP = 22;
-const AHEAD = 3;
-const POOL = 16;
-const SWIPE = 60;
-const BATCH = 200;
-const RESEND = 1500;
-const MOST_FACES = 100;
+const [GAP, AHEAD, POOL, SWIPE, BATCH, RESEND, POLL] = [22, 3, 16, 60, 200, 1500, 1000];
+const [MOST_FACES, MOST_NAMED, MOST_FETCHED] = [100, 4, 4];
 
 const byId = (id) => document.getElementById(id);
 const read = (id) => JSON.parse(byId(id).textContent);
 const run = read("run-data");
 const rows = read("row-data");
-const groups = read("pattern-data");
+const rankOf = (group) => RANK.findIndex((name) => group.rows.some((index) => rows[index].status === name));
+const groups = read("pattern-data").sort((first, second) => rankOf(first) - rankOf(second));
 const owners = new Map(groups.flatMap((group) => group.takes.map((take) => [take.item, group])));
-const served = document.querySelector("meta[name=patternmill-served]");
-/* What opens the server: for this tab alone. Nothing of it is sent by the browser itself. */
-const session = served && sessionStorage.getItem("patternmill");
+/* The secret of this tab, which the browser itself never sends. */
+const session = run.served && sessionStorage.getItem("patternmill");
 const ask = (path, how = {}) => fetch(path, { ...how, headers: { ...how.headers, authorization: `Bearer ${session}` } });
+const post = (path, value) => ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
 const number = (value) => value.toLocaleString();
 const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
 const nameOf = (row) => row.sku || `Row ${row.line}`;
-const groupName = (group) => nameOf(rows[group.rows[0]]) + (group.rows.length > 1 ? ` and ${number(group.rows.length - 1)} more` : "");
-const takeOf = (group) => group.takes.find((take) => take.chosen) ?? group.takes.find((take) => take.item === group.item) ?? group.takes[0];
+const rowsOf = (group) => group.rows.map((index) => rows[index]);
+/* A decision is about every row that shares the pattern: the others are named after the first. */
+const alsoOf = ({ rows: [, ...others] }) => (others.length ? `also ${others.slice(0, MOST_NAMED).map((index) => nameOf(rows[index])).join(", ")}${others.length > MOST_NAMED ? ` and ${number(others.length - MOST_NAMED)} more` : ""}` : "");
+const groupName = (group) => [nameOf(rows[group.rows[0]]), alsoOf(group)].filter(Boolean).join(", ");
+const say = (text) => { byId("status").textContent = text; };
 const chips = new Set();
+const selected = new Set();
 let terms = [];
 let shown = [];
 let current = null;
@@ -68,63 +70,125 @@ function make(name, attributes, ...children) {
   return element;
 }
 
-const say = (text) => { byId("said").textContent = text; };
-
-/* Decisions: events in the order in which they were made, kept in the browser until they are elsewhere. */
+/* Decisions: events in the order in which they were made, stored in the browser until they are saved elsewhere. */
 const verdicts = new Map();
 const events = [];
 const undone = new Set();
+const places = new Map();
 let unsent = [];
-let kept = 0;
+let stored = 0;
 
-/* Of a pattern that has several takes the picked one counts. */
-function decisionOf(group) {
-  const own = takeOf(group);
-  const take = group.takes.find(({ item }) => verdicts.get(item)?.verdict === "pick") ?? own;
-  const decision = verdicts.get(take?.item) ?? { verdict: "undecided" };
-  return { ...decision, word: VERDICTS[decision.verdict][1] + (take === own ? "" : `: take ${take.take}`) };
+/* The place of a decision among all: those made in this browser come after those that the page brought. */
+const placeOf = (decision) => decision.sequence ?? places.get(decision.id) ?? decision.number;
+
+/* The take that the rows of a pattern are built on, by the rules of patternmill/planning/takes.py. */
+function choiceOf(group) {
+  const takes = group.takes.map((take) => ({ ...take, decision: verdicts.get(take.item) }));
+  const wanted = takes.filter(({ decision }) => ["pick", "again"].includes(decision?.verdict));
+  const last = wanted.reduce((latest, take) => (latest && placeOf(latest.decision) > placeOf(take.decision) ? latest : take), null);
+  if (last?.decision.verdict === "pick") return { take: last.take, decision: last.decision };
+  const above = wanted.filter(({ decision }) => decision.verdict === "again").at(-1);
+  const made = [...takes, ...(group.open ?? []).map((take) => ({ take }))].filter(({ take }) => take > (above?.take ?? 0));
+  const usable = made.filter(({ decision }) => decision?.verdict !== "reject");
+  if (!made.length) return { take: (above?.take ?? 0) + 1, decision: above?.decision };
+  if (!usable.length) return { status: "discarded", decision: made.at(-1).decision };
+  return usable.length === 1 ? { take: usable[0].take, decision: usable[0].decision } : { status: "to_choose", take: usable[0].take, decision: usable[0].decision };
 }
+
+/* The take that stands for a pattern: decisions are about it unless another one is looked at. */
+function takeOf(group) {
+  const { take } = choiceOf(group);
+  return group.takes.find((other) => other.take === take) ?? group.takes.at(-1);
+}
+
+function decisionOf(group) {
+  const { take, status, decision = { verdict: "undecided" } } = choiceOf(group);
+  const of = group.takes.length > 1 && take && decision.verdict === "pick" ? `: take ${take}` : "";
+  return { ...decision, word: status === "to_choose" ? STATUSES[status][1] : VERDICTS[decision.verdict][1] + of + (decision.changed ? ", of another picture" : "") };
+}
+
+function statusOfRow(group, row) {
+  const { status, take } = choiceOf(group);
+  if (status || !BY_DECISION.includes(row.status)) return status ?? row.status;
+  const { pattern } = group.takes.find((other) => other.take === take) ?? {};
+  return pattern && row.pattern === pattern ? "succeeded" : "not_started";
+}
+
+const statusesOf = (group) => RANK.filter((name) => rowsOf(group).some((row) => statusOfRow(group, row) === name));
+const statusOf = (group) => statusesOf(group)[0];
 
 const newId = () => crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g,
   (digit) => (digit ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (digit / 4)))).toString(16));
 
-function decide({ item, digest: picture }, verdict, note = "", link = {}) {
+function decide({ item, picture: address, digest }, verdict, note = "", link = {}) {
   const was = verdicts.get(item);
   const event = {
-    number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture, verdict, note,
-    by: served?.content ?? "", at: new Date().toISOString(), cell: run.cell, was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
+    number: Math.max(Date.now(), (events.at(-1)?.number ?? 0) + 1), id: newId(), item, picture: digests.get(address) ?? digest ?? "", verdict, note,
+    at: new Date().toISOString(), cell: run.cell, was: { verdict: was?.verdict, note: was?.note }, saved: false, ...link,
   };
   events.push(event);
   unsent.push(event);
   if (event.undoes) undone.add(event.undoes);
   verdicts.set(item, event);
-  keep([event]);
+  return event;
+}
+
+/* What was decided together is stored, sent and undone together. */
+function commit(made) {
+  keep(made);
   send();
-  dress(owners.get(item));
-  say(`${VERDICTS[verdict][1]}: ${groupName(owners.get(item))}${note ? `, ${note}` : ""}`);
+  for (const { item } of made) dress(owners.get(item));
+  const [{ verdict, note, item }] = made;
+  say(`${VERDICTS[verdict][1]}: ${made.length > 1 ? counted(made.length, "pattern") : groupName(owners.get(item))}${note ? `, ${note}` : ""}`);
   soon();
 }
 
+// Another take comes after the highest one, whichever is looked at.
+const targetOf = (group, verdict, panel) => (verdict === "again" ? group.takes.at(-1) : panel?.item ? panel : takeOf(group));
+
 function judge(verdict) {
   const panel = view !== "sheet" ? panels[at] : null;
-  const target = panel?.item ? panel : takeOf(current);
-  if (!current.made) return say("There is no picture to decide on here.");
-  askWhy(verdict === "again" ? target : null);
-  decide(target, verdict);
+  const chosen = selected.size && !panel ? [...selected] : current.made ? [current] : [];
+  if (!chosen.length) return say("There is no picture to decide on here.");
+  askWhy(verdict === "again" && !selected.size ? targetOf(current, verdict) : null);
+  const batch = newId();
+  const made = chosen.map((group) => decide(targetOf(group, verdict, panel), verdict, "", { batch }));
+  selected.clear();
+  commit(made);
+  if (made.length > 1) return go(current);
   if (view === "compare" && verdict === "reject" && at < panels.length - 1) turn(1);
   else step(1, (group) => group.made);
 }
 
 function undo() {
-  const last = events.findLast((event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id) && owners.has(event.item));
+  const canUndo = (event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id) && owners.has(event.item);
+  const last = events.findLast(canUndo);
   if (!last) return say("There is nothing to undo.");
   askWhy(null);
-  decide({ item: last.item, digest: last.picture }, last.was.verdict ?? "undecided", last.was.note ?? "", { undoes: last.id });
+  const together = events.filter((event) => canUndo(event) && (event === last || (last.batch && event.batch === last.batch)));
+  commit(together.map((event) => decide({ item: event.item, digest: event.picture }, event.was.verdict ?? "undecided", event.was.note ?? "", { undoes: event.id })));
   if (!shown.includes(owners.get(last.item))) clear();
   go(owners.get(last.item));
 }
 
-/* Why it is to be made again: asked beside the next picture, and answered by one more key or not at all. */
+function select(group) {
+  if (group.made && !selected.delete(group)) selected.add(group);
+  dress(group);
+  soon();
+}
+
+function selectShown() {
+  const choices = shown.filter((group) => group.made);
+  const isAll = choices.every((group) => selected.has(group));
+  const before = [...selected];
+  selected.clear();
+  if (!isAll) choices.forEach((group) => selected.add(group));
+  [...before, ...choices].forEach(dress);
+  say(`${number(selected.size)} selected`);
+  soon();
+}
+
+/* Why another take is wanted: asked while the next picture is shown, and answered by one more key or not at all. */
 let asked = null;
 
 function askWhy(target) {
@@ -133,18 +197,18 @@ function askWhy(target) {
   if (!target) return;
   const note = make("input", { placeholder: "Note (Enter)", "aria-label": "Note", maxlength: 500 });
   note.addEventListener("keydown", (event) => event.key === "Enter" && because(note.value.trim()));
-  byId("why").replaceChildren(make("span", { dir: "auto" }, `${groupName(owners.get(target.item))}: why again?`),
+  byId("why").replaceChildren(make("span", { dir: "auto" }, `${nameOf(rowsOf(owners.get(target.item))[0])}: why again?`),
     ...REASONS.map((reason, index) => make("button", { type: "button", class: "plain", onclick: () => because(reason) }, make("kbd", {}, index + 1), reason)), note);
 }
 
 function because(note) {
-  if (note) decide(asked, "again", note, { amends: true });
+  if (note) commit([decide(asked, "again", note, { amends: true })]);
   document.activeElement.blur();
   askWhy(null);
   go(current);
 }
 
-/* The draft is a database of the browser: unlike its local storage, it is on the disk once it says so. */
+/* The draft is a database of the browser: unlike local storage, it says when it is on the disk. */
 let draft = null;
 
 const done = (request) => new Promise((resolve, reject) => {
@@ -157,12 +221,12 @@ function keep(changed) {
   const writing = draft.transaction("events", "readwrite", { durability: "strict" });
   for (const event of changed) writing.objectStore("events").put(event);
   writing.onabort = () => { draft = null; soon(); };
-  writing.oncomplete = () => { kept = Math.max(kept, events.indexOf(changed.at(-1)) + 1); soon(); };
+  writing.oncomplete = () => { stored = Math.max(stored, events.indexOf(changed.at(-1)) + 1); soon(); };
 }
 
 async function load() {
   try {
-    // By the session: what another server of this address has left here is not read.
+    // Named by the session, so that nothing is read that another server at this address has left.
     const asking = indexedDB.open(`patternmill ${run.id} ${session ?? ""}`.trim(), 1);
     asking.onupgradeneeded = () => asking.result.createObjectStore("events", { keyPath: ["number", "id"] });
     draft = await done(asking);
@@ -170,23 +234,29 @@ async function load() {
   } catch {
     draft = null;
   }
-  kept = events.length;
+  stored = events.length;
   unsent = events.filter((event) => !event.saved && !event.refused);
-  const pictures = new Map(groups.flatMap(({ takes }) => takes).map(({ item, digest }) => [item, digest]));
-  for (const { item, decision } of groups.flatMap(({ takes }) => takes)) if (decision) verdicts.set(item, decision);
+  const takes = new Map(groups.flatMap((group) => group.takes).map((take) => [take.item, take]));
+  for (const { item, decision } of takes.values()) {
+    if (!decision) continue;
+    verdicts.set(item, decision);
+    places.set(decision.id, decision.sequence);
+  }
   for (const event of events) {
     if (event.undoes) undone.add(event.undoes);
-    if (event.refused || event.picture !== pictures.get(event.item)) continue;
+    // After its picture was replaced a decision no longer counts.
+    const digest = takes.get(event.item)?.digest;
+    if (event.refused || (event.picture && digest && event.picture !== digest)) continue;
     if (!event.saved || !(event.at < verdicts.get(event.item)?.at)) verdicts.set(event.item, event);
   }
 }
 
-/* Served: each decision goes to the server at once, in order, and again under the same ID until it is saved. */
+/* On a served page each decision is sent at once and in order, and again under the same ID until it is saved. */
 let trouble = "";
 let sending = false;
 
 async function send() {
-  if (!served || sending || !unsent.length) return;
+  if (!run.served || sending || !unsent.length) return;
   sending = true;
   try {
     while (unsent.length) await sendBatch(unsent.slice(0, BATCH));
@@ -199,10 +269,8 @@ async function send() {
   soon();
 }
 
-const post = (path, value) => ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
-
 async function sendBatch(batch) {
-  const answer = await post("/decisions", batch.map(({ id, item, picture, verdict, note, by, at }) => ({ id, item, picture, verdict, note, by, at })));
+  const answer = await post("/decisions", batch.map(({ id, item, picture, verdict, note, at }) => ({ id, item, picture, verdict, note, at })));
   if (!answer.ok) throw new Error([401, 403].includes(answer.status) ? "signed out: run patternmill look again" : `the server answered ${answer.status}`);
   const refused = new Map(((await answer.json()).refused ?? []).map(({ id, why }) => [id, why]));
   unsent = unsent.slice(batch.length);
@@ -217,27 +285,16 @@ async function sendBatch(batch) {
   keep(batch);
 }
 
-/* From disk: decisions.csv, the last decision on each pattern. The checksum is of the cells as they read back. */
-const CRC = Uint32Array.from({ length: 256 }, (_, value) => {
-  for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
-  return value;
-});
-
-function checksum(cells) {
-  const crc = new TextEncoder().encode(cells.join("\u001f")).reduce((crc, byte) => CRC[(crc ^ byte) & 255] ^ (crc >>> 8), 0xffffffff);
-  return ((crc ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
-}
-
-/* As every CSV of Patternmill: what a spreadsheet would run gets a leading '. */
+/* On a page from disk: decisions.csv, with the last decision about each take on a line for each row that shares it. */
 const defuse = (cell) => (/^'*(?:[\t\r]|\s*[=+\-@＝＋－＠])/.test(cell) ? `'${cell}` : cell);
-const quoted = (cell) => `"${defuse(cell).replaceAll('"', '""')}"`;
+const quoted = (cell) => `"${defuse(String(cell)).replaceAll('"', '""')}"`;
 
 function saveFile() {
-  const lines = [["run", "item", "sku", "picture", "verdict", "note", "by", "at", "id", "checksum"]];
-  for (const [item, { picture, verdict, note, by, at, id, cell }] of verdicts) {
-    const skus = owners.get(item).rows.map((index) => rows[index].sku).join(", ");
-    const cells = [cell ?? run.cell, item, skus, picture, verdict, note ?? "", by ?? "", at, id];
-    lines.push([...cells, checksum(cells)]);
+  const lines = [["run", "sku", "take", "decision", "note"]];
+  // What the page brought is recorded already, and has no cell.
+  for (const [item, { verdict, note, cell }] of [...verdicts].filter(([, { cell }]) => cell).sort(([, first], [, second]) => first.number - second.number)) {
+    const { take } = owners.get(item).takes.find((other) => other.item === item);
+    for (const row of rowsOf(owners.get(item))) lines.push([cell, row.sku, take, verdict, note]);
   }
   const text = `\ufeff${lines.map((cells) => cells.map(quoted).join(",")).join("\r\n")}\r\n`;
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
@@ -249,36 +306,69 @@ function saveFile() {
   soon();
 }
 
-/* Pictures, and the tile that stands where there is none: the prompt itself. */
+/* Pictures cover a tile with the prompt, which is seen until they are there. */
 function tile(group) {
-  const [, word, colour] = STATUSES[group.status];
-  const text = group.status === "succeeded" ? "Picture not at hand" : word + (group.made ? " · pattern made" : "");
+  const status = statusOf(group);
+  const [, word, colour] = STATUSES[status];
+  const text = status !== "succeeded" ? word + (group.made ? " · pattern made" : "") : run.served ? "The picture is being made" : "No picture yet: run patternmill look";
   return make("span", { class: `tile ${colour}` }, make("q", { dir: "auto" }, group.prompt || "No prompt"), make("small", {}, text));
 }
 
-function picture(address, how, instead) {
-  const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: served ? null : address });
-  image.addEventListener("error", () => (instead ? image.replaceWith(instead()) : image.remove()), { once: true });
-  if (served) image.fetched = fill(image, address);
+function picture(address, how = {}) {
+  const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: run.served ? null : address });
+  image.addEventListener("error", () => image.remove(), { once: true });
+  if (run.served) image.fetched = new Promise((done) => want({ image, address, done }));
   return image;
 }
 
-async function fill(image, address) {
+/* On a served page the script fetches pictures: those near the window first, and few at a time, so that no decision waits. */
+const wanted = new Set();
+const digests = new Map();
+let fetching = 0;
+
+function want(picture) {
+  wanted.add(picture);
+  setTimeout(fetchNext);
+}
+
+/* How far a picture is from the window. Small ones come after the large ones, and those to be decoded ahead last. */
+function distance({ image }) {
+  if (!image.isConnected) return Infinity;
+  const { top, bottom } = image.parentElement.getBoundingClientRect();
+  return Math.max(0, -bottom, top - innerHeight) + (image.closest(".strip, .faces") ? 1 : 0);
+}
+
+function fetchNext() {
+  // Those that have left the page are not wanted any more.
+  for (const old of wanted) if (!old.image.isConnected && !pool.has(old.address)) wanted.delete(old);
+  while (fetching < MOST_FETCHED && wanted.size) {
+    const first = [...wanted].reduce((nearest, other) => (distance(other) < distance(nearest) ? other : nearest));
+    wanted.delete(first);
+    fetching += 1;
+    fill(first).finally(() => { fetching -= 1; fetchNext(); });
+  }
+}
+
+async function fill({ image, address, done }) {
   try {
     const answer = await ask(address);
     if (!answer.ok) throw new Error(answer.status);
+    digests.set(address, answer.headers.get("picture-digest"));
     image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
     image.src = URL.createObjectURL(await answer.blob());
   } catch {
+    const text = image.parentElement?.querySelector(".tile.good small");
+    if (text) text.textContent = "No picture";
     image.dispatchEvent(new Event("error"));
   }
+  done();
 }
 
 const pool = new Map();
 
-/* A large picture, which may have been decoded while the one before it was looked at. */
+/* A large picture, perhaps decoded already while the one before it was looked at. */
 function large({ group, picture: address, label = "Pattern" }) {
-  const image = pool.get(address) ?? picture(address, {}, () => tile(group));
+  const image = pool.get(address) ?? picture(address);
   image.alt = `${label} of ${groupName(group)}`;
   pool.delete(address);
   pool.set(address, image);
@@ -300,51 +390,70 @@ function badge([glyph, word, colour], text = word) {
   return make("span", { class: `badge ${colour}` }, make("i", { "aria-hidden": "true" }, glyph), text);
 }
 
-function marks({ verdict, word }) {
-  return make("div", { class: "marks" }, verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
+function marks({ verdict, word }, isSelected = false) {
+  return make("div", { class: "marks" }, isSelected ? badge(["☑", "Selected", "rest"]) : null, verdict !== "undecided" ? badge(VERDICTS[verdict], word) : null);
 }
 
 function promptOf(text) {
   return make("p", { class: text ? "prompt" : "prompt none", dir: "auto" }, text || "No prompt");
 }
 
-function faultOf(row) {
-  if (!row?.error && !row?.remedy) return null;
+function faultOf(group, row) {
+  // A later decision counts more than what the run said.
+  if ((!row?.error && !row?.remedy) || statusOfRow(group, row) !== row.status) return null;
   return make("p", { class: `fault ${STATUSES[row.status][2]}`, dir: "auto" }, row.error ?? "", make("em", {}, row.remedy ?? ""));
 }
 
-/* The sheet: cards of one height, so that only those near the window need to exist. */
+/* The sheet: all cards have one height, so that only those near the window need to exist. */
 const cells = new Map();
 const laid = new Map();
 let columns = 1;
 let height = 0;
 
 function card(group) {
-  const those = group.rows.map((index) => rows[index]);
-  const products = those.filter((row) => row.productPicture);
-  const address = takeOf(group)?.picture;
-  const cell = make("div", { role: "gridcell", class: `card ${STATUSES[group.status][2]}`, tabindex: group === current ? "0" : "-1" },
-    make("div", { class: "open" }, address ? picture(address, { loading: "lazy" }, () => tile(group)) : tile(group)),
+  const [first] = rowsOf(group);
+  const products = rowsOf(group).filter((row) => row.productPicture);
+  const cell = make("div", { role: "gridcell", class: "card", tabindex: group === current ? "0" : "-1" },
+    make("div", { class: "open" }),
     make("div", { class: "strip" }, ...products.slice(0, 4).map((row) => picture(row.productPicture, { loading: "lazy" })),
       products.length > 4 ? `+${number(products.length - 4)}` : null),
     make("div", { class: "body" },
-      make("div", { class: "top" }, make("span", { class: "sku", dir: "auto" }, nameOf(those[0])),
-        make("span", { class: "kind", dir: "auto" }, those.length > 1 ? counted(those.length, "row") : those[0].category ?? "")),
-      promptOf(group.prompt), faultOf(those.find((row) => row.error)), badge(STATUSES[group.status])));
-  cell.addEventListener("click", () => (group === current && document.activeElement === cell ? show("one") : go(group)));
+      make("div", { class: "top" }, make("span", { class: "sku", dir: "auto" }, nameOf(first)), make("span", { class: "kind", dir: "auto" }, alsoOf(group) || (first.category ?? ""))),
+      promptOf(group.prompt), make("span", { class: "badge" })));
+  cell.addEventListener("click", (event) => {
+    const isOpened = group === current && document.activeElement === cell;
+    if (selected.size || event.shiftKey || event.ctrlKey || event.metaKey) select(group);
+    else if (isOpened) return show("one");
+    go(group);
+  });
   cells.set(group, cell);
   dress(group);
   return cell;
 }
 
+/* The picture of the take that stands for the pattern, which a decision may change. */
+function showFace(cell, group) {
+  const address = takeOf(group)?.picture ?? "";
+  if (cell.dataset.shows === address) return;
+  cell.dataset.shows = address;
+  cell.querySelector(".open").replaceChildren(tile(group), ...(address ? [picture(address, { loading: "lazy" })] : []));
+}
+
 function dress(group) {
   const cell = cells.get(group);
   if (!cell) return;
-  const decision = decisionOf(group);
+  const [decision, status] = [decisionOf(group), STATUSES[statusOf(group)]];
+  cell.className = `card ${status[2]}`;
+  showFace(cell, group);
+  cell.querySelector(".body > .badge").replaceWith(badge(status));
+  cell.querySelector(".open > .tile").replaceWith(tile(group));
+  cell.querySelector(".body > .fault")?.remove();
+  cell.querySelector(".body > .badge").before(...[faultOf(group, rowsOf(group).find((row) => row.error))].filter(Boolean));
   cell.querySelector(".marks")?.remove();
-  cell.querySelector(".open").append(marks(decision));
+  cell.querySelector(".open").append(marks(decision, selected.has(group)));
   cell.dataset.verdict = decision.verdict;
-  cell.setAttribute("aria-label", [groupName(group), STATUSES[group.status][1], group.made && decision.word].filter(Boolean).join(", "));
+  cell.setAttribute("aria-selected", String(selected.has(group)));
+  cell.setAttribute("aria-label", [groupName(group), status[1], group.made && decision.word].filter(Boolean).join(", "));
 }
 
 const lineOf = (line) => shown.slice(line * columns, (line + 1) * columns);
@@ -388,38 +497,32 @@ function layAnew() {
   lay();
 }
 
-/* Large: in view one a pattern with its takes and products to turn to; in view compare two to four in the same crop. */
+/* The large views: `one` shows a pattern with its takes and products, `compare` its takes side by side, cropped alike. */
 let panels = [];
-let at = 0;
+let at = null;
 
 function facesOf(group) {
   const takes = group.takes.map((take) => ({ ...take, group, label: group.takes.length > 1 ? `Take ${take.take}` : "Pattern" }));
-  return [...takes, ...group.rows.slice(0, MOST_FACES).map((index) => ({ group, row: rows[index], picture: rows[index].productPicture, label: nameOf(rows[index]) }))];
-}
-
-/* Its takes; of one alone, the next pattern beside it. */
-function rivalsOf(group) {
-  const faces = facesOf(group);
-  if (group.takes.length > 1) return faces.slice(0, Math.min(group.takes.length, 4));
-  const next = shown.slice(shown.indexOf(group) + 1).find((other) => other.made);
-  const beside = next ? [{ ...takeOf(next), group: next, label: groupName(next) }] : [];
-  return [{ ...faces[0], label: groupName(group) }, ...beside];
+  const products = rowsOf(group).slice(0, MOST_FACES).map((row) => ({ group, row, picture: row.productPicture, label: nameOf(row) }));
+  return view === "compare" && takes.length ? takes : [...takes, ...products];
 }
 
 function showLarge() {
-  panels = view === "one" ? facesOf(current) : rivalsOf(current);
-  at = Math.max(0, Math.min(at, panels.length - 1));
+  panels = facesOf(current);
+  // Begin with the take that stands for the pattern.
+  at = at ?? Math.max(0, panels.findIndex(({ item }) => item && item === takeOf(current)?.item));
   byId("large").replaceChildren(make("h1", { class: "visually-hidden" }, groupName(current)), ...(view === "one" ? [figureOf(panels[at], at), wordsOf(current)] : panels.map(figureOf)));
   decodeAhead();
 }
 
 function figureOf(panel, index) {
   const { group, label, item } = panel;
-  const own = verdicts.get(item ?? takeOf(group)?.item) ?? { verdict: "undecided" };
-  const decision = view === "one" ? decisionOf(group) : { ...own, word: VERDICTS[own.verdict][1] };
+  // A take shows the decision about itself, and a product the one about its pattern.
+  const { verdict } = verdicts.get(item) ?? { verdict: "undecided" };
+  const decision = item ? { verdict, word: VERDICTS[verdict][1] } : decisionOf(group);
   const name = view === "one" ? groupName(group) : label;
   const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
-    make("div", { class: "stage" }, panel.picture ? large(panel) : tile(group), marks(decision)));
+    make("div", { class: "stage" }, tile(group), panel.picture ? large(panel) : null, marks(decision)));
   if (view === "one") return figure;
   figure.addEventListener("click", () => turn(index - at));
   figure.append(make("h2", { dir: "auto" }, label), promptOf(group.prompt));
@@ -429,7 +532,8 @@ function figureOf(panel, index) {
 function wordsOf(group) {
   const row = panels[at].row ?? rows[group.rows[0]];
   const { note } = decisionOf(group);
-  const facts = [["Sku", row.sku], ["Status", STATUSES[row.status][1]], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)],
+  const own = run.columns.map((name, index) => [name, row.own?.[index]]);
+  const facts = [["Sku", row.sku], ["Status", STATUSES[statusOfRow(group, row)][1]], ["Category", row.category], ...(row.selections ?? []), ...own, ["Row in the file", String(row.line)],
     ["Ordered", row.ordered], ["Error code", row.code], ["Product", row.product], ["Pattern", row.pattern]].filter(([, value]) => value);
   const face = (panel, index) => make("button", { type: "button", "aria-pressed": String(index === at), onclick: () => turn(index - at) },
     panel.picture ? picture(panel.picture, { loading: "lazy" }) : null, make("span", { dir: "auto" }, panel.label));
@@ -437,14 +541,14 @@ function wordsOf(group) {
     make("p", { class: "count" }, `${number(shown.indexOf(group) + 1)} of ${number(shown.length)}`),
     make("h2", { dir: "auto" }, groupName(group)), promptOf(group.prompt),
     note ? make("p", { class: "fault warn", dir: "auto" }, note) : null,
-    make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(face)), faultOf(row),
-    make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])));
+    make("div", { class: "faces", role: "group", "aria-label": "Pattern and products" }, ...panels.map(face)), faultOf(group, row),
+    make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", { dir: "auto" }, name), make("dd", { dir: "auto" }, value)])));
 }
 
-/* Moving: one pattern is the current one in every view. */
+/* Moving: in every view one pattern is the current one. */
 function go(group) {
   if (cells.has(current)) cells.get(current).tabIndex = -1;
-  if (group !== current) at = 0;
+  if (group !== current) at = null;
   current = group;
   if (view === "sheet") lay();
   else showLarge();
@@ -452,8 +556,16 @@ function go(group) {
   place.tabIndex = 0;
   if (!byId("bar").contains(document.activeElement)) place.focus({ preventScroll: true });
   if (view !== "one") place.scrollIntoView({ block: "nearest" });
-  const now = [decisionOf(group).verdict, view];
-  for (const button of byId("buttons").querySelectorAll("[data-pressed]")) button.setAttribute("aria-pressed", String(now.includes(button.dataset.pressed)));
+  showPressed();
+}
+
+/* Show on the buttons the view, the decision about the current pattern, and the rows that a decision affects. */
+function showPressed() {
+  const now = [view, current && decisionOf(current).verdict];
+  for (const button of byId("buttons").querySelectorAll("[data-pressed]")) {
+    button.setAttribute("aria-pressed", String(now.includes(button.dataset.pressed)));
+    if (current && button.dataset.pressed in VERDICTS) button.title = [button.dataset.what, alsoOf(current)].filter(Boolean).join("; ");
+  }
 }
 
 function step(by, suits = () => true) {
@@ -472,7 +584,7 @@ function show(name) {
   view = document.body.dataset.view = name;
   byId("sheet").hidden = name !== "sheet";
   byId("large").hidden = name === "sheet";
-  at = 0;
+  at = null;
   if (name === "sheet") layAnew();
   else scrollTo(0, 0);
   go(current);
@@ -485,22 +597,20 @@ function moveCrop(axis, share) {
   document.body.style.setProperty(`--${axis}`, `${crop[axis]}%`);
 }
 
-/* What is shown, and how much of it is decided */
+/* What is shown, and how much of it is decided. */
 const KINDS = {
-  status: [STATUSES, (group) => group.statuses],
+  status: [STATUSES, statusesOf],
   verdict: [VERDICTS, (group) => (group.made ? [decisionOf(group).verdict] : [])],
-  cause: [{}, (group) => group.rows.map((index) => rows[index].cause).filter((cause) => cause != null)],
 };
 
-function matchesRow(index) {
-  const row = rows[index];
-  row.text ??= [row.sku, row.prompt, row.category, ...(row.selections ?? []).flat(), row.product, row.pattern, row.code, row.error].join("\n").toLowerCase();
+function matchesRow(row) {
+  row.text ??= [row.sku, row.prompt, row.category, ...(row.selections ?? []).flat(), ...(row.own ?? []), row.product, row.pattern, row.code, row.error].join("\n").toLowerCase();
   return terms.every((term) => row.text.includes(term));
 }
 
 function matches(group) {
   const kinds = [...chips].map((chip) => chip.split(":")[0]);
-  return kinds.every((kind) => KINDS[kind][1](group).some((name) => chips.has(`${kind}:${name}`))) && group.rows.some(matchesRow);
+  return kinds.every((kind) => KINDS[kind][1](group).some((name) => chips.has(`${kind}:${name}`))) && rowsOf(group).some(matchesRow);
 }
 
 function filter() {
@@ -509,6 +619,7 @@ function filter() {
   byId("grid").hidden = !shown.length;
   byId("empty").hidden = shown.length > 0;
   layAnew();
+  showPressed();
   soon();
 }
 
@@ -523,7 +634,7 @@ const openCount = () => groups.filter((group) => group.made && ["undecided", "la
 
 let planned = false;
 
-/* Counts follow a little later, so that no picture waits for them. */
+/* Count a little later, so that no picture waits for it. */
 function soon() {
   if (!planned) setTimeout(() => { planned = false; count(); }, 100);
   planned = true;
@@ -531,90 +642,157 @@ function soon() {
 
 function count() {
   const counts = {};
-  const matching = groups.filter((group) => group.rows.some(matchesRow));
+  const matching = groups.filter((group) => rowsOf(group).some(matchesRow));
   for (const group of matching) for (const [kind, [, namesOf]] of Object.entries(KINDS)) for (const name of namesOf(group)) counts[`${kind}:${name}`] = (counts[`${kind}:${name}`] ?? 0) + 1;
   for (const button of document.querySelectorAll("[data-chip]")) {
     const id = button.dataset.chip;
-    if (button.lastChild.nodeName === "B") button.lastChild.textContent = number(id ? counts[id] ?? 0 : matching.length);
+    button.lastChild.textContent = number(id ? counts[id] ?? 0 : matching.length);
     button.hidden = id && !counts[id] && !chips.has(id);
     button.setAttribute("aria-pressed", String(id ? chips.has(id) : !chips.size));
   }
   const waiting = new Set(unsent.map(({ item }) => item));
   const saved = [...verdicts].filter(([item, { verdict }]) => !waiting.has(item) && verdict !== "undecided").length;
-  const left = unsent.length ? `${number(unsent.length)} not yet saved` : "";
   const refused = events.filter((event) => event.refused).length;
-  byId("saved").textContent = [`${number(saved)} saved`, left, refused ? `${number(refused)} refused` : "", trouble, draft ? "" : "this browser keeps no draft"].filter(Boolean).join(" · ");
-  byId("saved").dataset.kept = kept;
-  byId("save-file").hidden = served ? !trouble || !unsent.length : !verdicts.size;
+  byId("saved").textContent = [`${number(saved)} saved`, selected.size ? `${number(selected.size)} selected` : "", unsent.length ? `${number(unsent.length)} not yet saved` : "",
+    refused ? `${number(refused)} refused` : "", trouble, draft ? "" : "this browser stores no draft"].filter(Boolean).join(" · ");
+  byId("saved").dataset.stored = stored;
+  byId("save-file").hidden = run.served ? !trouble || !unsent.length : !verdicts.size;
   byId("tally").textContent = `${counted(shown.length, "pattern")} with ${counted(shown.reduce((sum, group) => sum + group.rows.length, 0), "row")}, ${number(openCount())} undecided`;
-  countBuys();
 }
 
-/* What buys: named with count, sum and command, and never done by a decision. */
-function money(amount, currency = run.currency) {
-  if (amount == null) return "at a price that is not stated here";
+/* Commands that buy, approve or pause: each shows what the server would do now, and is confirmed once. */
+const ACTIONS = {
+  remake: ["Remake…", "To remake", "Nothing to remake: no row waits for another take, and each has the one that was picked."],
+  order: ["Order…", "To order", "Nothing to order: nothing is picked, or all of it is ordered."],
+  approve: ["Approve…", "A plan waits for approval"],
+  pause: ["Pause…", `Pause ${run.catalog} in ${run.environment}?`],
+};
+let commands = [];
+let offered = null;
+
+function deal(title, lines, ...buttons) {
+  const [dialog, focused] = [byId("deal"), byId("deal").contains(document.activeElement)];
+  byId("deal-title").textContent = title;
+  byId("deal-lines").replaceChildren(...lines.map(lineText));
+  byId("deal-buttons").replaceChildren(...buttons, make("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Close"));
+  if (!dialog.open) dialog.showModal();
+  if (!dialog.contains(document.activeElement) || focused) byId("deal-buttons").firstChild.focus();
+}
+
+/* A line of a command's output; the address where a person pays becomes a link, and is stored nowhere. */
+function lineText(line) {
+  const [, before, address] = line.match(/^(.*Pay here: )(https?:\/\/\S+)$/) ?? [];
+  return make("p", { dir: "auto" }, ...(address ? [before, make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, address)] : [line]));
+}
+
+const button = (text, onclick) => make("button", { type: "button", class: "plain strong", onclick }, text);
+
+/* The server's answer, or the reason why there is none. */
+async function told(path, value) {
+  try {
+    const answer = await post(path, value);
+    return await answer.json();
+  } catch {
+    return { error: "The server does not answer." };
+  }
+}
+
+async function offer(name) {
+  offered = name;
+  const [, title, nothing] = ACTIONS[name];
+  if (name === "pause") return offerPause(title);
+  if (name === "approve") return offerApproval(title);
+  if (commands.some((command) => command.name === name && command.code == null)) return showCommand(name);
+  deal(title, ["Planning …"]);
+  while (unsent.length && !trouble) await new Promise((wait) => setTimeout(wait, 50));
+  const { plan, error } = await told(`/plans/${name}`, {});
+  if (offered !== name) return;
+  if (!plan) return deal(error ? "Not possible" : title, [error ?? nothing]);
+  deal(`${title}: ${plan.sum}`, plan.lines, button(name === "order" ? "Open the checkout" : `Buy ${plan.sum}`, () => begin(name, plan)));
+}
+
+function offerPause(title) {
+  const reason = make("input", { "aria-label": "Why", placeholder: "Why", maxlength: 200 });
+  deal(title, ["Nothing more is created; jobs in flight are followed. Only `patternmill unpause` lifts it."], button("Pause", async () => {
+    const { text, error } = await told("/pause", { reason: reason.value.trim() });
+    byId("paused").textContent = text ?? "";
+    deal(text ? "Paused" : "Not paused", [text ?? error]);
+  }));
+  reason.addEventListener("keydown", ({ key }) => key === "Enter" && byId("deal-buttons").firstChild.click());
+  byId("deal-lines").append(reason);
+  reason.focus();
+}
+
+function offerApproval(title) {
+  const { digest, items, expected, currency } = run.approval;
   const format = new Intl.NumberFormat(undefined, currency ? { style: "currency", currency } : { minimumFractionDigits: 2 });
-  return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+  const price = expected == null ? "price unknown" : format.format(expected / 10 ** format.resolvedOptions().maximumFractionDigits);
+  deal(title, [`Approve ${counted(items, "item")}, ${price}? This buys them.`], button("Approve", async () => {
+    const { text, error } = await told("/approve", { digest });
+    byId("do-approve").hidden = Boolean(text);
+    deal(text ? "Approved" : "Not approved", [text ?? error]);
+  }));
 }
 
-function countBuys() {
-  const again = groups.filter((group) => decisionOf(group).verdict === "again");
-  const products = again.reduce((sum, group) => sum + group.rows.length, 0);
-  const costs = again.every((group) => group.price != null) ? again.reduce((sum, group) => sum + group.price, 0) : null;
-  const waiting = served && run.approval;
-  byId("buys").hidden = !again.length && !waiting;
-  byId("buys").textContent = waiting ? "Approve…" : `Remake ${number(again.length)}…`;
-  byId("buy-title").textContent = waiting ? "A plan waits for an approval" : `${counted(again.length, "pattern")} to remake`;
-  byId("buy-text").textContent = waiting ? `Approve ${counted(waiting.items, "item")}, ${money(waiting.amount, waiting.currency)}? This buys them.`
-    : `${counted(again.length, "new take")} and up to ${counted(products, "product")} on them: ${money(costs)}. This page buys nothing; the command asks before it does.`;
-  byId("buy-command").textContent = waiting ? "" : `patternmill remake --catalog ${run.catalog} --environment ${run.environment}${served ? "" : " --picks decisions.csv"}`;
-  byId("approve").hidden = !waiting;
+async function begin(name, { sum, digest, token }) {
+  deal(ACTIONS[name][1], ["Starting …"]);
+  const { error } = await told(`/commands/${name}`, { sum, digest, token });
+  if (error) return deal("Not started", [error], button("Look again", () => offer(name)));
+  await watch();
 }
 
-async function approve() {
-  const answer = await post("/approve", { digest: run.approval.digest }).catch(() => null);
-  if (answer?.ok) run.approval = null;
-  say(answer?.ok ? "Approved." : "Not approved: the server refused it or does not answer.");
-  soon();
+/* Follow the commands that were started here, also after the page was reloaded. */
+async function watch() {
+  const answer = await ask("/commands").catch(() => null);
+  if (answer?.ok) commands = await answer.json();
+  const running = commands.filter(({ code }) => code == null);
+  for (const [name, [word]] of Object.entries(ACTIONS)) byId(`do-${name}`)?.replaceChildren(running.some((command) => command.name === name) ? word.replace("…", " is running…") : word);
+  if (byId("deal").open && commands.some(({ name }) => name === offered)) showCommand(offered);
+  if (running.length) setTimeout(watch, POLL);
 }
 
-/* The tools */
-function chip(id, kind, ...content) {
+function showCommand(name) {
+  const { lines, steps, code } = commands.findLast((command) => command.name === name);
+  const title = code == null ? `${ACTIONS[name][0].replace("…", "")} is running` : code === 0 ? "Done" : `Ended with exit code ${code}`;
+  const text = [...lines, ...(code === 0 || code === 3 ? [] : steps.slice(code == null ? -1 : -9))];
+  if (byId("deal-title").textContent === title && byId("deal-lines").dataset.text === text.join()) return;
+  deal(title, text.length ? text : ["Starting …"], ...(code != null ? [button("Reload the page", () => location.reload())] : []));
+  byId("deal-lines").dataset.text = text.join();
+}
+
+/* The tools above the sheet, and the bar below. */
+function chip(id, colour, ...content) {
   const toggle = () => {
     if (!id) chips.clear();
     else if (!chips.delete(id)) chips.add(id);
     filter();
   };
-  return make("button", { type: "button", class: kind, "data-chip": id, "aria-pressed": "false", onclick: toggle }, ...content);
+  return make("button", { type: "button", class: `chip ${colour}`, "data-chip": id, "aria-pressed": "false", onclick: toggle }, ...content, make("b"));
 }
 
 function fillTools() {
-  const sum = run.causes.reduce((total, cause) => total + cause.count, 0);
-  byId("causes").hidden = !sum;
-  byId("causes-title").textContent = sum === 1 ? "1 row needs attention" : `${number(sum)} rows need attention`;
-  byId("cause-list").append(...run.causes.map((cause, index) => make("li", {}, chip(`cause:${index}`, "cause",
-    make("span", { class: "sum" }, `${number(cause.count)} ×`), make("span", {}, cause.message || cause.code, " ", make("em", {}, cause.remedy)), make("code", {}, cause.code)))));
-  byId("chips").append(chip("", "chip", "All", make("b")));
+  byId("chips").append(chip("", "", "All"));
   for (const [kind, [all, namesOf]] of Object.entries(KINDS)) {
     const present = new Set(groups.flatMap(namesOf));
     const names = Object.keys(all).filter((name) => kind === "verdict" || present.has(name));
-    byId("chips").append(...names.map((name) => chip(`${kind}:${name}`, `chip ${all[name][2]}`, make("i", { "aria-hidden": "true" }, all[name][0]), all[name][1], make("b"))));
+    byId("chips").append(...names.map((name) => chip(`${kind}:${name}`, all[name][2], make("i", { "aria-hidden": "true" }, all[name][0]), all[name][1])));
   }
+  byId("paused").textContent = run.paused ?? "";
 }
 
 function fillBar() {
-  for (const [key, glyph, word, act, what] of ACTIONS) {
-    const name = key === " " ? "Space" : key.toUpperCase();
+  for (const [key, glyph, word, pressed, act, what] of KEYS) {
+    const name = { " ": "␣", S: "⇧S" }[key] ?? key.toUpperCase();
     byId("key-list").append(make("dt", {}, make("kbd", {}, name)), make("dd", {}, what));
     if (!word) continue;
-    const press = (event) => { if (event.detail) event.currentTarget.blur(); if (current) act(); };
-    byId("buttons").append(make("button", {
-      type: "button", title: what, onclick: press, "data-pressed": Object.keys(VERDICTS).find((name) => VERDICTS[name][0] === glyph && name !== "undecided") ?? Object.keys(MOVES).find((name) => name === word.toLowerCase()),
-    }, make("i", { "aria-hidden": "true" }, glyph), make("span", {}, word), make("kbd", { "aria-hidden": "true" }, name)));
+    const onclick = (event) => { if (event.detail) event.currentTarget.blur(); if (current) act(); };
+    byId("buttons").append(make("button", { type: "button", title: what, "data-what": what, "data-pressed": pressed, onclick },
+      make("i", { "aria-hidden": "true" }, glyph), make("span", {}, word), make("kbd", { "aria-hidden": "true" }, name)));
   }
+  for (const name of [...(run.actions ?? []), ...(run.approval ? ["approve"] : [])]) byId("do").append(make("button", { type: "button", class: "plain", id: `do-${name}`, onclick: () => offer(name) }, ACTIONS[name][0]));
 }
 
-/* Keys and gestures */
+/* Keys and gestures. */
 const MOVES = {
   sheet: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => step(columns), ArrowUp: () => step(-columns), Home: () => go(shown[0]), End: () => go(shown.at(-1)) },
   one: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => turn(1), ArrowUp: () => turn(-1), Escape: () => show("sheet") },
@@ -631,11 +809,11 @@ function onKey(event) {
   if (asked && single && /^[1-9]$/.test(event.key)) return because(REASONS[event.key - 1]);
   if (event.key === "Enter") return isButton ? false : asked ? byId("why").querySelector("input").focus() : show("one");
   if (MOVES[view][event.key]) return void (askWhy(null), MOVES[view][event.key]());
-  // On a keyboard of other letters the place of the key counts.
+  // On a keyboard with other letters the position of the key counts.
   const key = /^[!-~ ]$/.test(event.key) ? event.key.toLowerCase() : event.code.replace("Key", "").toLowerCase();
-  const action = ACTIONS.find(([name]) => name === key);
+  const action = KEYS.find(([name]) => name === (event.shiftKey && key === "s" ? "S" : key));
   if (!action || event.repeat || !single || (isButton && key === " ")) return false;
-  return action[3]();
+  return action[4]();
 }
 
 function listen() {
@@ -647,11 +825,13 @@ function listen() {
   });
   byId("clear").addEventListener("click", clear);
   byId("save-file").addEventListener("click", saveFile);
-  byId("buys").addEventListener("click", () => byId("buy").showModal());
-  byId("approve").addEventListener("click", approve);
+  // The event comes a little later, when another plan may be asked for already.
+  byId("deal").addEventListener("close", () => { if (!byId("deal").open) offered = null; });
   byId("single-keys").checked = localStorage.getItem("patternmill keys") !== "off";
   byId("single-keys").addEventListener("change", (event) => localStorage.setItem("patternmill keys", event.target.checked ? "on" : "off"));
   addEventListener("keydown", (event) => {
+    // Enter held down would open a plan and then confirm it.
+    if (event.repeat && event.key === "Enter") event.preventDefault();
     if (event.ctrlKey || event.metaKey || event.altKey || !current || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input:not([type=checkbox])")) return void (event.key === "Escape" && (event.target.blur(), filter(), current && go(current)));
     if (onKey(event) !== false) event.preventDefault();
@@ -659,6 +839,8 @@ function listen() {
   addEventListener("scroll", () => lay(), { passive: true });
   addEventListener("resize", () => view === "sheet" && layAnew());
   addEventListener("online", send);
+  // A new sign-in link, pasted into this tab.
+  addEventListener("hashchange", () => location.hash && run.served && location.reload());
   new ResizeObserver(([bar]) => document.body.style.setProperty("--bar", `${bar.target.offsetHeight}px`)).observe(byId("bar"));
   listenToPointer(byId("large"));
 }
@@ -684,11 +866,10 @@ function listenToPointer(place) {
 
 fillTools();
 fillBar();
-filter();
 load().then(() => {
   listen();
-  current = null;
   filter();
   send();
+  if (run.actions?.length) watch();
   document.documentElement.dataset.ready = "true";
 });

@@ -1,4 +1,4 @@
-"""Makes gallery.html: every pattern with its products, to look at and to decide on, in one file.
+"""Writes gallery.html: every pattern with its products, to look at and to decide on, in one file.
 
 The page builds its cards from the data in it, as text and never as markup; a content security policy lets
 nothing run but the script that is part of it. Nothing is loaded but the pictures.
@@ -11,164 +11,200 @@ import hashlib
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
+from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from patternmill.addresses import is_web_address
-from patternmill.catalog.rows import run_cell
+from patternmill.files import json_bytes
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import last_sequence
+from patternmill.ledger.decisions import Decision
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.kept_pictures import pictures_of
-from patternmill.results.row_files import json_bytes
-from patternmill.results.row_results import RowResult
-from patternmill.results.summary import WITH_CAUSE, cause_key, count_everything, failures_by_cause
-from patternmill.states import Outcome, RowStatus
+from patternmill.looking.pictures import FOLDER, is_drawn, picture_name, picture_urls
+from patternmill.looking.takes import CatalogTakes, PatternTake, has_choices
+from patternmill.states import MAY_EXIST, Outcome, Stage
+from patternmill.tables.columns import run_cell
 from patternmill.text import duration, moment, plural
+
+if TYPE_CHECKING:
+    from patternmill.tables.results import ResultLine, RunResults
 
 _SLOT = re.compile(r"<!--(\w+)-->")
 _FOR_SCRIPT = {
-    ord("<"): "\\u003c",
-    ord(">"): "\\u003e",
-    ord("&"): "\\u0026",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
+    "<": b"\\u003c",
+    ">": b"\\u003e",
+    "&": b"\\u0026",
+    "\u2028": b"\\u2028",
+    "\u2029": b"\\u2029",
 }
-#: What needs attention first.
-_RANK = {
-    RowStatus(status): rank
-    for rank, status in enumerate(
-        ("failed", "refused", "held", "in_doubt", "waiting", "cancelled", "not_started", "succeeded")
+#: How many rows or patterns are written at once.
+_BATCH = 1000
+Facts = Mapping[str, Any]
+_NO_FACTS: Facts = MappingProxyType({})
+Share = Callable[[list[str]], object]
+
+
+def gallery(ledger: Ledger, run: RunRecord, results: RunResults, share: Share = list) -> Iterator[bytes]:
+    """Return the bytes of the page that is written with the results files of a run.
+
+    `share` is called with the URLs of the pictures to put next to it: those of an embedded studio.
+    """
+    rows, scope = results.lines, (run.environment, run.catalog)
+    # Reading all takes of a large catalog takes as long as writing the page.
+    takes = CatalogTakes(ledger, *scope) if has_choices(ledger, *scope) else None
+    known = known_patterns(takes, rows) if takes is not None else {}
+    urls = (
+        picture_urls(rows, takes.as_shown(rows).values() if takes is not None else ())
+        if is_drawn(run)
+        else []
     )
-}
-
-
-def gallery(ledger: Ledger, run: RunRecord, rows: Sequence[RowResult]) -> Iterator[bytes]:
-    """The bytes of the page that is written with the results files of a run."""
-    decided = last_sequence(ledger, run.environment, run.catalog)
-    return page(run, rows, pictures_of(run, rows), decided=decided)
+    share(urls)
+    beside = {url: f"{FOLDER}/{picture_name(url)}" for url in urls}
+    cell = run_cell(run.run_id, takes.last_sequence if takes is not None else 0)
+    return page(run, results, beside, known=known, facts={"cell": cell})
 
 
 def page(
     run: RunRecord,
-    rows: Sequence[RowResult],
+    results: RunResults,
     pictures: Mapping[str, str],
     *,
-    known: Mapping[ItemKey, Mapping[str, Any]] = MappingProxyType({}),
-    currency: str | None = None,
-    approval: Mapping[str, Any] | None = None,
-    served: str | None = None,
-    decided: int = 0,
+    known: Mapping[ItemKey, Facts] = MappingProxyType({}),
+    facts: Facts = _NO_FACTS,
+    served: bool = False,
 ) -> Iterator[bytes]:
-    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page.
+    """Return the bytes of the page of a run.
 
-    `known` is what is known of the pattern of a row, by its item: `takes` all that there are, as
-    `{item, take, picture, digest, chosen, decision}` with the last decision on that picture as it is posted; `price`
-    what another take costs with its products, in minor units. `approval` is the plan that waits:
-    `{digest, items, amount, currency}`. `served`: the name of who is signed in, where a server shows the page; None: it
-    is opened from disk. `decided`: the place in the ledger of the last decision before the page is written.
+    `pictures` maps a picture's URL to a file next to the page; `known` is what `known_patterns` returns.
+    `facts` are for the script: `cell`, the column `run` of its file of decisions; and on a served page `approval`, a
+    plan that waits, `paused`, and `actions`, the names of its commands.
     """
-    style, script = page_part("page.css"), page_part("page.js")
-    facts = _run_facts(run, rows) | {"currency": currency, "approval": approval}
-    facts["cell"] = run_cell(run.run_id, decided)
-    texts = {"policy": _policy(style, script, served), "served": _served(served), **_masthead(run, rows)}
-    slots: dict[str, Callable[[], Iterator[bytes]]] = {
-        "style": lambda: iter([style.encode()]),
-        "script": lambda: iter([script.encode()]),
-        "run": lambda: iter([_script_json(facts)]),
-        "rows": lambda: _row_array(rows, pictures),
-        "patterns": lambda: _array(_patterns(rows, pictures, known)),
+    rows, style, script = results.lines, page_part("page.css"), page_part("page.js")
+    catalog = results.catalog
+    cells = dict(catalog.sheet.records()) if catalog.columns.carried else {}
+    own = {at: catalog.header[at] for at in sorted(catalog.columns.carried)}
+    named = {"id": run.run_id, "catalog": run.catalog, "environment": run.environment, "cell": run.run_id}
+    shown = {**named, **facts, "served": served, "columns": list(own.values())}
+    texts = {"policy": _policy(style, script, served), **_masthead(run, results)}
+    parts: dict[str, Iterable[bytes]] = {
+        **{name: [text.encode("utf-8", "replace")] for name, text in texts.items()},
+        "style": [style.encode()],
+        "script": [script.encode()],
+        "run": [_for_script(json_bytes(shown))],
+        "rows": _array(_card(row, pictures, [cells[row.line][at] for at in own]) for row in rows),
+        "patterns": _array(_patterns(rows, pictures, known)),
     }
     for number, text in enumerate(_SLOT.split(page_part("page.html"))):
-        if number % 2 and text in slots:
-            yield from slots[text]()
-        else:
-            yield (texts[text] if number % 2 else text).encode("utf-8", "replace")
-
-
-def _served(name: str | None) -> str:
-    return "" if name is None else f'<meta name="patternmill-served" content="{html.escape(name)}">'
+        yield from parts[text] if number % 2 else [text.encode()]
 
 
 def _array(values: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    yield b"["
-    for number, value in enumerate(values):
-        yield (b",\n" if number else b"\n") + _script_json(value)
+    yield b"[\n"
+    left, before = iter(values), b""
+    while batch := list(islice(left, _BATCH)):
+        yield before + _for_script(b",\n".join(map(json_bytes, batch)))
+        before = b",\n"
     yield b"]"
 
 
 def _patterns(
-    rows: Sequence[RowResult], pictures: Mapping[str, str], known: Mapping[ItemKey, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """What is judged: each pattern with the rows that share it; a row that was refused stands alone, without one.
-
-    What failed comes first, then all others in the order of the file.
-    """
+    rows: Sequence[ResultLine], pictures: Mapping[str, str], known: Mapping[ItemKey, Facts]
+) -> Iterator[dict[str, Any]]:
+    """Yield each pattern with the rows that share it; a row that was refused stands alone."""
     together: dict[ItemKey | int, list[int]] = {}
     for index, row in enumerate(rows):
-        together.setdefault(index if row.pattern is None else row.pattern.key, []).append(index)
-    groups = [_group(rows, indexes, pictures, known) for indexes in together.values()]
-    return sorted(groups, key=lambda group: (_RANK[group["status"]], group["rows"][0]))
+        together.setdefault(_group_of(row, known) or index, []).append(index)
+    for indexes in together.values():
+        first = rows[indexes[0]]
+        facts = known.get(first.take or ItemKey(""), {})
+        takes = facts.get("takes", ())
+        if first.take and not takes:
+            takes = ({"item": first.take, "take": 1, "picture": first.picture_url, "digest": ""},)
+        yield {
+            "takes": [take | {"picture": _address(take["picture"], pictures)} for take in takes],
+            "open": facts.get("open", ()),
+            "prompt": first.prompt,
+            "rows": indexes,
+            "made": bool(facts.get("takes")) or any(rows[index].pattern_id for index in indexes),
+        }
 
 
-def _group(
-    rows: Sequence[RowResult],
-    indexes: Sequence[int],
-    pictures: Mapping[str, str],
-    known: Mapping[ItemKey, Mapping[str, Any]],
-) -> dict[str, Any]:
-    first, statuses = rows[indexes[0]], {rows[index].status for index in indexes}
-    pattern = first.pattern
-    facts = known.get(pattern.key, {}) if pattern else {}
-    takes = facts.get("takes", ())
-    if pattern and not takes:
-        own = {"item": pattern.key, "take": 1, "picture": pattern.picture_url, "digest": "", "chosen": True}
-        takes = (own,)
-    return {
-        "item": pattern and pattern.key,
-        "takes": [take | {"picture": _address(take["picture"], pictures)} for take in takes],
-        "prompt": first.prompt,
-        "rows": indexes,
-        "made": any(rows[index].pattern_id for index in indexes),
-        "status": min(statuses, key=_RANK.__getitem__),
-        "statuses": sorted(statuses),
-        "price": facts.get("price"),
-    }
+def _group_of(row: ResultLine, known: Mapping[ItemKey, Facts]) -> ItemKey | None:
+    """Return the first take of a row's pattern, which all rows that share it have; None for a refused row."""
+    takes = known.get(row.take or ItemKey(""), {}).get("takes")
+    return ItemKey(takes[0]["item"]) if takes else row.take
 
 
-def _row_array(rows: Sequence[RowResult], pictures: Mapping[str, str]) -> Iterator[bytes]:
-    causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
-    return _array(_card(row, causes, pictures) for row in rows)
+def known_patterns(
+    takes: CatalogTakes,
+    rows: Sequence[ResultLine],
+    digests: Mapping[ItemKey, str] = MappingProxyType({}),
+) -> dict[ItemKey, dict[str, Any]]:
+    """Return what the page needs to know of each row's pattern, by the item of its take.
+
+    `takes`: those that were made, as `{item, take, picture, digest, pattern, decision}`, with the pattern's ID and the
+    last decision in the form in which it is posted. `open`: the numbers of those that are being made, or may be.
+    `digests`: the SHA-256 of the pictures of takes that were decided about.
+    """
+    shown = takes.as_shown(rows)
+
+    def told(take: PatternTake) -> dict[str, Any]:
+        digest, decision = digests.get(take.item, ""), takes.decisions.get(take.item)
+        return {
+            "item": take.item,
+            "take": take.number,
+            "picture": shown[take.item].picture_url,
+            "digest": digest,
+            "pattern": shown[take.item].pattern_id,
+            "decision": _decision(decision, digest) if decision is not None else None,
+        }
+
+    known = {}
+    for key in {row.take for row in rows if row.take is not None}:
+        requested = takes.of(key)
+        if len(requested) == 1 and key not in takes.decisions:
+            # Such a pattern follows from its rows, and there may be many.
+            continue
+        known[key] = {
+            "takes": [told(take) for take in requested if take.is_made],
+            "open": [take.number for take in requested if not take.is_made and take.state in MAY_EXIST],
+        }
+    return known
 
 
-def _card(
-    row: RowResult, causes: Mapping[tuple[str, str], int], pictures: Mapping[str, str]
-) -> dict[str, Any]:
-    """What the page shows of a row; what is empty is left out."""
-    shown = {
+def _decision(decision: Decision, digest: str) -> dict[str, Any]:
+    """Return a decision in the form in which it is posted; `changed`: its picture was replaced since."""
+    changed = bool(digest) and decision.picture not in ("", digest)
+    return asdict(decision) | {"at": decision.at.isoformat(), "changed": changed}
+
+
+def _card(row: ResultLine, pictures: Mapping[str, str], own: Sequence[str]) -> dict[str, Any]:
+    """Return what the page shows of a row, without empty fields."""
+    shown: dict[str, Any] = {
         "line": row.line,
         "sku": row.sku,
         "status": row.status.value,
         "prompt": row.prompt,
         "category": row.category or row.category_id,
         "selections": sorted(row.selections.items()),
+        "own": own if any(own) else None,
         "product": row.product_id,
         "pattern": row.pattern_id,
-        "productPicture": _address(row.product.picture_url if row.product else None, pictures),
+        "productPicture": _address(row.product_picture, pictures),
         "code": row.error_code,
         "error": row.error,
         "remedy": row.remedy,
         "ordered": row.ordered,
-        "cause": causes[cause_key(row)] if row.status in WITH_CAUSE else None,
     }
-    return {name: value for name, value in shown.items() if value not in (None, "", [])}
+    return {name: value for name, value in shown.items() if value}
 
 
 def _address(url: str | None, pictures: Mapping[str, str]) -> str | None:
-    """Where a picture is: next to the page, or at the service. Other schemes than HTTP are not followed."""
+    """Return where a picture is: next to the page, or at the service; None for any scheme but HTTP."""
     if url is None:
         return None
     if url in pictures:
@@ -176,15 +212,14 @@ def _address(url: str | None, pictures: Mapping[str, str]) -> str | None:
     return url if is_web_address(url) else None
 
 
-def _masthead(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, str]:
-    """What stands above the patterns, as HTML."""
-    counted, outcome = count_everything(rows), run.outcome
+def _masthead(run: RunRecord, results: RunResults) -> dict[str, str]:
+    """Return the texts above the patterns, as HTML."""
+    made, outcome = results.made, run.outcome
     took = f" · {duration(run.ended_at - run.started_at)}" if run.ended_at else ""
     tone = {Outcome.COMPLETED: "good", Outcome.FAILED: "bad"}.get(outcome, "warn") if outcome else "warn"
     facts = (
-        plural(counted.rows, "row"),
-        plural(counted.products, "product"),
-        plural(counted.patterns, "pattern"),
+        plural(len(results.rows), "row"),
+        *(plural(made[stage], stage) for stage in (Stage.PRODUCT, Stage.PATTERN)),
         f"{moment(run.started_at)} UTC{took}",
     )
     word = html.escape(outcome.words if outcome else "Not finished")
@@ -198,26 +233,16 @@ def _masthead(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, str]:
     }
 
 
-def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
-    return {
-        "id": run.run_id,
-        "catalog": run.catalog,
-        "environment": run.environment,
-        "causes": [
-            {"code": cause.code, "count": cause.count, "message": cause.message, "remedy": cause.remedy}
-            for cause in failures_by_cause(rows)
-        ],
-    }
+def _for_script(text: bytes) -> bytes:
+    """Return JSON escaped so that no text in it can end the script element around it."""
+    for sign, escaped in _FOR_SCRIPT.items():
+        text = text.replace(sign.encode(), escaped)
+    return text
 
 
-def _script_json(value: object) -> bytes:
-    """JSON that cannot end the script element around it, whatever the texts are."""
-    return json_bytes(value).decode().translate(_FOR_SCRIPT).encode()
-
-
-def _policy(style: str, script: str, served: str | None) -> str:
-    # Served, pictures are fetched by the script, which has what opens them.
-    sources = "img-src file: http: https:;" if served is None else "img-src blob:; connect-src 'self';"
+def _policy(style: str, script: str, served: bool) -> str:
+    # On a served page the script fetches pictures, with the secret that opens them.
+    sources = "img-src blob:; connect-src 'self';" if served else "img-src file: http: https:;"
     return (
         f"default-src 'none'; {sources} base-uri 'none'; form-action 'none';"
         f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
@@ -225,16 +250,16 @@ def _policy(style: str, script: str, served: str | None) -> str:
 
 
 def served_policy(opening: str) -> str:
-    """Return the policy of a document whose script writes the served page into it."""
+    """Return the policy of the document that loads the served page by its script `opening`."""
     style, script = page_part("page.css"), page_part("page.js")
-    return _policy(style, script, "") + f" '{policy_digest(opening)}'"
+    return _policy(style, script, served=True) + f" '{policy_digest(opening)}'"
 
 
 def policy_digest(text: str) -> str:
-    """By which a content security policy allows a style or script that is part of a page."""
+    """Return the hash by which a content security policy allows a style or script of the page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def page_part(name: str) -> str:
-    """A file of this room, as text."""
+    """Return the text of a file of this package."""
     return files("patternmill.looking").joinpath(name).read_text(encoding="utf-8")

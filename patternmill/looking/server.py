@@ -1,186 +1,302 @@
-"""Serves the page of a run to its own person, with the pictures of its home, and saves each decision."""
+"""Serves the page of a run with its pictures to one person, saves each decision, and starts what they confirm."""
 
 from __future__ import annotations
 
+import asyncio
+import hmac
+import ipaddress
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from socket import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import Decision, decision_time, record_decisions, storable
-from patternmill.ledger.records import Approval
-from patternmill.looking.page import served_policy
+from patternmill.looking.actions import Actions
+from patternmill.looking.page import page_part, served_policy
 from patternmill.looking.viewed_run import ViewedRun
 from patternmill.states import Decided
 
-HOST = "127.0.0.1"
-#: Of one request, in bytes: a thousand decisions with their notes.
+#: The header of a picture with the SHA-256 of its bytes, which a decision about it repeats.
+DIGEST = "Picture-Digest"
+#: The most bytes of a request: a thousand decisions with their notes.
 _LARGEST = 1 << 20
-_NO_DECISION = "It is no decision."
-# The secret is in the fragment, which no browser sends and no log has. It is kept for this tab and this port alone; a
-# cookie would go to every port of the machine.
-_OPEN = """
-(async () => {
-  const secret = location.hash.slice(1) || sessionStorage.getItem('patternmill');
-  history.replaceState(null, '', '/');
-  const answer = await fetch('/page', {headers: {authorization: `Bearer ${secret}`}});
-  if (!answer.ok) throw new Error(answer.status);
-  const page = await answer.text();
-  sessionStorage.setItem('patternmill', secret);
-  document.open();
-  document.write(page);
-  document.close();
-})().catch(() => {
-  document.body.textContent = 'This address does not sign in. `patternmill look`, on a terminal, shows one.';
-});
-"""
-_SHELL = (
-    f'<!doctype html><meta charset="utf-8"><title>Patternmill</title><body>Opening …<script>{_OPEN}</script>'
-)
+#: How many seconds a code is valid, and how many wrong ones end it.
+CODE_SECONDS, _MOST_TRIES = 300.0, 5
+_NO_DECISION = "This is no decision."
+_LETTERS = "BCDFGHJKMNPQRSTVWXZ23456789"
 _HEADERS = [
     ("X-Frame-Options", "DENY"),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
     ("Cache-Control", "no-store"),
 ]
-logger = logging.getLogger(__name__)
-#: Approves a plan that waits.
-Approve = Callable[[Approval], None]
+_FAMILY = {4: AF_INET, 6: AF_INET6}
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass
+class Door:
+    """An address of the page, and the secret that opens it there."""
+
+    socket: socket
+    #: Opens the page once at a door to the network, which is not encrypted, so that nothing is bought there.
+    code: str = ""
+    clock: Callable[[], float] = time.monotonic
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    _wrong: int = 0
+
+    def __post_init__(self) -> None:
+        self._until = self.clock() + CODE_SECONDS
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return the IP address and port, as a connection names them."""
+        host, port = self.socket.getsockname()[:2]
+        return host, port
+
+    @property
+    def netloc(self) -> str:
+        host, port = self.place
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def address(self) -> str:
+        """Return what a person opens; its secret is behind #, which no browser sends and no log has."""
+        return f"http://{self.netloc}/" if self.code else f"http://{self.netloc}/#{self.secret}"
+
+    def opens(self, header: str) -> bool:
+        return hmac.compare_digest(header.encode(), f"Bearer {self.secret}".encode())
+
+    def exchange(self, code: object) -> str | None:
+        """Return the secret for the code: once, within five minutes, and not after five wrong codes."""
+        text = str(code).upper().replace("-", "").replace(" ", "").encode()
+        is_right = bool(self.code) and hmac.compare_digest(text, self.code.encode())
+        self._wrong += not is_right
+        if not is_right or self._wrong >= _MOST_TRIES or self.clock() > self._until:
+            return None
+        self._wrong = _MOST_TRIES
+        return self.secret
+
+
+def network_door(host: str) -> Door:
+    """Open a door at one address of this machine. Raises ConfigurationError."""
+    try:
+        address = ipaddress.ip_address(host)
+        if address.is_unspecified or address.is_multicast:
+            raise ValueError
+        bound = create_server((host, 0), family=_FAMILY[address.version])
+    except (ValueError, OSError):
+        raise ConfigurationError(
+            f"{host!r} is not one IP address of this machine.",
+            remedy="Name the one that the phone reaches: `hostname -I` lists them.",
+        ) from None
+    return Door(bound, "".join(secrets.choice(_LETTERS) for _ in range(8)))
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Shut down; requests that are cut off by that are nobody's errors, and are not logged."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
 
 
 class LookServer:
-    """One page on one port, which only its secret opens."""
+    """Serves the page of a run, at one door or several."""
 
-    def __init__(self, run: ViewedRun, bound: socket, by: str, approve: Approve) -> None:
-        self.run, self.by, self._approve = run, by, approve
-        self.address = f"http://{HOST}:{bound.getsockname()[1]}"
+    def __init__(
+        self,
+        run: ViewedRun,
+        by: str,
+        doors: Sequence[Door],
+        actions: Actions | None = None,
+        brake: Callable[[str], str] = str,
+    ) -> None:
+        """`by` is the user who is signed in; `brake` pauses for a reason, and returns a sentence about it."""
+        self.run, self.by, self.doors = run, by, doors
+        self._actions, self._brake = actions or Actions({}), brake
 
-    def prepared(self) -> tuple[uvicorn.Server, str]:
-        """The server, to be run with the socket; and the address that signs a browser in: for its own person alone."""
-        secret = secrets.token_urlsafe(32)
-        config = uvicorn.Config(self.app(secret), log_level="warning", headers=_HEADERS)
-        return uvicorn.Server(config), f"{self.address}/#{secret}"
+    def prepared(self) -> uvicorn.Server:
+        """Return the server, to be run with the sockets of its doors."""
+        apps = {door.place: self.app(door) for door in self.doors}
 
-    def app(self, secret: str) -> Any:
-        """Return the application; `secret` opens it."""
-        opens = f"Bearer {secret}".encode()
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            # By where the connection came in, whatever its headers say.
+            await apps[tuple(scope["server"])](scope, receive, send)
 
-        def signed_in(answer: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            headers=_HEADERS,
+            lifespan="off",
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        return _Server(config)
+
+    def app(self, door: Door) -> Any:
+        """Return the application of a door; at one to the network nothing buys, approves or pauses."""
+
+        def signed_in(answer: Endpoint) -> Endpoint:
             async def guarded(request: Request) -> Response:
-                if not secrets.compare_digest(request.headers.get("authorization", "").encode(), opens):
+                if not door.opens(request.headers.get("authorization", "")):
                     return Response(status_code=401)
                 return await answer(request)
 
             return guarded
 
+        async def page(request: Request) -> Response:
+            chunks = self.run.page([] if door.code else [*self._actions.names, "pause"])
+            return StreamingResponse(chunks, media_type="text/html; charset=utf-8")
+
+        async def exchange(request: Request) -> Response:
+            secret = door.exchange((await _object(request)).get("code"))
+            return JSONResponse({"secret": secret}, status_code=200 if secret else 403)
+
         routes = [
             Route("/", _shell),
-            Route("/page", signed_in(self._page)),
+            Route("/page", signed_in(page)),
             Route("/pictures/{name}", signed_in(self._picture)),
             Route("/decisions", signed_in(self._decide), methods=["POST"]),
-            Route("/approve", signed_in(self._approved), methods=["POST"]),
         ]
-        return TrustedHostMiddleware(_capped(Starlette(routes=routes)), allowed_hosts=[HOST])
-
-    async def _page(self, request: Request) -> Response:
-        return StreamingResponse(self.run.page(self.by), media_type="text/html; charset=utf-8")
+        if door.code:
+            routes.append(Route("/code", exchange, methods=["POST"]))
+        else:
+            routes += [
+                Route("/plans/{name}", signed_in(self._plan), methods=["POST"]),
+                Route("/commands", signed_in(self._commands)),
+                Route("/commands/{name}", signed_in(self._begin), methods=["POST"]),
+                Route("/approve", signed_in(self._approved), methods=["POST"]),
+                Route("/pause", signed_in(self._pause), methods=["POST"]),
+            ]
+        return _guarded(Starlette(routes=routes), door.netloc)
 
     async def _picture(self, request: Request) -> Response:
-        path = self.run.picture(request.path_params["name"])
-        if path is None:
+        picture = await asyncio.to_thread(self.run.picture, request.path_params["name"])
+        if picture is None:
             return Response(status_code=404)
-        return FileResponse(path, headers={"Cache-Control": "private, max-age=3600"})
+        path, digest = picture
+        return FileResponse(path, headers={"Cache-Control": "private, max-age=3600", DIGEST: digest})
 
     async def _decide(self, request: Request) -> Response:
-        """Each event by itself: one that is refused keeps no other from being saved."""
+        """Save each event by itself, so that one that is refused does not stop the others."""
         events = await _json(request)
         if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-            return JSONResponse({"error": "A list of decisions is expected."}, status_code=400)
-        digests, record = self.run.digests(), self.run.record
+            raise HTTPException(400, "A list of decisions is expected.")
         good: dict[str, Decision] = {}
         refused = []
         for event in events:
             try:
-                decision = self._decision(event, digests)
+                decision = self._decision({name: _plain(value) for name, value in event.items()})
+                good.setdefault(decision.id, decision)
             except ValueError as error:
                 refused.append({"id": _plain(event.get("id")), "why": str(error)})
-            else:
-                good.setdefault(decision.id, decision)
-        try:
-            with self.run.ledger() as ledger, ledger.transaction():
-                record_decisions(ledger, record.run_id, good.values())
-        except PatternmillError as error:
-            return JSONResponse({"error": str(error)}, status_code=503)
-        return JSONResponse({"saved": list(good), "refused": refused})
+        return await _told(lambda: self._save(good, refused), 503)
 
-    def _decision(self, event: Mapping[str, Any], digests: Mapping[ItemKey, str]) -> Decision:
-        """Who is signed in decides, whatever the event says. A ValueError says why it is not saved."""
-        id, item, picture, verdict, note, at = (
-            _plain(event.get(name)) for name in ("id", "item", "picture", "verdict", "note", "at")
-        )
-        if id is None or item is None or picture is None or note is None or at is None:
-            raise ValueError(_NO_DECISION)
-        time = decision_time(at)
+    def _save(self, good: Mapping[str, Decision], refused: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        with self.run.ledger() as ledger, ledger.transaction():
+            record_decisions(ledger, self.run.record.run_id, good.values())
+        return {"saved": list(good), "refused": refused}
+
+    def _decision(self, event: Mapping[str, str]) -> Decision:
+        """Return an event as a decision of the user who is signed in. Raises ValueError, which says why not."""
+        verdict, time = event.get("verdict"), decision_time(event.get("at", ""))
         if time is None or verdict not in list(Decided):
             raise ValueError(_NO_DECISION)
+        id, item, picture, note = (event.get(name, "") for name in ("id", "item", "picture", "note"))
         key = ItemKey(item)
         decision = Decision(id, key, picture, Decided(verdict), note, self.by, time)
         if not decision.fits:
             raise ValueError(_NO_DECISION)
         if key not in self.run.items:
             raise ValueError("This run made no such pattern.")
-        if picture and picture != digests.get(key, picture):
+        if picture and picture != (self.run.digest(key) or picture):
             raise ValueError("The picture has changed since: look at it and decide again.")
         return decision
 
+    async def _plan(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._actions.names:
+            return Response(status_code=404)
+        return await _told(lambda: {"plan": self._actions.show(name)}, 503)
+
+    async def _commands(self, request: Request) -> Response:
+        return JSONResponse(self._actions.begun())
+
+    async def _begin(self, request: Request) -> Response:
+        name, given = request.path_params["name"], await _object(request)
+        if name not in self._actions.names:
+            return Response(status_code=404)
+        return await _told(lambda: self._actions.begin(name, given).shown(), 409)
+
     async def _approved(self, request: Request) -> Response:
-        given = await _json(request)
-        digest = given.get("digest") if isinstance(given, dict) else None
-        if not isinstance(digest, str):
-            return JSONResponse({"error": "The digest of a plan is expected."}, status_code=400)
-        waiting = self.run.waiting_approval()
-        if waiting is None or waiting.digest != digest:
-            return JSONResponse({"error": "No such plan waits for an approval."}, status_code=409)
-        try:
-            self._approve(waiting)
-        except PatternmillError as error:
-            return JSONResponse({"error": str(error)}, status_code=409)
-        return JSONResponse({"text": f"Plan {waiting.short} is approved."})
+        digest = _plain((await _object(request)).get("digest"))
+        return await _told(lambda: {"text": self.run.approve(digest, self.by)}, 409)
+
+    async def _pause(self, request: Request) -> Response:
+        reason = _plain((await _object(request)).get("reason"))
+        return await _told(lambda: {"text": self._brake(reason)}, 409)
+
+
+async def _told(work: Callable[[], Mapping[str, Any]], status: int) -> Response:
+    """Work in a thread, and answer with the outcome, or with this status and the reason why not."""
+    try:
+        return JSONResponse(await asyncio.to_thread(work))
+    except PatternmillError as error:
+        return JSONResponse({"error": str(error)}, status_code=status)
 
 
 async def _shell(request: Request) -> Response:
-    """Answer with the page that opens the other one: it has nothing of anybody's."""
-    return HTMLResponse(_SHELL, headers={"Content-Security-Policy": served_policy(_OPEN)})
+    """Answer with the document that signs in and loads the page; it has no data."""
+    script = page_part("sign_in.js")
+    policy = {"Content-Security-Policy": served_policy(script)}
+    return HTMLResponse(page_part("sign_in.html").replace("<!--script-->", script), headers=policy)
 
 
 async def _json(request: Request) -> Any:
-    """Return what was sent; None where it is no JSON."""
+    """Return the body as JSON; None if it is not JSON."""
     try:
         return json.loads(await request.body())
     except (ValueError, RecursionError):
         return None
 
 
-def _plain(value: object) -> str | None:
-    return storable(value) if isinstance(value, str) else None
+async def _object(request: Request) -> dict[str, Any]:
+    """Return the JSON object that was sent. Raises HTTPException (400)."""
+    given = await _json(request)
+    if not isinstance(given, dict):
+        raise HTTPException(400, "A JSON object is expected.")
+    return given
 
 
-def _capped(app: Any) -> Any:
-    """Answer 413 to a larger body, as soon as so much of it has come."""
+def _plain(value: object) -> str:
+    """Return a text as it may be stored; empty for anything else."""
+    return storable(value) if isinstance(value, str) else ""
 
-    async def capped(scope: Any, receive: Any, send: Any) -> None:
+
+def _guarded(app: Any, netloc: str) -> Any:
+    """Refuse any Host or Origin but the door's own, and a body as soon as it is too large."""
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> Any:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        is_own = (
+            headers.get(b"host") == netloc,
+            headers.get(b"origin", f"http://{netloc}") == f"http://{netloc}",
+        )
+        if not all(is_own):
+            return await Response(status_code=403)(scope, receive, send)
         size = 0
 
         async def counted() -> Any:
@@ -191,6 +307,6 @@ def _capped(app: Any) -> Any:
                 raise HTTPException(413)
             return message
 
-        await app(scope, counted, send)
+        return await app(scope, counted, send)
 
-    return capped
+    return guarded

@@ -1,136 +1,106 @@
-"""A run as a person looks at it: its rows as they are now, their pictures, takes and decisions."""
+"""A run as a person looks at it: its rows as they are now, with their pictures, takes and decisions."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, last_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
-from patternmill.looking.kept_pictures import picture_name
-from patternmill.looking.page import page
-from patternmill.looking.pictures import Pictures
-from patternmill.looking.takes import Take, takes_made
-from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.looking.page import known_patterns, page
+from patternmill.looking.pictures import FOLDER, Pictures, Source, is_drawn, picture_name, picture_urls
+from patternmill.looking.recorded_run import run_results
+from patternmill.looking.takes import CatalogTakes
 from patternmill.settings import Settings
 from patternmill.states import Verdict
 
+#: What the page needs to know of a plan that waits for approval.
+APPROVAL = ("digest", "items", "expected", "currency")
+
 
 class ViewedRun:
-    """The page of a run, whose decisions and approvals are read anew each time. It never writes."""
+    """The page of a run, which is read again each time that it is opened."""
 
-    def __init__(self, settings: Settings, record: RunRecord) -> None:
+    def __init__(self, settings: Settings, record: RunRecord, source: Source = lambda url: b"") -> None:
+        """Look at a run; `source` has the pictures that the home lacks."""
         self.record = record
         self._settings = settings
-        profile = settings.service
-        self.pictures = Pictures(
-            settings.home, profile.url if profile is not None and not settings.embedded else None
-        )
-        with self.ledger() as ledger:
-            file = input_file(ledger, record)
-            self._rows: list[RowResult] = list(row_results(ledger, record, file, now=True))
-            self._takes = takes_made(ledger, record.environment, record.catalog)
-        #: What may be decided on: every take of the catalog.
-        self.items = frozenset(self._takes)
-        self._urls = {
-            *(item.picture_url for row in self._rows for item in row.items[-2:]),
-            *(take.picture_url for take in self._takes.values()),
-        } - {None}
-        self._names = {picture_name(url): url for url in self._urls if url is not None}
+        self._pictures = Pictures(settings.home, source)
+        self._read()
+        self._is_fresh = True
 
-    def picture(self, name: str) -> Path | None:
-        """Return the file of a picture of this run, where it is at hand."""
-        return self.pictures.path(name) if name in self._names else None
+    def _read(self) -> None:
+        with self.ledger() as ledger:
+            self._results = run_results(ledger, self.record, now=True).read()
+            self._catalog = CatalogTakes(ledger, self.record.environment, self.record.catalog)
+        rows = self._results.lines
+        self._takes = self._catalog.as_shown(rows)
+        self._names = {picture_name(url): url for url in picture_urls(rows, self._takes.values())}
 
     def ledger(self) -> AbstractContextManager[Ledger]:
         return open_ledger(self._settings, must_exist=True)
 
-    def fetch_pictures(self, step: Callable[[str], None]) -> None:
-        """Fetch every picture that is not at hand."""
-        self.pictures.fetch(filter(None, self._urls), step)
+    @property
+    def items(self) -> frozenset[ItemKey]:
+        """Return what can be decided on: every take of the catalog that was made."""
+        return frozenset(self._takes)
 
-    def digests(self) -> dict[ItemKey, str]:
-        """Return the SHA-256 of each take's picture, by item, where it is at hand."""
-        return self.pictures.digests(self._takes.values())
+    def picture(self, name: str) -> tuple[Path, str] | None:
+        """Return a picture of this run with its digest, fetched if need be; None if it is not available."""
+        path = self._pictures.get(self._names[name]) if name in self._names else None
+        return (path, self._pictures.digest(self._names[name])) if path is not None else None
 
-    def decisions(self) -> dict[ItemKey, Decision]:
-        """The last one of each pattern of the run's catalog."""
-        with self.ledger() as ledger:
-            return last_decisions(ledger, self.record.environment, self.record.catalog)
+    def digest(self, item: ItemKey) -> str:
+        """Return the SHA-256 of a take's picture; "" if it is not here yet."""
+        take = self._takes.get(item)
+        return self._pictures.digest(take.picture_url) if take is not None else ""
 
-    def waiting_approval(self) -> Approval | None:
-        """The last plan of the catalog that waits for a person's decision."""
-        record = self.record
-        with self.ledger() as ledger:
-            asked = ledger.approvals.find(record.environment, record.catalog)
-        return next((one for one in reversed(asked) if one.verdict is Verdict.WAITING), None)
-
-    def page(self, by: str) -> Iterator[bytes]:
-        """The bytes of the page for who is signed in, with a plan that they may approve."""
-        approval = self.waiting_approval()
-        return page(
-            self.record,
-            self._rows,
-            {url: f"pictures/{name}" for name, url in self._names.items()},
-            known=self._known(),
-            currency=self._settings.currency,
-            approval=(
-                {
-                    "digest": approval.digest,
-                    "items": approval.items,
-                    "amount": approval.expected,
-                    "currency": approval.currency,
-                }
-                if approval
-                else None
-            ),
-            served=by,
+    def fill(self) -> None:
+        """Start fetching every picture, and put those of an embedded studio next to the gallery of its results."""
+        folder = Path("results") / self.record.catalog / self.record.run_id
+        self._pictures.fill(
+            self._names.values(), folder if is_drawn(self.record) and folder.is_dir() else None
         )
 
-    def _known(self) -> dict[ItemKey, dict[str, Any]]:
-        """By the pattern item of a row, what its page is told of it."""
-        by_content = defaultdict[str, list[Take]](list)
-        for take in sorted(self._takes.values(), key=lambda take: take.number):
-            by_content[take.content].append(take)
-        digests, decisions = self.digests(), self.decisions()
-        prices = self._prices()
+    def approve(self, digest: str, who: str) -> str:
+        """Approve the plan that waits, and return a sentence about it. Raises InputRefused if it is another plan."""
+        with self.ledger() as ledger, ledger.transaction():
+            waiting = self._waiting(ledger)
+            if waiting is None or waiting.digest != digest:
+                raise InputRefused("No such plan waits for approval.", remedy="Load the page again.")
+            ledger.approvals.decide(waiting.id, Verdict.APPROVED, who=who, note="while looking")
+        return f"Plan {waiting.short} is approved."
 
-        def shown(take: Take, key: ItemKey) -> dict[str, Any]:
-            digest, decision = digests.get(take.item, ""), decisions.get(take.item)
-            # A decision on another picture than is there now is none: a new picture asks again.
-            stands = decision is not None and decision.picture == digest
-            return {
-                "item": take.item,
-                "take": take.number,
-                "picture": take.picture_url,
-                "digest": digest,
-                "chosen": take.item == key,
-                "decision": asdict(decision) | {"at": decision.at.isoformat()}
-                if decision and stands
-                else None,
-            }
+    def _waiting(self, ledger: Ledger) -> Approval | None:
+        """Return the last plan of the catalog that waits for a person's decision."""
+        asked = ledger.approvals.find(self.record.environment, self.record.catalog)
+        return next((plan for plan in reversed(asked) if plan.verdict is Verdict.WAITING), None)
 
-        known = {}
-        for key in {row.pattern.key for row in self._rows if row.pattern is not None}:
-            own = self._takes.get(key)
-            known[key] = {
-                "takes": [shown(take, key) for take in by_content[own.content]] if own else [],
-                "price": prices.get(key),
-            }
-        return known
+    def page(self, actions: Sequence[str] = ()) -> Iterator[bytes]:
+        """Return the bytes of the page; `actions` are the names of its commands."""
+        if not self._is_fresh:
+            self._read()
+        self._is_fresh = False
+        with self.ledger() as ledger:
+            waiting = self._waiting(ledger) if actions else None
+            pauses = [pause for pause in ledger.brake.pauses() if pause.covers(*self._scope)]
+        decided = (self._takes[item] for item in self._catalog.decisions.keys() & self._takes.keys())
+        return page(
+            self.record,
+            self._results,
+            {url: f"{FOLDER}/{name}" for name, url in self._names.items()},
+            known=known_patterns(self._catalog, self._results.lines, self._pictures.digests(decided)),
+            facts={
+                "actions": actions,
+                "approval": {name: getattr(waiting, name) for name in APPROVAL} if waiting else None,
+                "paused": " ".join(pause.message for pause in pauses),
+            },
+            served=True,
+        )
 
-    def _prices(self) -> dict[ItemKey, int]:
-        """What another take costs with its products, in minor units; empty without prices."""
-        settings = self._settings
-        if not settings.has_prices:
-            return {}
-        products = Counter(row.pattern.key for row in self._rows if row.pattern is not None)
-        return {
-            key: settings.pattern_price + count * settings.product_price for key, count in products.items()
-        }
+    @property
+    def _scope(self) -> tuple[str, str]:
+        return self.record.environment, self.record.catalog

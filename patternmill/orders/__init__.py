@@ -1,1 +1,1 @@
-"""Orders of samples: what was picked, planned as checkouts, opened and followed to the orders they become."""
+"""Orders of samples: picked rows are planned as checkouts, which are opened and followed until they are paid."""

@@ -1,12 +1,12 @@
-"""What is ordered as plain lines, for the terminal; never with an address."""
+"""An order as plain lines for the terminal, never with the address of a checkout."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from patternmill.ledger.records import PickedLine
-from patternmill.ledger.reports.order_report import CheckoutRecord
-from patternmill.orders.order_plan import OrderPlan, ordered_line, status_of
+from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus
+from patternmill.orders.order_plan import Order, item_of, ordered_line
 from patternmill.planning.items import catalog_of
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.text import in_columns, more, plural
@@ -14,31 +14,43 @@ from patternmill.text import in_columns, more, plural
 _MOST_LINES = 40
 
 
-def plan_lines(plan: OrderPlan) -> Iterator[str]:
-    scope = f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
-    yield f"Order {plan.name!r} from catalog {scope}: {plural(len(plan.checkouts), 'checkout')}"
-    for item, known in plan.checkouts:
-        named = f" ({known.checkout_id})" if known.checkout_id else ""
-        yield f"{item.describe()}: {status_of(known)}{named}"
-        yield from _line_texts(known.lines)
-    yield from (f"Note: {note}" for note in plan.notes)
+def plan_lines(order: Order) -> Iterator[str]:
+    """Yield a plan with its checkouts, what is left out, and its digest."""
+    scope = f"{catalog_of(order.scope.catalog)} ({order.scope.environment})"
+    yield f"Order {order.name!r} from catalog {scope}: {plural(len(order.checkouts), 'checkout')}"
+    for record in order.checkouts:
+        named = f" ({record.checkout_id})" if record.checkout_id else ""
+        yield f"{item_of(record).describe()}: {record.status}{named}"
+        yield from _line_texts(record.lines)
+    yield from note_lines(order)
     yield "What it costs is shown on the page of each checkout, before anybody pays."
-    yield f"Digest: {plan.proposal.digest[:LEAST_DIGEST]}"
+    yield f"Digest: {order.proposal.digest[:LEAST_DIGEST]}"
+
+
+def note_lines(order: Order) -> Iterator[str]:
+    """Yield what a plan leaves out, and what a person should know about the rest."""
+    left_out = list(order.left_out.items())
+    yield from (f"Left out: {sku}: {why}." for sku, why in left_out[:_MOST_LINES])
+    yield from more(len(left_out), _MOST_LINES)
+    yield from (f"Note: {note}" for note in order.notes)
 
 
 def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
-    """A checkout and what has become of it; never its address."""
+    """Yield a checkout and what has become of it."""
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
-    if record.is_paid:
-        again = "To order the same once more: another --order. For the gallery: patternmill results RUN."
-        yield f"{name} is paid: {ordered_line(record)}. {again}"
-    elif record.is_cancelled:
-        yield f"{name} is cancelled, and cannot be paid. To order the same again: another --order."
-    elif record.is_unpaid:
-        shown = f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
-        yield f"{name} is open{shown}:"
-    else:
-        yield f"{name} was not opened: {_why(record)}"
+    match record.status:
+        case CheckoutStatus.PAID:
+            again = "To order the same again: another --order. To show it in the gallery: patternmill results RUN."
+            yield f"{name} is paid: {ordered_line(record)}. {again}"
+        case CheckoutStatus.CANCELLED:
+            yield f"{name} is cancelled, and cannot be paid. To order the same again: another --order."
+        case CheckoutStatus.OPEN:
+            order = (
+                f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
+            )
+            yield f"{name} is open{order}:"
+        case _:
+            yield f"{name} was not opened: {_why(record)}"
     yield from _line_texts(record.lines)
 
 

@@ -1,250 +1,224 @@
-"""One order of samples, step by step: its checkouts are opened, each once, and followed until a person has paid."""
+"""Makes an order: opens each of its checkouts once, and follows them until a person has paid."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from patternmill.engine.item_attempts import Attempts
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Halt, HaltReason
-from patternmill.engine.refused_alike import RefusedAlike
-from patternmill.errors import (
-    BudgetReached,
-    ConfigurationError,
-    InputRefused,
-    PatternmillError,
-    ServiceStopped,
-)
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.engine.progress import Halt, HaltReason, paused
+from patternmill.errors import BudgetReached, InputRefused, NotStarted, Paused, ServiceStopped
+from patternmill.identifiers import RunId
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Lease, NewItem, OrderRecord, RunRecord
-from patternmill.ledger.reports.order_report import (
-    CheckoutRecord,
-    checkout_called,
-    checkouts,
-    checkouts_of_products,
-)
-from patternmill.orders.order_plan import OrderPlan, OrderSpec, checkouts_of, plan_order
-from patternmill.orders.picked_lines import picked_lines
-from patternmill.planning.items import NOTHING_MADE, Item, canonical_json, catalog_of
+from patternmill.ledger.records import NewItem, OrderRecord
+from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus
+from patternmill.orders.order_plan import Order, item_of, related_checkouts
+from patternmill.planning.items import NOTHING_MADE, Scope, canonical_json
 from patternmill.runs.approval import require_approval
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_other_service
-from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.service.orders import KEY_REFUSED, checkout_address, without_addresses
+from patternmill.service.outcomes import CreateEnd, Refusal
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import in_environment, read_settings
+from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, Stage
-from patternmill.text import plural, shown
 
 T = TypeVar("T")
+OnChange = Callable[[CheckoutRecord], None]
 
-#: How often orders are asked for while they are waited for, in seconds: at first, and at last.
+#: The pause between two questions about an order that is waited for, in seconds: at first, and at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 30.0
-#: So many orders are asked for again when a person wants to know what has become of them.
-_LATEST = 20
 
 
-class Ordering:
-    """The steps of one order: `plan`, an approval if one is needed, `begin`, `open` each checkout, `close`, `wait`.
+class Ordering(AbstractAsyncContextManager["Ordering"]):
+    """Plans, opens and follows the orders of one environment at its service."""
 
-    And what it came to.
-    """
+    def __init__(self, settings: Settings) -> None:
+        """Raise ConfigurationError if the service's address or key is missing, or a price that limits need.
 
-    def __init__(self, spec: OrderSpec) -> None:
-        """Raises ConfigurationError when the service's address or key are missing, or prices that limits need."""
-        self.spec = spec
-        self._options = RunOptions.from_settings(spec.settings)
-        self._api = StudioApi.from_settings(spec.settings)
+        And if the environment's products are at another service.
+        """
+        refuse_other_service(settings)
+        self.settings = settings
+        self._options = RunOptions.from_settings(settings)
+        self._api = StudioApi.from_settings(settings)
         self._halt = Halt()
-        #: Of the checkouts that were opened just now; whoever has one can pay, so that nothing else keeps it.
-        self._addresses: dict[str, str] = {}
-        #: As the ledger has them, in the order in which they were opened.
-        self._opened: dict[ItemKey, CheckoutRecord] = {}
-        self._waited = False
+        #: Set while it holds the lease of a catalog's orders.
         self._writer: LedgerWriter | None = None
-        self._attempts: Attempts | None = None
-        self._heartbeat: LeaseHeartbeat | None = None
-
-    async def __aenter__(self) -> Self:
-        """Raises ConfigurationError when the environment's products are at another service."""
-        try:
-            await asyncio.to_thread(refuse_other_service, self.spec.settings)
-        except BaseException:
-            await self._api.close()
-            raise
-        return self
+        #: The addresses of checkouts opened just now: kept nowhere else, as whoever has one can pay.
+        self._addresses: dict[str, str] = {}
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
         await self._api.close()
 
     @property
     def waiting(self) -> str:
-        """For people: that the service is waited for, and since when; empty while all is well."""
+        """Return for people what is waited for, and since when; empty while all is well."""
         return self._api.waiting
 
-    async def plan(self) -> OrderPlan:
-        """What would be ordered, after a look at what was paid meanwhile. Raises InputRefused and ServiceStopped."""
-        spec, environment = self.spec, self.spec.settings.environment
-        lines = await self._read(lambda ledger: picked_lines(ledger, environment, spec.catalog, spec.picks))
-        of_products = await self._read(
-            lambda ledger: checkouts_of_products(ledger, [line.product_key for line in lines])
-        )
-        for record in {record.key: record for found in of_products.values() for record in found}.values():
-            if record.is_unpaid and record.environment == environment:
+    async def plan(self, order: Order) -> Order:
+        """Plan an order, after asking what was paid meanwhile. Raises InputRefused and ServiceStopped."""
+        for record in await self._with_ledger(lambda ledger: related_checkouts(ledger, order)):
+            if record.status is CheckoutStatus.OPEN:
                 await self.refresh(record)
-        return await self._read(lambda ledger: plan_order(ledger, spec, lines))
+        return await self._with_ledger(order.planned)
 
-    async def begin(self, plan: OrderPlan) -> None:
-        """Acquire the lease of the catalog's orders, and put the checkouts on record.
+    async def refuse_paused(self, order: Order) -> None:
+        """Raise Paused if nothing of an order would be opened, before a person is asked about it."""
+        scope = order.scope
+        if pause := await self._with_ledger(
+            lambda ledger: ledger.brake.pause_of(scope.environment, scope.catalog, now=True)
+        ):
+            raise Paused(pause.message)
 
-        Raises Overlap, and ApprovalNeeded when no approval covers the order.
+    async def open(self, order: Order, on_open: Callable[[CheckoutRecord], Awaitable[None]]) -> Order:
+        """Open each checkout of a planned order, or resume opening it; those open or ordered stay as they are.
+
+        Raises Overlap, ApprovalNeeded if no approval covers the order, and InputRefused if it has changed since its
+        plan was shown.
         """
-        ledger = await asyncio.to_thread(open_ledger, self.spec.settings)
-        scope = self.spec.scope
+        opened: list[CheckoutRecord] = []
+        async with self._leased(order.scope) as writer:
+            approval = await writer.write(lambda ledger: self._put_on_record(ledger, order))
+            options = replace(self._options, limits=replace(self._options.limits, approval=approval))
+            # Products were made at this address, so "not found" is about a product, and the others go on.
+            self._api.known_to_work([Stage.CHECKOUT])
+            assert writer.lease is not None, "it has the lease"
+            attempts = Attempts(writer.lease, writer, options, self._halt)
+            for record in order.checkouts:
+                with suppress(BudgetReached, NotStarted):  # the halt has the reason
+                    await self._request(record, writer, attempts)
+                now = await writer.run(lambda ledger: related_checkouts(ledger, order))
+                opened += [checkout for checkout in now if checkout.key == record.key]
+                await on_open(opened[-1])
+        return replace(order, checkouts=tuple(opened), halt=self._halt.reason)
+
+    @asynccontextmanager
+    async def _leased(self, scope: Scope) -> AsyncIterator[LedgerWriter]:
+        """Hold the lease of a catalog's orders, and obey the brake meanwhile."""
+        if self._writer is not None:
+            yield self._writer
+            return
+        ledger = await asyncio.to_thread(open_ledger, self.settings)
         try:
-            record = _record(self.spec, ledger)
-            lease = await acquire_lease(ledger, scope.environment, scope.catalog, record.run_id)
+            # Its ID stands for this command: an order is no run of the catalog.
+            lease = await acquire_lease(ledger, scope.environment, scope.catalog, _run_id(ledger))
         except BaseException:
             await asyncio.to_thread(ledger.close)
             raise
-        self._writer = LedgerWriter(ledger, lease)
-        approval = await self._writer.run(lambda ledger: _put_on_record(ledger, self.spec, plan, lease))
-        options = replace(self._options, limits=replace(self._options.limits, approval=approval))
-        # Products were made at this address, so that "not found" is about a product, and others go on.
-        self._api.known_to_work([Stage.CHECKOUT])
-        self._attempts = Attempts(record, self._writer, options, self._halt, RefusedAlike(self._halt))
-        self._heartbeat = LeaseHeartbeat(self._writer, self._lost)
-        self._heartbeat.start()
-
-    async def open(self, item: Item) -> CheckoutRecord:
-        """Open one checkout, or resume that; what is open or ordered stays as it is."""
-        assert self._writer is not None and self._attempts is not None, "begun before checkouts are opened"
-        with suppress(BudgetReached):  # the halt has the reason
-            attempt, sent_ago = await self._attempts.begin(item, NOTHING_MADE, retried=True)
-            if attempt.state is AttemptState.INTENDED:
-                end = await self._api.create(
-                    Stage.CHECKOUT,
-                    attempt.body,
-                    age=sent_ago,
-                    stopping=lambda: self._halt.forbids_sending(Stage.CHECKOUT),
-                    permitted=self._writer.confirm_lease,
-                )
-                await self._attempts.record_create(item, attempt, self._without_address(end))
-        found = await self._writer.run(lambda ledger: checkouts_of(ledger, self.spec))
-        self._opened[item.key] = next(record for record in found if record.key == item.key)
-        return self._opened[item.key]
-
-    async def close(self) -> None:
-        """Release the lease."""
-        if self._heartbeat is not None:
-            await self._heartbeat.stop()
-        writer, self._writer, self._heartbeat = self._writer, None, None
-        if writer is not None:
+        writer = self._writer = LedgerWriter(ledger, lease)
+        writer.heed(self._pause, lambda: self._api.is_quiet)
+        heartbeat = LeaseHeartbeat(
+            writer, lambda error: self._halt.begin(HaltReason(Outcome.FAILED, "ledger", str(error)))
+        )
+        try:
+            # Reads the brake for the first time.
+            await writer.write(lambda ledger: None)
+            heartbeat.start()
+            yield writer
+        finally:
+            self._writer = None
+            await heartbeat.stop()
             await release_lease(writer)
 
-    @property
-    def checkouts(self) -> tuple[CheckoutRecord, ...]:
-        """Those that were opened, or were to be."""
-        return tuple(self._opened.values())
+    def _pause(self, pause: Pause) -> None:
+        self._halt.begin(paused(pause))
+        self._api.drain()
 
-    @property
-    def failed(self) -> list[CheckoutRecord]:
-        """Neither open nor ordered."""
-        return [record for record in self.checkouts if record.checkout_id is None]
-
-    @property
-    def pending(self) -> list[CheckoutRecord]:
-        """Open, and not paid."""
-        return [record for record in self.checkouts if record.is_unpaid]
-
-    @property
-    def outcome(self) -> Outcome:
-        failed, halted = self.failed, self._halt.reason
-        if halted is not None and failed:
-            return halted.outcome
-        if failed and len(failed) == len(self._opened):
-            return Outcome.FAILED
-        is_closed = any(record.is_cancelled for record in self.checkouts)
-        is_whole = not failed and not is_closed and not (self._waited and self.pending)
-        return Outcome.COMPLETED if is_whole else Outcome.COMPLETED_WITH_FAILURES
-
-    @property
-    def sentence(self) -> str:
-        paid, cancelled = (
-            sum(getattr(record, name) for record in self.checkouts) for name in ("is_paid", "is_cancelled")
+    async def _request(self, record: CheckoutRecord, writer: LedgerWriter, attempts: Attempts) -> None:
+        """Send the request of a checkout, unless its outcome is known. Raises BudgetReached."""
+        item = item_of(record)
+        attempt, sent_ago = await attempts.begin(item, NOTHING_MADE, retried=True)
+        if attempt.state is not AttemptState.INTENDED:
+            return
+        end = await self._api.create(
+            Stage.CHECKOUT,
+            attempt.body,
+            age=sent_ago,
+            stopping=lambda: self._halt.forbids_sending(Stage.CHECKOUT),
+            permitted=writer.confirm_lease,
         )
-        text = f"{plural(len(self._opened), 'checkout')}: {paid} paid, {len(self.pending)} open"
-        text += f", {cancelled} cancelled" if cancelled else ""
-        if not self.failed:
-            return text
-        text += f", {len(self.failed)} not opened"
-        return f"{text}. {self._halt.reason.message}" if self._halt.reason is not None else text
+        await attempts.record_create(item, attempt, self._without_address(end))
 
     async def refresh(self, record: CheckoutRecord) -> CheckoutRecord:
-        """Ask for the order of an open checkout once, and record what is shown. Raises ServiceStopped."""
+        """Ask once for the order of an open checkout, and record the answer. Raises ServiceStopped."""
         assert record.checkout_id is not None, "it is open"
-        found = await self._api.order(record.checkout_id)
-        if found is None:
+        shown = await self._api.order(record.checkout_id)
+        if shown is None:
             return record
-        order = OrderRecord(*found)
 
         def put_on_record(ledger: Ledger) -> OrderRecord:
             with ledger.transaction():
+                order = OrderRecord(**vars(shown))
                 return ledger.purchases.record_order(_run_id(ledger), record.key, order)
 
-        return replace(record, order=await self._read(put_on_record))
+        return replace(record, order=await self._with_ledger(put_on_record))
 
-    async def wait(
+    async def follow(
         self,
+        order: Order,
         limit: timedelta,
+        on_change: OnChange = lambda record: None,
         *,
-        on_change: Callable[[CheckoutRecord], None] = lambda record: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Follow the orders until all have come, or the time is over; what was seen is on record all the while.
+    ) -> Order:
+        """Follow the checkouts until all are paid or the time is over, and record what is seen.
 
         A question that fails is asked again later; a key that is refused ends the wait.
         """
         clock = asyncio.get_running_loop().time
         deadline, pause = clock() + limit.total_seconds(), _FIRST_PAUSE
-        self._waited = True
         while True:
-            for record in self.pending:
-                try:
-                    self._opened[record.key] = found = await self.refresh(record)
-                except ServiceStopped as stopped:
-                    if stopped.code in KEY_REFUSED.values():
-                        raise
-                else:
-                    if _status_shown(found) != _status_shown(record):
-                        on_change(found)
+            now = [await self._look_at(record, on_change) for record in order.checkouts]
+            order = replace(order, checkouts=tuple(now), was_followed=True)
             left = deadline - clock()
-            if not self.pending or left <= 0:
-                return
+            if not order.pending or left <= 0:
+                return order
             await sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    async def address(self, record: CheckoutRecord) -> str:
-        """Where a person pays: the same request once more has the same answer.
+    async def _look_at(self, record: CheckoutRecord, on_change: OnChange) -> CheckoutRecord:
+        """Return a checkout as it is now, if the service answers. Raises ServiceStopped if the key is refused."""
+        try:
+            now = await self.refresh(record) if record.status is CheckoutStatus.OPEN else record
+        except ServiceStopped as stopped:
+            if stopped.code in KEY_REFUSED.values():
+                raise
+            return record
+        if now.order != record.order:
+            on_change(now)
+        return now
 
-        Raises ServiceStopped where the service does not show it. At any age of the request: should the service have
-        forgotten it, the checkout that it opens anew is refused here, and costs nothing as nobody pays it.
+    async def address(self, record: CheckoutRecord) -> str:
+        """Return where a person pays, by sending the same request again, which has the same answer.
+
+        However old the request is: if the service has forgotten it and opens another checkout, that one is refused
+        here, and costs nothing as nobody pays it. Raises ServiceStopped if the service does not show it, Paused, and
+        Overlap.
         """
         assert record.checkout_id is not None and record.attempt is not None, "it is open"
-        body, checkout_id = record.attempt.body, record.checkout_id
+        checkout_id = record.checkout_id
         if checkout_id in self._addresses:
             return self._addresses[checkout_id]
-        end = await self._api.create(Stage.CHECKOUT, body, known_job_id=checkout_id, age=timedelta(0))
+        async with self._leased(Scope(record.environment, record.scope)) as writer:
+            end = await self._api.create(
+                Stage.CHECKOUT,
+                record.attempt.body,
+                known_job_id=checkout_id,
+                age=timedelta(0),
+                permitted=writer.confirm_lease,
+            )
+        if isinstance(end, Refusal) and (halt := self._halt.reason) and halt.outcome is Outcome.PAUSED:
+            raise Paused(halt.message)
         if isinstance(end, Job) and (address := checkout_address(end.raw)):
             return address
         why = without_addresses(getattr(end, "message", ""))
@@ -255,89 +229,47 @@ class Ordering:
             "that nobody pays costs nothing.",
         )
 
-    def _without_address(self, end: outcomes.CreateEnd) -> outcomes.CreateEnd:
-        """What goes on record of an answer."""
-        if isinstance(end, outcomes.No):
+    def _without_address(self, end: CreateEnd) -> CreateEnd:
+        """Return what is recorded of an answer: never the address."""
+        if isinstance(end, Refusal):
             return replace(end, message=without_addresses(end.message))
         if end.is_immediate:
             if address := checkout_address(end.raw):
                 self._addresses[end.job_id] = address
             return end
         message = f"The service answered with job {end.job_id}, and not with a checkout."
-        return outcomes.No(AttemptState.HELD, "no_checkout", message)
+        return Refusal(AttemptState.HELD, "no_checkout", message)
 
-    def _lost(self, error: PatternmillError) -> None:
-        self._halt.begin(HaltReason(Outcome.FAILED, "ledger", str(error)))
+    def _put_on_record(self, ledger: Ledger, order: Order) -> str | None:
+        """Record the checkouts; return the ID of the approval that covers the order, None if it needs none.
 
-    async def _read(self, work: Callable[[Ledger], T]) -> T:
-        def opened() -> T:
-            with open_ledger(self.spec.settings, must_exist=True) as ledger:
-                return work(ledger)
-
-        return await asyncio.to_thread(opened)
-
-
-def _status_shown(record: CheckoutRecord) -> tuple[str | None, bool] | None:
-    return (record.order.status, record.order.paid) if record.order is not None else None
-
-
-def _record(spec: OrderSpec, ledger: Ledger) -> RunRecord:
-    """What requests and events of an order are recorded under; it is no run of the catalog."""
-    return RunRecord(
-        run_id=_run_id(ledger),
-        catalog=spec.scope.catalog,
-        environment=spec.scope.environment,
-        source=spec.name,
-        input_sha256="",
-        input_encoding=None,
-        studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
-        started_at=moment(ledger),
-    )
-
-
-def _run_id(ledger: Ledger) -> RunId:
-    return RunId(f"order-{moment(ledger):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
-
-
-def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Lease) -> str | None:
-    """The ID of the approval that the order rests on; None: it needs none.
-
-    Raises InputRefused where others have ordered some of it since the plan was shown.
-    """
-    scope = spec.scope
-    with ledger.transaction(lease):
-        notes = plan_order(ledger, spec, plan.lines).notes
-        if news := [note for note in notes if note not in plan.notes]:
+        Raises InputRefused if the order has changed since its plan was shown.
+        """
+        now = order.planned(ledger)
+        shown, current = ({(line.sku, line.product_id) for line in plan.lines} for plan in (order, now))
+        changed = sorted({sku for sku, _ in shown ^ current})
+        news = [f"The products of {', '.join(changed)} have changed or are gone."] if changed else []
+        news += [note for note in now.notes if note not in order.notes]
+        if news:
             raise InputRefused(
                 " ".join(("The order has changed since its plan was shown.", *news)),
                 code="order_changed",
                 remedy="Look at it again with --plan-only, or run the same command again. Nothing was sent.",
             )
-        approved = require_approval(ledger, spec.settings, plan.proposal)
-        for item, known in plan.checkouts:
-            new = NewItem(item.key, item.stage, canonical_json(item.content), picked=known.lines)
-            ledger.purchases.add_items(scope.environment, scope.catalog, [new])
-    return approved.id if approved is not None else None
+        approved = require_approval(ledger, self.settings, order.proposal)
+        for record in order.checkouts:
+            item = item_of(record)
+            new = NewItem(item.key, item.stage, canonical_json(item.content), picked=record.lines)
+            ledger.purchases.add_items(record.environment, record.scope, [new])
+        return approved.id if approved is not None else None
+
+    async def _with_ledger(self, work: Callable[[Ledger], T]) -> T:
+        def opened() -> T:
+            with open_ledger(self.settings, must_exist=True) as ledger:
+                return work(ledger)
+
+        return await asyncio.to_thread(opened)
 
 
-def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord:
-    """The checkout of this ledger. Raises ConfigurationError."""
-    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
-        found = checkout_called(ledger, checkout_id)
-    if found is None or found.attempt is None:
-        raise ConfigurationError(
-            f"There is no checkout {shown(checkout_id)} in this ledger.", remedy="See `patternmill status`."
-        )
-    return found
-
-
-def current_checkouts(environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
-    """Those that can be paid, and the latest that were; of one catalog, or of all."""
-    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
-        found = [
-            record
-            for record in checkouts(ledger, environment=environment)
-            if record.checkout_id is not None and catalog in (None, catalog_of(record.scope))
-        ]
-    paid = [record for record in found if record.is_paid]
-    return [record for record in found if record.is_unpaid or record in paid[-_LATEST:]]
+def _run_id(ledger: Ledger) -> RunId:
+    return RunId(f"order-{moment(ledger):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")

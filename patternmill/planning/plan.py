@@ -1,4 +1,4 @@
-"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost."""
+"""The plan: every item that a run would make, with the reason; what limits leave of it, and what it costs."""
 
 from __future__ import annotations
 
@@ -7,43 +7,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
+from typing import NamedTuple
 
-from patternmill.catalog.row_checks import Entry
-from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.limits import Limit, amount_of
-from patternmill.money import money
-from patternmill.planning.items import Chain, ContentItems, Item, Scope
-from patternmill.planning.recognition import Memory
-from patternmill.states import UNWANTED, AttemptState, Stage
+from patternmill.money import Limit, amount_of, money
+from patternmill.planning.items import Item, ItemMaker, Scope
+from patternmill.planning.memory import ItemChooser, Memory
+from patternmill.planning.rows import Entry, Row
+from patternmill.states import AttemptState, RowStatus, Stage
 from patternmill.text import goods, plural
 
 
 class Reason(StrEnum):
     """Why an item is in the plan. The values are part of the digests of plans: never change them."""
 
-    #: Never requested before.
-    NEW = "new"
-    #: This sku was requested before, with other content.
-    CHANGED = "changed"
-    #: Begun by an earlier run and not ended: resumed under the same request ID.
-    CONTINUED = "continued"
-    #: Failed before, with attempts left: retried by policy.
-    TRIED_AGAIN = "tried_again"
-    #: Failed before: retried because a person requests it.
-    RETRIED = "retried"
-    #: Exists already: costs nothing.
-    DONE = "done"
-    #: Failed before, and stays so until it is retried or its row is changed.
-    FAILED_BEFORE = "failed_before"
-    #: Waits for a person's decision.
-    HELD = "held"
-    #: Cannot be made, because what it is built on failed or is held.
-    BLOCKED = "blocked"
-    #: A person chooses among the takes of its pattern first, or decided against them.
-    UNDECIDED = "undecided"
-    #: To do, but not by this run: its row was not chosen.
-    LEFT_OUT = "left_out"
+    NEW = "new"  #: Never requested before.
+    CHANGED = "changed"  #: The catalog has a product for this sku, of other content.
+    CONTINUED = "continued"  #: Begun by an earlier run and not ended: resumed under the same request ID.
+    TRIED_AGAIN = "tried_again"  #: Failed before, with attempts left: retried by policy.
+    RETRIED = "retried"  #: Failed before: retried because a person requests it.
+    DONE = "done"  #: Exists already: costs nothing.
+    FAILED_BEFORE = "failed_before"  #: Failed before, and stays so until it is retried or its row is changed.
+    HELD = "held"  #: Waits for a person's decision.
+    BLOCKED = "blocked"  #: Cannot be made, because what it is built on failed or is held.
+    TO_CHOOSE = "to_choose"  #: A person chooses among the takes of its pattern first.
+    DISCARDED = "discarded"  #: A person rejected the takes of its pattern.
+    LEFT_OUT = "left_out"  #: To do, but not by this run: its row was not chosen.
 
 
 #: The reasons for which a run does something about an item.
@@ -51,9 +40,12 @@ TO_DO = frozenset({Reason.NEW, Reason.CHANGED, Reason.CONTINUED, Reason.TRIED_AG
 #: The reasons for which a new purchase is expected.
 TO_BUY = frozenset({Reason.NEW, Reason.CHANGED, Reason.TRIED_AGAIN, Reason.RETRIED})
 _TO_DO_OR_DONE = TO_DO | {Reason.DONE}
-#: Of one item's reasons, the first of these counts.
+#: Of an item's reasons the first of these counts.
 _STRONGEST = (Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED)
 
+_REASON_OF_STATUS = {RowStatus.TO_CHOOSE: Reason.TO_CHOOSE, RowStatus.DISCARDED: Reason.DISCARDED}
+#: A person's decision is why the row has no product of its own.
+WITHOUT_PRODUCT = frozenset(_REASON_OF_STATUS.values())
 _REASON_OF_STATE = {
     AttemptState.SUCCEEDED: Reason.DONE,
     AttemptState.INTENDED: Reason.CONTINUED,
@@ -64,29 +56,43 @@ _REASON_OF_STATE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedItem:
+class PlannedItem(NamedTuple):
+    """An item with the reason why it is in the plan."""
+
     item: Item
     reason: Reason
     #: This run's rows that wait for it.
     rows: int
-    #: The number of the failed attempt that another one would follow; 0: of none.
+    #: The number of the failed attempt that another one would follow; 0: there is none.
     after: int = 0
 
+    @property
+    def is_to_do(self) -> bool:
+        return self.reason in TO_DO
 
-@dataclass(frozen=True, slots=True)
-class PlannedRow:
-    """One row of the input and its items; both None where the row was refused."""
+
+class PlannedRow(NamedTuple):
+    """One row of the input and its items."""
 
     position: int
     entry: Entry
-    #: What the product is built on: the pattern, or its last refinement.
-    pattern: ItemKey | None = None
-    product: ItemKey | None = None
-    #: What the pattern is built on, in the order in which it is made.
-    before: tuple[ItemKey, ...] = ()
+    #: Its items, each built on the one before it; the last is the product. Empty where the row was refused.
+    chain: tuple[ItemKey, ...] = ()
     #: Takes of the pattern that are made to choose from, and what they are built on.
     candidates: tuple[ItemKey, ...] = ()
+    #: Nothing is built on its takes by a later decision, and it has a product.
+    has_product: bool = False
+    #: TO_CHOOSE or DISCARDED, by decisions about its pattern; even while a request for the row is followed.
+    decided: RowStatus | None = None
+
+    @property
+    def product(self) -> ItemKey | None:
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def pattern(self) -> ItemKey | None:
+        """Return what the product is built on: the pattern, or its last refinement."""
+        return self.chain[-2] if self.chain else None
 
     @property
     def sku(self) -> str:
@@ -94,17 +100,18 @@ class PlannedRow:
 
     @property
     def known_sku(self) -> str:
-        """The sku, also where the row is refused; empty where it has none."""
+        """Return the sku, also where the row is refused; empty where it has none."""
         return self.sku or next((problem.sku for problem in self.entry.problems if problem.sku), "")
 
     @property
+    def has_sku(self) -> bool:
+        """Return whether it is known which sku the row is about."""
+        return bool(self.known_sku) and self.entry.is_sku_readable
+
+    @property
     def keys(self) -> tuple[ItemKey, ...]:
-        """In the order in which they are made."""
-        own = (*self.before, *(key for key in (self.pattern, self.product) if key is not None))
-        return tuple(dict.fromkeys((*self.candidates, *own))) if self.candidates else own
-
-
-Counts = Counter[Stage]
+        """Return the items of the row in the order in which they are made."""
+        return tuple(dict.fromkeys((*self.candidates, *self.chain))) if self.candidates else self.chain
 
 
 @dataclass(frozen=True)
@@ -121,20 +128,18 @@ class Plan:
 
     @cached_property
     def stages(self) -> list[Stage]:
-        """Those that people count in this plan, in the order of purchase: patterns, products, and what else it has."""
-        found = {Stage.PATTERN, Stage.PRODUCT, *(planned.item.stage for planned in self.items.values())}
-        return [stage for stage in Stage if stage in found]
+        """Return the stages that people count, in the order of purchase: patterns, products, and what else it has."""
+        stages = {Stage.PATTERN, Stage.PRODUCT, *(planned.item.stage for planned in self.items.values())}
+        return [stage for stage in Stage if stage in stages]
 
     def first_pattern(self, row: PlannedRow) -> ItemKey:
-        """The pattern that the row's prompt makes, before any refinement."""
+        """Return the pattern that the row's prompt makes, before any refinement."""
         return next(key for key in row.keys if self.items[key].item.stage is Stage.PATTERN)
 
     def to_do(self) -> Iterator[PlannedRow]:
-        """The rows whose product does not exist yet and can be made, or whose takes to choose from."""
+        """Yield the rows whose product, or whose takes to choose from, this run makes."""
         for row in self.rows:
-            if row.product is not None and any(
-                self.items[key].reason in TO_DO for key in (row.product, *row.candidates)
-            ):
+            if any(self.items[key].is_to_do for key in (*row.chain[-1:], *row.candidates)):
                 yield row
 
     def reasons_of(self, stage: Stage) -> Counter[Reason]:
@@ -143,18 +148,18 @@ class Plan:
     def refused(self) -> int:
         return sum(row.product is None for row in self.rows)
 
-    def counts(self, reasons: Collection[Reason]) -> Counts:
-        """How many items of each stage are in the plan for one of these reasons."""
+    def counts(self, reasons: Collection[Reason]) -> Counter[Stage]:
+        """Return how many items of each stage are in the plan for one of these reasons."""
         return Counter(planned.item.stage for planned in self.items.values() if planned.reason in reasons)
 
-    def purchases(self) -> Counts:
-        """How many items of each stage would be bought, when every first attempt succeeds."""
+    def purchases(self) -> Counter[Stage]:
+        """Return how many items of each stage would be bought if every first attempt succeeds."""
         return self.counts(TO_BUY)
 
     @property
     def sent_once(self) -> str:
-        """For people, before anything is bought: what may not be sent again; empty where there is nothing of it."""
-        items = (planned.item for planned in self.items.values() if planned.reason in TO_DO)
+        """Return a sentence for people on what may not be sent again; empty where there is nothing of the kind."""
+        items = (planned.item for planned in self.items.values() if planned.is_to_do)
         counts = Counter(item.stage for item in items if not item.is_repeatable)
         if not counts:
             return ""
@@ -165,121 +170,107 @@ class Plan:
         )
 
     def buys(self, row: PlannedRow) -> list[ItemKey]:
-        """The items of a row to do that would be bought; several rows may name the same item."""
+        """Return the items of a row that would be bought; several rows may name the same item."""
         return [key for key in row.keys if self.items[key].reason in TO_BUY]
 
 
 def make_plan(
-    scope: Scope,
+    maker: ItemMaker,
     entries: Sequence[Entry],
     memory: Memory,
     *,
     retry: Callable[[Row], bool] | None = None,
     only: Callable[[Row], bool] = lambda row: True,
-    items: ContentItems | None = None,
+    takes: int = 1,
 ) -> Plan:
-    """Decide for every row what has to be made for it; `entries` are the file's records in order.
+    """Decide for every row what has to be made for it; `entries` are the lines of the file in order.
 
     `retry`: whether a row's failed items get another attempt; `only`: whether anything is made for a row at all;
-    `items`: how a row becomes items, by default by its content.
+    `takes`: how many takes of a pattern a person is to choose from.
     """
-    items = items or ContentItems(scope)
-    named = [items.of(entry) or (entry, None) for entry in entries]
+    chooser = ItemChooser(maker, memory, takes)
     # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
-    retried = {
-        item.key
-        for entry, chain in named
-        if retry is not None and entry.row is not None and chain and only(entry.row) and retry(entry.row)
-        for item in (*chain.before, chain.pattern, chain.product)
-    }
-    planner = _Planner(memory, only, retried)
-    rows = tuple(planner.row(position, *each) for position, each in enumerate(named))
-    return Plan(scope, rows, planner.items)
+    retried = set[ItemKey]()
+    for row in (entry.row for entry in entries if retry is not None):
+        if row is not None and only(row) and retry is not None and retry(row):
+            chosen = chooser.choose(row)
+            retried.update(item.key for item in (*chosen.candidates, *chosen.chain))
+    planner = _Planner(chooser, memory, only, retried)
+    rows = tuple([planner.row(position, entry) for position, entry in enumerate(entries)])
+    return Plan(maker.scope, rows, planner.items)
 
 
 class _Planner:
     """Collects the items of rows, with the reason of each."""
 
-    def __init__(self, memory: Memory, only: Callable[[Row], bool], retried: Collection[ItemKey]) -> None:
-        self.memory, self.only = memory, only
+    def __init__(
+        self, chooser: ItemChooser, memory: Memory, only: Callable[[Row], bool], retried: Collection[ItemKey]
+    ) -> None:
+        self._chooser, self.memory, self.only = chooser, memory, only
         self._retried = retried
         self.items: dict[ItemKey, PlannedItem] = {}
 
-    def row(self, position: int, entry: Entry, chain: Chain | None) -> PlannedRow:
-        row = entry.row
-        if row is None or chain is None:
+    def row(self, position: int, entry: Entry) -> PlannedRow:
+        """Return a row with its items, and add these to the plan."""
+        if entry.row is None:
             return PlannedRow(position, entry)
-        product, needed = chain.product, (*chain.before, chain.pattern)
-        candidates = self._candidates(row, chain)
-        reason = self._product_reason(product)
-        if reason in TO_BUY | {Reason.FAILED_BEFORE} and (chain.is_undecided or self._is_unwanted(needed)):
-            reason = Reason.UNDECIDED
-        if reason in TO_DO and not self.only(row):
+        row, chain, candidates, status = self._chooser.choose(entry.row)
+        is_left_out = not self.only(row)
+        reason = self._product_reason(chain[-1])
+        has_product = status is not None and reason is Reason.DONE
+        if status is not None and reason in TO_BUY | {Reason.FAILED_BEFORE, Reason.DONE}:
+            reason = _REASON_OF_STATUS[status]
+        if reason in TO_DO and is_left_out:
             reason = Reason.LEFT_OUT
-        reasons = self._needed_reasons(needed, reason)
-        if reason in TO_DO and any(one not in _TO_DO_OR_DONE for one in reasons):
-            reason = Reason.BLOCKED
-        for item, why in zip(needed, reasons, strict=True):
-            self._add(item, why)
-        self._add(product, reason)
-        before = tuple([item.key for item in chain.before])
-        return PlannedRow(position, entry, chain.pattern.key, product.key, before, candidates)
+        references = [item for item in chain if item.stage is Stage.REFERENCE] if candidates else []
+        for take in candidates:
+            needed_for = Reason.LEFT_OUT if is_left_out else Reason.NEW
+            self._add_chain((*references, take), self._needed_reason(take, needed_for))
+        self._add_chain(chain, reason)
+        if row is not entry.row:
+            entry = replace(entry, row=row)
+        keys = tuple([item.key for item in chain])
+        to_choose_from = tuple([item.key for item in (*references, *candidates)])
+        return PlannedRow(position, entry, keys, to_choose_from, has_product, status)
 
-    def _candidates(self, row: Row, chain: Chain) -> tuple[ItemKey, ...]:
-        """Adds the takes that a person is to choose from, each after what it is built on."""
-        needed = [item for item in chain.before if item.stage is Stage.REFERENCE] if chain.candidates else []
-        for take in chain.candidates:
-            reason = Reason.NEW if self.only(row) else Reason.LEFT_OUT
-            for item, why in zip((*needed, take), self._needed_reasons((*needed, take), reason), strict=True):
-                self._add(item, why)
-        return tuple([item.key for item in (*needed, *chain.candidates)])
-
-    def _is_unwanted(self, needed: Sequence[Item]) -> bool:
-        """Whether a person decided against what a product is to be built on."""
-        verdicts = self.memory.verdicts
-        return bool(verdicts) and any(verdicts.get(item.key) in UNWANTED for item in needed)
-
-    def _add(self, item: Item, reason: Reason) -> None:
-        """Rows may name one item for several reasons; the one that makes it work to do counts, else the first."""
-        known = self.items.get(item.key)
-        rows = int(reason in TO_DO)
-        if known is not None:
-            rows += known.rows
-            item = known.item
-            reason = next((one for one in _STRONGEST if one in (known.reason, reason)), known.reason)
-        last = self.memory.last_attempts.get(item.key)
-        after = last.attempt if last is not None and reason in (Reason.TRIED_AGAIN, Reason.RETRIED) else 0
-        self.items[item.key] = PlannedItem(item, reason, rows, after)
-
-    def _product_reason(self, product: Item) -> Reason:
-        before = self.memory.products_by_sku.get(product.sku or "")
-        new = Reason.NEW if before in (None, product.key) else Reason.CHANGED
-        return self._known_reason(product) or new
-
-    def _needed_reasons(self, needed: Sequence[Item], product_reason: Reason) -> list[Reason]:
-        """Of what a product is built on: the first items wait for nothing, a later one for those before it.
+    def _add_chain(self, chain: Sequence[Item], reason: Reason) -> None:
+        """Add items that are built on one another; `reason`: of the last one.
 
         What is made on an item that exists needs nothing of what that was made of.
         """
-        reasons: list[Reason] = []
-        reason = product_reason
-        for item in reversed(needed):
-            reason = self._needed_reason(item, reason)
-            reasons.insert(0, reason)
-        for number, before in enumerate(reasons[:-1], start=1):
-            if reasons[number] in TO_DO and before not in _TO_DO_OR_DONE:
-                reasons[number] = Reason.BLOCKED
-        return reasons
+        reasons = [reason]
+        for item in reversed(chain[:-1]):
+            reasons.insert(0, self._needed_reason(item, reasons[0]))
+        before = Reason.DONE
+        for item, wanted in zip(chain, reasons, strict=True):
+            before = Reason.BLOCKED if wanted in TO_DO and before not in _TO_DO_OR_DONE else wanted
+            self._add(item, before)
+
+    def _add(self, item: Item, reason: Reason) -> None:
+        """Add an item. Of several reasons the one that makes it work to do counts, else the first."""
+        key, rows = item.key, int(reason in TO_DO)
+        if (earlier := self.items.get(key)) is not None:
+            rows, item, reasons = rows + earlier.rows, earlier.item, (earlier.reason, reason)
+            reason = next((strong for strong in _STRONGEST if strong in reasons), earlier.reason)
+        is_another = reason is Reason.TRIED_AGAIN or reason is Reason.RETRIED
+        after = self.memory.last_attempts[key].attempt if is_another else 0
+        self.items[key] = PlannedItem(item, reason, rows, after)
+
+    def _product_reason(self, product: Item) -> Reason:
+        current = self.memory.products.get(product.content["sku"])
+        return self._known_reason(product) or (
+            Reason.NEW if current in (None, product.key) else Reason.CHANGED
+        )
 
     def _needed_reason(self, item: Item, on_it: Reason) -> Reason:
-        """`on_it`: the reason of what is made on this item."""
-        if on_it not in TO_DO:
-            # This row does not need it.
-            known = self._known_reason(item, may_retry=False)
-            if on_it is Reason.LEFT_OUT:
-                return Reason.LEFT_OUT if known is None or known in TO_DO else known
-            return known or (Reason.UNDECIDED if on_it is Reason.UNDECIDED else Reason.DONE)
-        return self._known_reason(item) or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
+        """Return the reason of an item; `on_it` is that of what is made on it."""
+        if on_it in TO_DO:
+            return self._known_reason(item) or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
+        # This row does not need it.
+        reason = self._known_reason(item, may_retry=False)
+        if on_it is Reason.LEFT_OUT:
+            return Reason.LEFT_OUT if reason is None or reason in TO_DO else reason
+        return reason or (on_it if on_it in WITHOUT_PRODUCT else Reason.DONE)
 
     def _known_reason(self, item: Item, *, may_retry: bool = True) -> Reason | None:
         last = self.memory.last_attempts.get(item.key)
@@ -294,19 +285,18 @@ class _Planner:
 
 
 def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | None:
-    """The plan as far as the limits cover it, what they reach to, and the remedy; None where they cover all of it.
+    """Return the plan as far as the limits cover it, how far they reach, and the remedy; None: they cover all of it.
 
     `The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`
 
     Rows whose pattern exists or is begun come first, then all in the order of the file, and last those that are tried
-    again, which would keep the others out in every run. A row that does not fit
-    is skipped, and a cheaper one behind it may still fit. What is begun takes nothing more.
+    again, which would keep the others out in every run. A row that does not fit is skipped, and a cheaper one behind it
+    may still fit. What is begun takes nothing more.
     """
     rows = list(plan.to_do()) if limits else []
     covered: set[ItemKey] = set()
     hit: dict[Limit, None] = {}
-    bought: Counts = Counter()
-    kept = 0
+    bought, fitting = Counter[Stage](), 0
     for row in sorted(rows, key=partial(_place, plan)):
         new = [key for key in plan.buys(row) if key not in covered]
         after = bought + Counter(plan.items[key].item.stage for key in new)
@@ -314,34 +304,38 @@ def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | N
         if exceeded and new:
             hit |= dict.fromkeys(exceeded)
             continue
-        bought = after
-        kept += 1
+        bought, fitting = after, fitting + 1
         covered.update(row.keys)
     if not hit:
         return None
     limited, names = _restricted(plan, covered), list(dict.fromkeys(limit.name for limit in hit))
     named, reach = " and ".join(names), "reaches" if len(names) == 1 else "reach"
-    reached = f"{reach} to {kept:,} of {plural(len(rows), 'row')}: {goods(limited.purchases())}."
+    reached = f"{reach} to {fitting:,} of {plural(len(rows), 'row')}: {goods(limited.purchases())}."
     remedy = " ".join(dict.fromkeys(limit.remedy for limit in hit))
     return limited, f"{named[:1].upper()}{named[1:]} {reached}", remedy
 
 
+def without_work(plan: Plan) -> Plan:
+    """Return the plan with nothing left to make or to follow."""
+    return _restricted(plan, ())
+
+
 def _place(plan: Plan, row: PlannedRow) -> int:
-    """Where a row comes that a limit may leave out."""
+    """Return a row's place in the order in which limits are used up."""
     if any(plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
         return 2
     return int(any(key != row.product for key in plan.buys(row)))
 
 
 def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
-    """The plan without the rows that need an item outside of `allowed`: those are left out."""
+    """Return the plan without the rows that need an item other than those allowed."""
     waiting: Counter[ItemKey] = Counter()
     for row in plan.to_do():
         to_do = [key for key in row.keys if plan.items[key].reason in TO_DO]
         if all(key in allowed for key in to_do):
             waiting.update(to_do)
     items = {
-        key: replace(planned, rows=waiting[key], reason=planned.reason if waiting[key] else Reason.LEFT_OUT)
+        key: planned._replace(rows=waiting[key], reason=planned.reason if waiting[key] else Reason.LEFT_OUT)
         if planned.reason in TO_DO
         else planned
         for key, planned in plan.items.items()
@@ -351,14 +345,14 @@ def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
 
 @dataclass(frozen=True)
 class Cost:
-    """Amounts in minor units. `worst`: every item fails until its last attempt."""
+    """The cost of a plan in minor units. `worst`: every item fails until its last attempt."""
 
     expected: int
     worst: int
     currency: str | None = None
 
     def __str__(self) -> str:
-        """`at least €5.00, at most €10.00 if jobs fail`; the least is that every first attempt succeeds."""
+        """Return `at least €5.00, at most €10.00 if jobs fail`; the least is that every first attempt succeeds."""
         return (
             f"at least {money(self.expected, self.currency)}, "
             f"at most {money(self.worst, self.currency)} if jobs fail"
@@ -373,7 +367,7 @@ def cost_of(
     *,
     of: Collection[Reason] = TO_BUY,
 ) -> Cost:
-    """What the plan's purchases come to. Of items begun earlier, the first attempt is paid for already."""
+    """Return what the plan's purchases cost. Of items begun earlier, the first attempt is paid for already."""
     expected = amount_of(plan.counts(of), prices)
     begun = amount_of(plan.counts({Reason.CONTINUED}), prices) if of is TO_BUY else 0
     return Cost(expected, expected * attempts + begun * (attempts - 1), currency)

@@ -1,4 +1,4 @@
-"""What a person decides about before it is bought: the work of a plan or an order, its digest, the most it may cost."""
+"""What a person decides about before it is bought: the work of a plan or an order, its digest and its highest cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.items import Item, Scope, canonical_json, canonical_texts
 from patternmill.planning.plan import TO_BUY, TO_DO, Cost, Plan, Reason, cost_of
 from patternmill.states import Stage
 from patternmill.text import plural
@@ -17,7 +17,7 @@ Prices = Mapping[Stage, int]
 
 @dataclass(frozen=True)
 class Proposal:
-    """Items to be made, as a person approves them."""
+    """The items of a plan or an order, as a person approves them."""
 
     scope: Scope
     #: SHA-256 of what would be made; an approval is bound to it.
@@ -25,29 +25,36 @@ class Proposal:
     to_do: frozenset[ItemKey]
     #: The items that would be bought, each with its price in minor units.
     to_buy: Mapping[ItemKey, int]
-    #: What is counted against a limit of items: the items to buy, or pieces to order.
+    #: The number that counts against a limit of items: of items to buy, or of pieces to order.
     items: int
-    #: None: nobody knows it before a person pays, so that it is above every limit.
+    #: None where nobody knows it before a person pays; it is above every limit then.
     cost: Cost | None
-    #: Requests, with every attempt at every item.
+    #: The number of requests, with every attempt at every item.
     most_purchases: int
-    #: For people, instead of the number of items.
+    #: Which products of the catalog it would replace, and why a person is asked about that: at most three lines.
+    replaced: tuple[str, ...] = ()
+    #: What people read instead of the number of items.
     named: str | None = None
 
     def __str__(self) -> str:
-        """`20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
+        """Return `20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
         items = self.named or plural(self.items, "item")
         return f"{items} for {self.cost}" if self.cost is not None and self.cost.worst else items
 
     def exceeds(self, items: int | None, cost: int | None) -> bool:
-        """Whether it is above a limit of items, or of what it costs at worst (minor units)."""
+        """Return whether it is above a limit of items, or of what it costs at worst (minor units)."""
         if items is not None and self.items > items:
             return True
         return cost is not None and (self.cost is None or self.cost.worst > cost)
 
 
-def proposal_of(plan: Plan, prices: Prices, attempts: int, currency: str | None = None) -> Proposal:
-    """A plan with the prices (minor units) and attempts that it would be carried out with."""
+def proposal_of(
+    plan: Plan, prices: Prices, attempts: int, currency: str | None = None, replaced: tuple[str, ...] = ()
+) -> Proposal:
+    """Return the proposal of a plan, with prices in minor units and the most attempts at an item.
+
+    `replaced`: what it replaces that a person is asked about.
+    """
     to_buy = {
         key: prices[planned.item.stage] for key, planned in plan.items.items() if planned.reason in TO_BUY
     }
@@ -61,27 +68,28 @@ def proposal_of(plan: Plan, prices: Prices, attempts: int, currency: str | None 
         items=len(to_buy),
         cost=cost_of(plan, prices, attempts, currency),
         most_purchases=len(to_buy) * attempts + begun * (attempts - 1),
+        replaced=replaced,
     )
 
 
 def _digest(plan: Plan, prices: Prices, currency: str | None) -> str:
-    """Of what would be made, why, for which price each, and after which attempt: what failed again is another plan."""
-    keys = sorted(key for key, planned in plan.items.items() if planned.reason in TO_DO)
-    # The bytes of one JSON text, of which an item at a time is in memory.
+    """Return the digest of what would be made, why, at which price, and after which attempt.
+
+    So an item that has failed again makes another plan.
+    """
+    to_do = [
+        [key, planned.reason.value, prices[planned.item.stage], *filter(None, [planned.after])]
+        for key, planned in sorted(plan.items.items())
+        if planned.reason in TO_DO
+    ]
     scope = ["v1", plan.scope.environment, plan.scope.catalog, *filter(None, [currency])]
-    text = sha256(canonical_json([*scope, []])[:-2].encode())
-    for number, key in enumerate(keys):
-        one = plan.items[key]
-        item = [key, one.reason.value, prices[one.item.stage], *([one.after] if one.after else [])]
-        text.update(f"{',' if number else ''}{canonical_json(item)}".encode())
-    text.update(b"]]")
-    return text.hexdigest()
+    return sha256(canonical_texts([*scope, to_do])).hexdigest()
 
 
 def order_proposal(scope: Scope, order: str, new: Sequence[Item], in_doubt: Sequence[Item] = ()) -> Proposal:
-    """The checkouts of one order, counted in pieces: what they cost is seen on their pages alone.
+    """Return the proposal of an order's checkouts, counted in pieces: only their pages show what they cost.
 
-    `new`: not opened yet; `in_doubt`: their requests were sent, and the answers are missing.
+    `new`: not opened yet; `in_doubt`: their requests were sent, and have no answers.
     """
     to_do = frozenset(item.key for item in (*new, *in_doubt))
     content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]

@@ -1,62 +1,92 @@
-"""Takes of a pattern: which one a row is built on, and which ones a remake is to make. Decisions alone, no calls."""
+"""Decide which take of a pattern its rows are built on, and which takes are to be made. Pure functions.
+
+A pattern's takes are numbered from 1. A decision is about a take, and so about all rows that share the pattern; only
+the latest decision about a take counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternmill.states import UNWANTED, Decided
+from patternmill.states import Decided, RowStatus
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTake:
-    """A take that was requested before."""
+class Take:
+    """A take of a pattern that was requested, or decided about."""
 
     number: int
-    #: The service has it, or may have.
-    exists: bool
-    #: A person's last decision on it, and its place in the order of all decisions.
+    #: The service has it, or may have it; a take whose job failed is not made.
+    is_made: bool
+    #: The latest decision about it.
     verdict: Decided | None = None
-    decided: int = 0
+    #: The place of that decision in the ledger; 0: there is none.
+    sequence: int = 0
+    #: It was begun and has not ended, so that nobody has looked at it.
+    is_open: bool = False
 
     @property
-    def is_wanted(self) -> bool:
-        """It can be built on: nobody decided against it."""
-        return self.exists and self.verdict not in UNWANTED
+    def can_be_used(self) -> bool:
+        """Return whether rows may be built on it."""
+        return self.is_made and self.verdict is not Decided.REJECT
 
 
-def picked(takes: Sequence[KnownTake]) -> int | None:
-    """The take that was picked last."""
-    picks = [take for take in takes if take.exists and take.verdict is Decided.PICK]
-    return max(picks, key=lambda take: take.decided).number if picks else None
+def choose_take(takes: Sequence[Take]) -> int | RowStatus:
+    """Return the take that a pattern's rows are built on, or TO_CHOOSE or DISCARDED where there is none."""
+    if (pick := _last_pick(takes)) is not None:
+        return pick
+    last_again = _last_again(takes)
+    made = [take for take in takes if take.is_made and take.number > last_again]
+    usable = [take.number for take in made if take.can_be_used]
+    if not made:
+        return last_again + 1
+    if not usable:
+        return RowStatus.DISCARDED
+    return usable[0] if len(usable) == 1 else RowStatus.TO_CHOOSE
 
 
-def built_on(own: int | None, takes: Sequence[KnownTake]) -> int | None:
-    """The take that a row is built on; None: a person has to choose among several first.
+def takes_to_make(takes: Sequence[Take], count: int = 1) -> tuple[int, ...]:
+    """Return the takes to choose from: those that exist, and those that are missing of the `count` to be made.
 
-    `own`: what was chosen for this row, or what it was built on before. Where a person decided against all, the last.
+    Only an `again` has another take made. So the same command asked once more buys nothing, whichever takes were
+    rejected since; and where one was picked, or all were rejected, nothing is to be made.
     """
-    wanted = [take.number for take in takes if take.is_wanted]
-    unwanted = [take.number for take in takes if take.verdict in UNWANTED]
-    if own is not None and own not in unwanted:
-        return own
-    if (choice := picked(takes)) is not None:
-        return choice
-    if len(wanted) > 1:
+    if _last_pick(takes) is not None or choose_take(takes) is RowStatus.DISCARDED:
+        return ()
+    last_again = _last_again(takes)
+    made = {take.number: take for take in takes if take.is_made and take.number > last_again}
+    missing = [number for number in range(last_again + 1, last_again + count + 1) if number not in made]
+    usable = [number for number, take in made.items() if take.can_be_used]
+    return tuple(sorted([*usable, *missing[: max(0, count - len(made))]]))
+
+
+def needs_again(takes: Sequence[Take], *, more: bool = False) -> int | None:
+    """Return the take against which a remake records an `again`, the highest that was made; None: it records none.
+
+    Without `more`, a pattern that was remade before is remade again only once its newer takes have been rejected. What
+    is still being made is resumed first. So the same remake twice, or after a crash, counts once.
+    """
+    made = [take for take in takes if take.is_made]
+    last_again = _last_again(takes)
+    newer = [take for take in made if take.number > last_again]
+    if not made or any(take.is_open for take in newer):
         return None
-    return (wanted or unwanted[-1:] or [1])[0]
+    was_decided_against = bool(newer) and not any(take.can_be_used for take in newer)
+    return max(take.number for take in made) if more or not last_again or was_decided_against else None
 
 
-def wanted_takes(own: int, takes: Sequence[KnownTake], count: int = 1, *, again: bool = False) -> list[int]:
-    """The takes that a remake is to make: the `count` lowest above the row's own that nobody decided against.
+def _last_pick(takes: Sequence[Take]) -> int | None:
+    """Return the take that was picked, unless an `again` came after it."""
+    choices = [
+        take
+        for take in takes
+        if take.verdict is Decided.AGAIN or (take.verdict is Decided.PICK and take.is_made)
+    ]
+    last = max(choices, key=lambda take: take.sequence, default=None)
+    return last.number if last is not None and last.verdict is Decided.PICK else None
 
-    `own`: what the row is built on now; 0: nothing. A row on take 2 or later keeps it until a person decided against
-    it, or wants one more (`again`): so the same command twice makes the same take.
-    """
-    unwanted = {take.number for take in takes if take.verdict in UNWANTED}
-    latest = max((take.number for take in takes), default=0)
-    if own > 1 and own not in unwanted and not again:
-        return [own]
-    above = max(own, latest) if again else own
-    numbers = (number for number in range(above + 1, latest + own + count + 2) if number not in unwanted)
-    return [number for number, _ in zip(numbers, range(count), strict=False)]
+
+def _last_again(takes: Sequence[Take]) -> int:
+    """Return the highest take against which another one was asked for; 0: there is none."""
+    return max((take.number for take in takes if take.verdict is Decided.AGAIN), default=0)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.errors import ConfigurationError
+from patternmill.planning.refinements import REFINEMENTS
 from patternmill.states import Stage
 
 OperationPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$")]
@@ -18,31 +18,31 @@ _PATHS = {operation: f"refine/{operation}" for operation in REFINEMENTS}
 
 
 class Unstated(BaseModel):
-    """Choices, not facts: those of the embedded studio, unless a file says what a service is known to have."""
+    """Names that are choices, not facts: those of the embedded studio, unless a file has those of a service."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    #: The operation of each refinement; one that is left out the service does not have.
+    #: The operation of each refinement; the service does not have those that are left out.
     refine: Mapping[str, OperationPath] = _PATHS
-    #: Of a refinement, the pattern that it changes.
+    #: The field for the pattern that a refinement changes.
     pattern: Name = "patternId"
-    #: The fields of refinements that are called otherwise: our name to the service's.
+    #: The service's names of fields of refinements, by ours where they differ.
     fields: Mapping[str, Name] = {}
     #: The operation that uploads a picture, and the field with its bytes in base64.
     upload: OperationPath = "references/create"
     picture: Name = "data"
-    #: Of `patterns/create`: the model, and the list of references.
+    #: The fields of `patterns/create` for the model and the list of references.
     model: Name = "model"
     references: Name = "referenceIds"
-    #: Finds a job by the `requestId` that it was created with; None where the service has no such operation.
+    #: The operation that finds a job by the `requestId` of its create; None where the service has none.
     lookup: OperationPath | None = None
-    #: What uploads and refines recognises a request ID that it had before: the same request may be sent again.
+    #: Uploads and refinements recognise a request ID that they have had before, so that they may be sent again.
     repeatable: bool = False
-    #: A person vouches for these operations: they are used without a look at whether the service has them.
+    #: Operations that a person vouches for; nobody asks whether the service has them.
     known: frozenset[str] = frozenset()
 
     def operations(self, stages: Collection[Stage], refinements: Iterable[str]) -> list[str]:
-        """What makes references and these refinements, as the service calls it."""
+        """Return what makes references and these refinements, as the service calls it."""
         upload = [self.upload] if Stage.REFERENCE in stages else []
         return [*upload, *(self.refine[operation] for operation in refinements)]
 
@@ -55,9 +55,9 @@ _BY_ENVIRONMENT = TypeAdapter(dict[str, dict[str, Any]])
 
 
 def read_unstated(file: Path | None, environment: str) -> Unstated:
-    """What a JSON file says about an environment; without one, or without an entry about it, the choices above.
+    """Return the names that a JSON file has for an environment; without a file or an entry, the choices above.
 
-    What the file names, the service is taken to have. Raises ConfigurationError.
+    The service is trusted to have what the file names. Raises ConfigurationError.
     """
     if file is None:
         return UNSTATED
@@ -77,11 +77,6 @@ def read_unstated(file: Path | None, environment: str) -> Unstated:
 
 def _vouched(configured: Mapping[str, Any]) -> Unstated:
     unstated = Unstated.model_validate(configured)
-    named = unstated.refine.values() if "refine" in configured else ()
-    upload = [unstated.upload] if "upload" in configured else []
-    return unstated.model_copy(
-        update={
-            "refine": {**_PATHS, **unstated.refine},
-            "known": frozenset({*named, *upload}) | unstated.known,
-        }
-    )
+    upload = {configured["upload"]} if "upload" in configured else set()
+    known = unstated.known.union(configured.get("refine", {}).values(), upload)
+    return unstated.model_copy(update={"refine": {**_PATHS, **unstated.refine}, "known": known})

@@ -1,4 +1,4 @@
-"""Reports to the service's operators about what failed: found in the ledger, written from its story, sent once."""
+"""Reports to the service's operators about what failed: found in the ledger, written from its records, sent once."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from patternmill import __version__
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RequestId
 from patternmill.ledger.feedback_log import FeedbackEvent, intend_feedback, last_answer
+from patternmill.ledger.leases import is_free
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.reports.requests import run_of
 from patternmill.ledger.reports.story import Story
-from patternmill.ledger.reports.unsettled import run_of
-from patternmill.runs.lease import is_free
 from patternmill.service.feedback_report import Delivery, FeedbackReport, feedback_report
-from patternmill.service.jobs import CREATES
-from patternmill.service.outcomes import FailedExchange
-from patternmill.service.polling import POLL
+from patternmill.service.jobs import CREATES, POLL
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 
 #: What may be reported: there was a request, and nothing was made.
 _WITHOUT_RESULT = frozenset(AttemptState) - {AttemptState.WITHDRAWN, AttemptState.SUCCEEDED}
-#: What is said of a request that has no end.
+#: What is reported of a request without an end.
 _WITHOUT_END = {
     AttemptState.INTENDED: "The request had no clear answer.",
     AttemptState.ACCEPTED: "The job had not ended when it was last asked for.",
 }
-#: Of the body of a request, in bytes: one with a picture in it is left out.
+#: The most bytes of a request's body that are reported: a body with a picture in it is left out.
 _LARGEST_BODY = 32_000
+#: The greatest status that a report may have; a greater one is left out.
+_LARGEST_STATUS = 599
 _STAGES = list(Stage)
 
 
@@ -40,23 +40,23 @@ _STAGES = list(Stage)
 Failure = tuple[Attempt, str]
 
 
-def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
-    """The failure of a row, or that of the one request or job of this name.
+def failure_in(ledger: Ledger, stories: Sequence[Story], name: str) -> Failure:
+    """Return the failure of a row, or that of the request or job of this name.
 
     Raises ConfigurationError when there is none, or while a run goes on that may still make it.
     """
-    if len(found) > 1:
-        scopes = ", ".join(f"{story.catalog} ({story.environment})" for story in found)
+    if len(stories) > 1:
+        scopes = ", ".join(f"{story.catalog} ({story.environment})" for story in stories)
         raise ConfigurationError(
             f"Which {name} is meant: that of {scopes}?", remedy="Name the catalog and the environment."
         )
-    failure = next(_failures_in(found[0], name), None)
+    failure = next(_failures_in(stories[0], name), None)
     if failure is None:
         raise ConfigurationError(
             f"{name!r} did not fail at the service: there is nothing to report.",
             remedy="See `patternmill status`.",
         )
-    lease = ledger.catalogs.lease(found[0].environment, found[0].catalog)
+    lease = ledger.catalogs.lease(stories[0].environment, stories[0].catalog)
     attempt, _ = failure
     if attempt.state in _WITHOUT_END and lease is not None and not is_free(lease):
         raise ConfigurationError(
@@ -67,10 +67,10 @@ def failure_in(ledger: Ledger, found: Sequence[Story], name: str) -> Failure:
 
 
 def _failures_in(story: Story, name: str) -> Iterator[Failure]:
-    """Those that a name may mean: of the request or job itself, or else the last attempt at an item of the row."""
+    """Yield the failures that a name may mean: of the request or job itself, or else the last one of each item."""
     attempts = [(item, attempt) for item in story.items for attempt in item.attempts]
     if name != story.sku:
-        attempts = [(item, one) for item, one in attempts if name in (one.request_id, one.job_id)]
+        attempts = [pair for pair in attempts if name in (pair[1].request_id, pair[1].job_id)]
     elif story.runs:
         current = [item for item in story.items if not story.is_of_earlier_request(item.key)]
         attempts = [(item, item.attempt) for item in current if item.attempts]
@@ -84,14 +84,20 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
 def failure_report(
     ledger: Ledger, failure: Failure, secrets: Collection[str], text: str | None
 ) -> FeedbackReport:
-    """A report with a new ID: what the ledger knows, and nothing else; None: the text is made of that, too."""
-    attempt, asked_of = failure
-    at = attempt.ended_at or attempt.accepted_at or attempt.intended_at
-    exchange: FailedExchange | None = None
-    answer = last_answer(ledger, attempt.request_id)
-    if answer is not None:
-        at, exchange = answer[0], json.loads(answer[1])
-    operation = asked_of if exchange is None or exchange["operation"] == POLL else exchange["operation"]
+    """Return a report, under a new ID, of what the ledger knows and nothing else; `text` has a person's words."""
+    attempt, operation = failure
+    if attempt.is_forgotten:
+        raise ConfigurationError(
+            f"What request {attempt.request_id} asked for was forgotten: there is nothing to report.",
+            code="forgotten",
+        )
+    at, response = attempt.ended_at or attempt.accepted_at or attempt.intended_at, dict[str, Any]()
+    if answer := last_answer(ledger, attempt.request_id):
+        at, response = answer[0], json.loads(answer[1])
+        asked = response.pop("operation")
+        operation = operation if asked == POLL else asked
+        if response["status"] > _LARGEST_STATUS:
+            del response["status"]
     fields: dict[str, Any] = {
         "requestId": f"feedback-{uuid.uuid4()}",
         "text": text if text is not None else _text(attempt, operation),
@@ -100,19 +106,15 @@ def failure_report(
         "reportedAt": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}",
         "request": _request(ledger, attempt),
     }
-    if exchange is not None:
-        # A status outside the bounds of a report is left out.
-        left_out = {"operation"} if exchange["status"] <= 599 else {"operation", "status"}
-        fields["response"] = {name: value for name, value in exchange.items() if name not in left_out}
-    return feedback_report(fields, secrets)
+    return feedback_report(fields | ({"response": response} if response else {}), secrets)
 
 
 async def send_feedback(
     ledger: Ledger, api: StudioApi, request_id: RequestId, report: FeedbackReport
 ) -> Delivery | None:
-    """Send a report, once, between two records of it; None when the attempt was reported before, or may have been.
+    """Send a report once; None when the attempt was reported before, or may have been.
 
-    A report that was interrupted stays in doubt.
+    It is on record before it is sent, and its outcome after, so that a report that was interrupted stays in doubt.
     """
     run = run_of(ledger, request_id)
     assert run is not None, "an attempt is of a run"
@@ -127,14 +129,12 @@ async def send_feedback(
 def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
     run = run_of(ledger, attempt.request_id)
     version = run.versions.get("patternmill") if run is not None else None
-    known: dict[str, Any] = {"userAgent": f"patternmill/{version}"} if version else {}
-    if len(attempt.body) <= _LARGEST_BODY:
-        known["body"] = json.loads(attempt.body)
-    return known
+    agent = {"userAgent": f"patternmill/{version}"} if version else {}
+    return agent | ({"body": json.loads(attempt.body)} if len(attempt.body) <= _LARGEST_BODY else {})
 
 
 def _text(attempt: Attempt, operation: str) -> str:
-    """What was expected, and what happened; a person's own reason is not the service's business."""
+    """Return what was expected and what happened, without the reason that a person gave for writing it off."""
     written_off = (
         attempt.error_code == WRITTEN_OFF and "It never became clear whether the request was executed."
     )

@@ -1,52 +1,50 @@
-"""Who drives a catalog: one run at a time, a dead one is taken over, and the one taken over can write no more."""
+"""Leases of catalogs: one run drives a catalog at a time, a dead one is taken over, a pause waits for the living."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from datetime import timedelta
-from typing import Any
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from patternmill.errors import LedgerError, Overlap, PatternmillError
+from patternmill.errors import ConfigurationError, LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.catalogs import RETRY_OF
+from patternmill.ledger.leases import TAKEOVER_AFTER, holder_of, is_free, is_surely_dead, this_process
 from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
 from patternmill.ledger.records import Lease
 from patternmill.ledger.spending import Spent
-from patternmill.processes import birth, machine
 from patternmill.settings import Settings
 
-logger = logging.getLogger(__name__)
-
-#: How often a holder renews its lease, and how long one without heartbeats is watched before it is taken over.
+#: How often a holder renews its lease.
 HEARTBEAT_INTERVAL = timedelta(seconds=2)
-TAKEOVER_AFTER = timedelta(seconds=20)
-#: How long one is watched before its run is taken for crashed, where nobody waits for its catalog.
+#: How long the lease of a deployment's run is watched before the run counts as crashed.
 _WATCHED_FOR = timedelta(seconds=60)
+#: The time between two looks at who has acknowledged.
+_STEP = timedelta(seconds=0.2)
 
 
-def this_process(flow_run_id: str | None = None) -> dict[str, Any]:
-    """How a holder names itself, so that another process on the same machine can see whether it is alive.
+class Silence:
+    """Counts for how long leases are seen without a heartbeat: by the steps between looks, as clocks jump."""
 
-    `born` is the kernel's start time, as PIDs are reused. `flow_run_id`: of a run that a deployment began, which can be
-    begun again.
-    """
-    pid = os.getpid()
-    return {"machine": machine(), "pid": pid, "born": birth(pid), "flow_run_id": flow_run_id}
+    def __init__(self, step: timedelta) -> None:
+        self.step = step
+        self._silent: dict[tuple[object, ...], timedelta] = {}
+        #: Whether the last look saw a lease that has had a heartbeat, or another holder, since the look before.
+        self.is_broken = False
 
-
-def holder_of(lease: Lease) -> dict[str, Any]:
-    """Of a lease that was not released."""
-    return dict(json.loads(lease.holder))
-
-
-def is_surely_dead(holder: Mapping[str, Any]) -> bool:
-    """Whether it ran on this machine and no longer does; False when that cannot be known from here."""
-    return bool(holder["machine"] == machine() and birth(holder["pid"]) != holder["born"])
+    def living(self, leases: Iterable[Lease]) -> list[Lease]:
+        """Return those that may live, a step after the last look."""
+        seen = {(lease.environment, lease.catalog, lease.fence, lease.beats): lease for lease in leases}
+        before = self._silent
+        self._silent = {key: before[key] + self.step if key in before else timedelta(0) for key in seen}
+        self.is_broken = bool(before and seen.keys() - before.keys())
+        return [lease for key, lease in seen.items() if self._silent[key] < TAKEOVER_AFTER]
 
 
 async def acquire_lease(
@@ -58,47 +56,48 @@ async def acquire_lease(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Lease:
-    """The lease of a catalog, for a run. Raises Overlap, within two heartbeats, when another run drives it.
+    """Take the lease of a catalog for a run. Raises Overlap, within two heartbeats, when another run drives it.
 
-    `flow_run_id`: of a run that a deployment began. Whether a holder lives is seen from its heartbeats alone, never
-    from a clock: clocks jump. Raises LedgerUnavailable while one that is stopped inside a transaction keeps everybody
-    from writing: a person ends it.
+    `flow_run_id` names the flow run of a run that a deployment began. Raises LedgerUnavailable while a holder that is
+    stopped inside a transaction keeps everybody from writing: a person ends it.
     """
     me = json.dumps(this_process(flow_run_id))
 
     def claim(over: Lease | None) -> Lease | None:
-        """Of one that is free, or without heartbeats; None when another process was quicker."""
+        """Take a lease that is free, or without heartbeats; return None when another process was quicker."""
         with ledger.transaction():
             return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=over)
 
-    seen: Lease | None = None
-    watched = timedelta(0)
-    step = timedelta(seconds=0.5)
+    silence = Silence(timedelta(seconds=0.5))
     while True:
         held = await asyncio.to_thread(ledger.catalogs.lease, environment, catalog)
-        is_taken = held is not None and not is_free(held)
-        if held and seen and is_taken and (seen.fence, seen.beats) != (held.fence, held.beats):
-            raise Overlap(
-                f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
-                remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
-            )
-        if not is_taken or watched >= TAKEOVER_AFTER:
+        if held is None or is_free(held) or not silence.living([held]):
             lease = await asyncio.to_thread(claim, held)
             if lease is not None:
                 return lease
             continue
-        seen = held
-        await sleep(step.total_seconds())
-        watched += step
+        if silence.is_broken:
+            raise Overlap(
+                f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
+                remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
+            )
+        await sleep(silence.step.total_seconds())
 
 
-def is_free(lease: Lease) -> bool:
-    """Whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
-    return not lease.holder or is_surely_dead(holder_of(lease))
+@asynccontextmanager
+async def hold_lease(ledger: Ledger, environment: str, catalog: str, purpose: str) -> AsyncIterator[Lease]:
+    """Hold the lease of a catalog outside of a run, under an ID that begins with the purpose. Raises Overlap."""
+    run_id = RunId(f"{purpose}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+    lease = await acquire_lease(ledger, environment, catalog, run_id)
+    try:
+        yield lease
+    finally:
+        with ledger.transaction(lease):
+            ledger.catalogs.release_lease(lease)
 
 
 async def release_lease(writer: LedgerWriter) -> None:
-    """Of a run that begins nothing, or has ended; its writer is closed with it."""
+    """Release the lease of a run that begins nothing, or has ended, and close its writer."""
     lease = writer.lease
     assert lease is not None, "the writer of a run has its lease"
     writer.shorten_wait()
@@ -107,8 +106,13 @@ async def release_lease(writer: LedgerWriter) -> None:
     await writer.close()
 
 
+def pause_after_beat(writer: LedgerWriter) -> float:
+    """Return the seconds until the next beat, fewer while somebody who has set the brake waits for it."""
+    return (HEARTBEAT_INTERVAL / 10 if writer.is_awaited else HEARTBEAT_INTERVAL).total_seconds()
+
+
 class LeaseHeartbeat:
-    """Renews the lease of a run while it lives; `on_loss` is called once the lease, or the ledger, is lost."""
+    """Renews the lease of a run while it lives; calls `on_loss` once the lease, or the ledger, is lost."""
 
     def __init__(
         self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None] = lambda error: None
@@ -131,39 +135,117 @@ class LeaseHeartbeat:
         assert lease is not None, "the writer of a run has its lease"
         try:
             while True:
-                await self._writer.write(lambda ledger: ledger.catalogs.renew_lease(lease))
-                await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
+                await self._writer.write_beat(lambda ledger, brake: ledger.catalogs.renew_lease(lease, brake))
+                await asyncio.sleep(pause_after_beat(self._writer))
         except PatternmillError as error:
             self.on_loss(error)
 
 
-#: The lease of a run that a deployment began, whether that is a retry, and what was reserved for its requests.
-DeployedRun = tuple[Lease, bool, Spent]
+@dataclass(frozen=True)
+class DeployedRun:
+    """A run that a deployment began and that holds a lease."""
+
+    lease: Lease
+    is_retry: bool
+    #: What was reserved for its requests, and not released.
+    spent: Spent
 
 
 async def crashed_runs(
     settings: Settings, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> list[DeployedRun]:
-    """The runs of deployments whose leases have neither heartbeats nor an end, and that nobody asked to stop."""
-    seen = await asyncio.to_thread(_deployed_runs, settings)
-    if all(is_surely_dead(holder_of(lease)) for lease, *_ in seen):
-        return seen
+    """Return the runs of deployments that have neither heartbeats nor an end, and that nobody asked to stop."""
+    before = await asyncio.to_thread(_deployed_runs, settings)
+    if all(is_surely_dead(holder_of(run.lease)) for run in before):
+        return before
     await sleep(_WATCHED_FOR.total_seconds())
-    beats = {(lease.run_id, lease.beats) for lease, *_ in seen}
-    later = await asyncio.to_thread(_deployed_runs, settings)
+    beats = {(run.lease.run_id, run.lease.beats) for run in before}
     return [
-        (lease, is_retry, spent)
-        for lease, is_retry, spent in later
-        if (lease.run_id, lease.beats) in beats or is_surely_dead(holder_of(lease))
+        run
+        for run in await asyncio.to_thread(_deployed_runs, settings)
+        if (run.lease.run_id, run.lease.beats) in beats or is_surely_dead(holder_of(run.lease))
     ]
 
 
 def _deployed_runs(settings: Settings) -> list[DeployedRun]:
-    found = []
+    """Return the runs of deployments that hold a lease, and that nobody asked to stop."""
+    runs = []
     for ledger in every_ledger(settings):
         for lease in ledger.catalogs.held_leases():
             if holder_of(lease)["flow_run_id"] is not None and lease.stop is None:
                 record = ledger.runs.get(lease.run_id)
                 is_retry = record is not None and RETRY_OF in record.options
-                found.append((lease, is_retry, ledger.purchases.spent_by_run(lease.run_id)))
-    return found
+                runs.append(DeployedRun(lease, is_retry, ledger.purchases.spent_by_run(lease.run_id)))
+    return runs
+
+
+def pause(
+    settings: Settings,
+    asked: Pause,
+    on_wait: Callable[[list[str]], None] = lambda runs: None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Pause]:
+    """Pause what is asked in every ledger of the home; return the pauses once nothing paused is created any more.
+
+    `on_wait` is called with the runs that are waited for, each time that these change. If this is interrupted, the
+    pause stays. Raises ConfigurationError where there is no ledger, or none that has had such a run.
+    """
+    if not any(ledger.brake.has_runs(asked) for ledger in _ledgers(settings)):
+        raise ConfigurationError(
+            f"There was no run of {asked.scope}: nothing is paused.",
+            remedy="Write the name as `patternmill status` has it, or leave it out to pause everything.",
+        )
+    pauses = []
+    for ledger in _ledgers(settings):
+        pause, count = ledger.brake.set(asked)
+        silence, before = Silence(_STEP), list[str]()
+        while awaited := _awaited(ledger, pause, count, silence):
+            if awaited != before:
+                on_wait(awaited)
+            before = awaited
+            sleep(_STEP.total_seconds())
+        pauses.append(pause)
+    return pauses
+
+
+def _awaited(ledger: Ledger, pause: Pause, count: int, silence: Silence) -> list[str]:
+    """Return, for people, the runs that have not acknowledged a pause, and may still send what they have begun.
+
+    A lease without heartbeats for as long as a takeover waits sends nothing any more; the ledger tells which groups of
+    rows on other machines have heartbeats.
+    """
+    holders = [
+        lease
+        for lease in ledger.brake.holders_without(count)
+        if pause.covers(lease.environment, lease.catalog)
+    ]
+    groups = [f"group {lease.group} of {_named(lease)}" for lease in holders if lease.group is not None]
+    runs = silence.living(lease for lease in holders if lease.group is None)
+    return [*map(_named, runs), *groups]
+
+
+def _named(lease: Lease) -> str:
+    return f"run {lease.run_id} of {lease.catalog!r} ({lease.environment})"
+
+
+def unpause(settings: Settings, environment: str, catalog: str, who: str) -> tuple[list[Pause], list[Pause]]:
+    """Lift the pause of exactly this in every ledger of the home; return what was lifted, and what is still paused."""
+    lifted, left = list[Pause](), list[Pause]()
+    for ledger in _ledgers(settings):
+        pause = ledger.brake.lift(environment, catalog, who)
+        lifted += [pause] if pause is not None else []
+        left += ledger.brake.pauses()
+    return lifted, left
+
+
+def _ledgers(settings: Settings) -> Iterator[Ledger]:
+    is_none = True
+    for ledger in every_ledger(settings):
+        is_none = False
+        yield ledger
+    if is_none:
+        raise ConfigurationError(
+            f"There is no ledger in {settings.home}: nothing was imported from here yet, and nothing runs.",
+            remedy="Go to the folder of the runs, or set PATTERNMILL_HOME or PATTERNMILL_LEDGER_URL.",
+        )

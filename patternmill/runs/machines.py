@@ -1,4 +1,4 @@
-"""A run on several machines: its groups on record, one execution of a group, and the run that follows them all."""
+"""A run on several machines: its groups on record, the execution of one, and the run that follows them all."""
 
 from __future__ import annotations
 
@@ -11,32 +11,39 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from patternmill.catalog.catalog_file import Record
-from patternmill.catalog.row_checks import Entry
-from patternmill.catalog.rows import Row
 from patternmill.engine.engine import Engine
 from patternmill.engine.groups import Group
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import STOPPED, HaltReason, Progress
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.leases import LOST_AFTER
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Attempt, RunGroup, RunRecord
-from patternmill.ledger.runs import LOST_AFTER
-from patternmill.planning.items import Item, Scope
+from patternmill.planning.items import Item, Scope, Spelling
+from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
-from patternmill.planning.recognition import Memory
+from patternmill.planning.rows import Entry, Row
 from patternmill.planning.unstated import Unstated
-from patternmill.runs.lease import HEARTBEAT_INTERVAL
+from patternmill.runs.lease import pause_after_beat
+from patternmill.runs.remembered import last_attempts
 from patternmill.runs.run import Run, learn_what_works
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, Stage
 
-#: In the options of a run's record: its limits, prices and attempts, and how the service calls what is left open.
+#: The name in a run's options under which its terms are on record.
 DRIVEN_WITH = "driven_with"
-#: What a run lets its groups know, besides why they are to begin nothing more.
+#: What a run tells its groups, besides why they are to begin nothing more.
 _PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The limits, prices and attempts of a run, and what the interface leaves unstated."""
+
+    options: RunOptions
+    unstated: Unstated
 
 
 @dataclass(frozen=True)
@@ -48,30 +55,27 @@ class Report:
     is_total: bool
 
 
-_OPTIONS, _HALT, _REPORT = TypeAdapter(RunOptions), TypeAdapter(HaltReason), TypeAdapter(Report)
+_TERMS, _HALT, _REPORT = TypeAdapter(Terms), TypeAdapter(HaltReason), TypeAdapter(Report)
 #: What the reports of groups add up to, besides what was made.
 _COUNTED = ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed")
 
 
-class Followed:
-    """The groups of a run, as its own process follows them by the ledger alone."""
+class FollowedGroups:
+    """The groups of a run, which its own process follows through the ledger alone."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         #: References that several groups share, made before them.
         self._made = run.progress.made
-        #: What the groups were let know last.
+        #: What the groups were told last.
         self._orders: str | None = None
 
     @classmethod
-    async def begin(cls, run: Run) -> Followed:
+    async def begin(cls, run: Run) -> FollowedGroups:
         """Put the groups on record: no other process has to read the file or the offer again."""
         options = replace(run.engine.options, most_failures=None, most_failures_share=None)
-        driven_with = {
-            "options": _OPTIONS.dump_python(options, mode="json"),
-            "unstated": run.spec.unstated.model_dump(mode="json"),
-        }
-        record = run.record.with_options({DRIVEN_WITH: driven_with})
+        terms = _TERMS.dump_python(Terms(options, run.spec.unstated), mode="json")
+        record = run.record.with_options({DRIVEN_WITH: terms})
         groups = [
             (_work(run.plan, group), len(group.rows), _begun(run.plan, group)) for group in run.engine.groups
         ]
@@ -86,7 +90,7 @@ class Followed:
         return cls(run)
 
     async def look(self) -> list[RunGroup]:
-        """Return the groups as they are, once each has its share of the window, and knows why to begin nothing more."""
+        """Give each group its share of the window, tell it why to begin nothing more, and return the groups."""
         run = self.run
         orders = _PAUSED if run.engine.is_paused else None
         if run.halt.is_total and run.halt.reason is not None:
@@ -106,7 +110,7 @@ class Followed:
         return groups
 
     def is_any_driven(self, groups: Sequence[RunGroup]) -> bool:
-        """Return whether an execution of any of them lives."""
+        """Return whether an execution of any of these groups lives."""
         since = self.run.writer.now() - LOST_AFTER
         return any(group.ended_at is None and (group.beat_at or 0) > since for group in groups)
 
@@ -122,7 +126,7 @@ class Followed:
 
 
 def shares(groups: Sequence[RunGroup], window: int) -> dict[int, int]:
-    """Return by how much the share of each group grows: begun ones are filled up before another has any."""
+    """Return by how much the share of each group grows: groups that have begun are filled up first."""
     free = window - sum(group.share for group in groups)
     more = {}
     for group in sorted(groups, key=lambda group: group.share == 0):
@@ -132,11 +136,12 @@ def shares(groups: Sequence[RunGroup], window: int) -> dict[int, int]:
 
 
 def _work(plan: Plan, group: Group) -> str:
-    rows = [
-        (row.position, row.entry.record.line, row.sku, row.pattern, row.product, row.before, row.candidates)
+    rows = [(row.position, row.entry.line, row.sku, row.chain, row.candidates) for row in group.rows]
+    items = {
+        key: (plan.items[key].reason, plan.items[key].after, plan.items[key].item.spelling)
         for row in group.rows
-    ]
-    items = {key: (plan.items[key].reason, plan.items[key].after) for row in group.rows for key in row.keys}
+        for key in row.keys
+    }
     return json.dumps({"rows": rows, "items": items}, ensure_ascii=False)
 
 
@@ -148,7 +153,7 @@ class Execution:
     """One execution of a group: begun under a fence of its own, driven by an engine as on one machine."""
 
     def __init__(self, engine: Engine, group: Group, writer: LedgerWriter, api: StudioApi) -> None:
-        assert writer.lease is not None, "it has one from its beginning"
+        assert writer.lease is not None, "an execution has a fence"
         self.engine, self.group, self.lease = engine, group, writer.lease
         self._writer, self._api = writer, api
 
@@ -178,12 +183,12 @@ class Execution:
     async def drive(self) -> None:
         """Drive the group to its end, and put that on record.
 
-        Raises LeaseLost where it is driven elsewhere by now, and LedgerError; nothing is lost by that.
+        Raises LeaseLost where it is driven elsewhere by now, and LedgerError; no request is lost by either.
         """
         beats = asyncio.create_task(self._beat())
         try:
-            one = next(iter(self.engine.plan.items.values())).item
-            await learn_what_works(self._api, self._writer, one.scope.environment, one.unstated)
+            item = next(iter(self.engine.plan.items.values())).item
+            await learn_what_works(self._api, self._writer, item.scope.environment, item.unstated)
             await self.engine.drive()
             await self._writer.write(lambda ledger: ledger.runs.end_group(self.lease, self._report()))
         finally:
@@ -192,20 +197,20 @@ class Execution:
             await self._writer.close()
 
     async def _beat(self) -> None:
-        def beat(ledger: Ledger) -> tuple[str | None, int, int]:
+        def beat(ledger: Ledger, brake: int) -> tuple[str | None, int, int]:
             rows_left = len(self.group.rows) - self.engine.progress.ended
-            return ledger.runs.beat_group(self.lease, self._report(), rows_left)
+            return ledger.runs.beat_group(self.lease, self._report(), rows_left, brake)
 
         try:
             while True:
-                self._heed(*await self._writer.write(beat))
-                await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
+                self._heed(*await self._writer.write_beat(beat))
+                await asyncio.sleep(pause_after_beat(self._writer))
         except PatternmillError as error:
             self.engine.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
             self.engine.abandon()
 
     def _heed(self, orders: str | None, share: int, living: int) -> None:
-        """Take this group's part of the rates and of the window, and obey the run."""
+        """Take this group's share of the rates and of the window, and do what the run says."""
         self._api.share_rates(max(1, living))
         self.engine.widen(share)
         self.engine.pause(orders == _PAUSED)
@@ -239,11 +244,10 @@ def _begin(
     if begun is None:
         return None
     writer.lease, work, share = begun
-    plan, memory = _planned(ledger, record, json.loads(work))
-    # Where all its rows have ended none of them needs a slot any more, and it has no share.
-    options = _OPTIONS.validate_python(
-        record.options[DRIVEN_WITH]["options"] | {"max_in_flight": max(1, share)}
-    )
+    terms = _TERMS.validate_python(record.options[DRIVEN_WITH])
+    plan, memory = _planned(ledger, record, json.loads(work), terms.unstated)
+    # A group whose rows have all ended has no share: none of them needs a slot any more.
+    options = replace(terms.options, max_in_flight=max(1, share))
     engine = Engine(record, plan, memory, writer, api, options)
     return Execution(engine, Group(number, plan.rows), writer, api)
 
@@ -258,24 +262,26 @@ def _refuse_other_address(record: RunRecord, settings: Settings) -> None:
         )
 
 
-def _planned(ledger: Ledger, record: RunRecord, work: Mapping[str, Any]) -> tuple[Plan, Memory]:
-    """The group as it was planned, with the attempts as they are now."""
+def _planned(
+    ledger: Ledger, record: RunRecord, work: Mapping[str, Any], unstated: Unstated
+) -> tuple[Plan, Memory]:
+    """Return the group as it was planned, with the attempts as they are now."""
     scope = Scope(record.environment, record.catalog)
-    unstated = Unstated.model_validate(record.options[DRIVEN_WITH]["unstated"])
     items, last = dict[ItemKey, PlannedItem](), dict[ItemKey, Attempt]()
-    for key, (reason, after) in work["items"].items():
+    for key, (reason, after, spelling) in work["items"].items():
         if attempts := ledger.purchases.attempts_of(key, bodies=False):
             last[key] = attempts[-1]
         stage, content = ledger.purchases.item(key)
-        item = Item(stage, scope, content, unstated, partial(_picture, ledger))
+        named = Spelling(*spelling) if spelling is not None else None
+        item = Item(stage, scope, content, named, unstated, partial(_picture, ledger))
         items[key] = PlannedItem(item, _reason_now(Reason(reason), after, item, last.get(key)), 1, after)
-    return Plan(scope, tuple(_row(*row) for row in work["rows"]), items), Memory(last)
+    return Plan(scope, tuple(_row(*row) for row in work["rows"]), items), Memory(last_attempts(last.values()))
 
 
 def _reason_now(planned: Reason, after: int, item: Item, last: Attempt | None) -> Reason:
-    """What an earlier execution began is gone on with, in its slot.
+    """Return why an item is made now: what an earlier execution began is continued.
 
-    What a person retries is retried once, however many executions it takes. References were made before the groups.
+    A person's retry counts once, however many executions it takes. References were made before the groups.
     """
     if last is None:
         return planned
@@ -287,11 +293,11 @@ def _reason_now(planned: Reason, after: int, item: Item, last: Attempt | None) -
 
 
 def _row(
-    position: int, line: int, sku: str, pattern: ItemKey, product: ItemKey, *before: Sequence[ItemKey]
+    position: int, line: int, sku: str, chain: Sequence[ItemKey], candidates: Sequence[ItemKey]
 ) -> PlannedRow:
-    """As much of it as is needed to drive it, and to name it."""
-    entry = Entry(Record(line, ()), Row("", "", {}, line=line, sku=sku, cells=()), ())
-    return PlannedRow(position, entry, pattern, product, *map(tuple, before))
+    """Return what is needed of a row to drive it and to name it."""
+    entry = Entry(line, Row("", "", {}, line=line, sku=sku))
+    return PlannedRow(position, entry, tuple(chain), tuple(candidates))
 
 
 def _picture(ledger: Ledger, sha256: str) -> bytes:

@@ -1,88 +1,90 @@
-"""The record of a run: what is written of it as it begins, with its plan, and of runs that nobody closed."""
+"""The record of a run: written with its plan as it begins, and closed by the next run where it was not by its own."""
 
 from __future__ import annotations
 
-import json
+import platform
 import secrets
-from collections.abc import Iterator, Mapping
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from importlib import metadata
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from patternmill import __version__
-from patternmill.catalog.catalog_file import READING, CatalogFile
-from patternmill.catalog.changes import change_counts, noteworthy
-from patternmill.catalog.column_mapping import MAPPING
-from patternmill.catalog.offer import Offer, merged
-from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.source_rows import SourceRow, difference, keys_of, texts_of
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalogs import CHANGES, RETRY_OF
+from patternmill.ledger.catalogs import CHANGES, RETRY_OF, TAKES
+from patternmill.ledger.decisions import last_decisions, not_overtaken, record_decisions
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import NewItem, RunRecord, RunRow
+from patternmill.ledger.records import COST, NewItem, RowDecision, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
-from patternmill.looking.kept_pictures import KEPT_PICTURES
-from patternmill.planning.items import Scope, canonical_json
-from patternmill.planning.plan import Plan, Reason
-from patternmill.runs.approval import APPROVE_ABOVE
-from patternmill.runs.followed_source import source_rows_of
-from patternmill.runs.refresh_changes import find_changes
+from patternmill.planning.changes import change_counts, noteworthy
+from patternmill.planning.items import Scope
+from patternmill.planning.offer import Offer, merged
+from patternmill.planning.plan import WITHOUT_PRODUCT, Plan, PlannedRow, Reason, cost_of
+from patternmill.planning.rows import sku_key
+from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
-from patternmill.states import Outcome
+from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.tables.layout import READING
+from patternmill.tables.mapping import MAPPING
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
 
 _CHUNK = 5000
 
 
 def moment(ledger: Ledger) -> datetime:
-    """The ledger's time, which dates its records."""
+    """Return the ledger's time, which dates its records."""
     return datetime.fromtimestamp(ledger.now(), UTC)
 
 
-def new_record(
-    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None, ledger: Ledger
-) -> RunRecord:
+def new_record(spec: RunSpec, checked: Checked, prefect_flow_run_id: str | None, ledger: Ledger) -> RunRecord:
+    """Return the record of a run that begins now."""
     started = moment(ledger)
     return RunRecord(
         run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
         catalog=spec.catalog,
         environment=spec.settings.environment,
         ledger=ledger.identity,
+        machine=socket.gethostname(),
         source=spec.named_source,
-        input_sha256=checked.file.sha256,
-        input_encoding=checked.file.encoding,
+        input_sha256=checked.catalog.sheet.layout.sha256,
+        input_encoding=checked.catalog.sheet.layout.encoding or "utf-8",
         studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
         started_at=started,
-        versions={"patternmill": __version__},
+        versions={
+            "patternmill": __version__,
+            "prefect": metadata.version("prefect"),
+            "python": platform.python_version(),
+        },
         options=_options_on_record(spec, checked),
         prefect_flow_run_id=prefect_flow_run_id,
     )
 
 
-def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
+def _options_on_record(spec: RunSpec, checked: Checked) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    limits = spec.settings.approve_above_items, spec.settings.approve_above_cost
-    if limits != (None, None):
-        options[APPROVE_ABOVE] = [*limits, spec.settings.currency]
-    if spec.settings.embedded:
-        options[KEPT_PICTURES] = True
     if spec.selection is not None:
         options[RETRY_OF] = spec.selection.record.run_id
+    if spec.takes > 1:
+        options[TAKES] = spec.takes
     if checked.notes:
         options["notes"] = list(checked.notes)
-    if checked.file.layout is not None:
-        options[READING] = checked.file.layout.on_record()
-    elif spec.selection is not None and READING in spec.selection.record.options:
-        options[READING] = spec.selection.record.options[READING]
-    if mapping := checked.file.mapping.on_record():
+    if not checked.catalog.sheet.is_usual:
+        options[READING] = checked.catalog.sheet.layout.on_record()
+    if mapping := checked.catalog.mapping.on_record():
         options[MAPPING] = mapping
     return options
 
 
-def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
+def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap: Overlap) -> None:
+    """Put a run on record that ended before it began, as another one drives its catalog."""
     ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
     with ledger.transaction():
-        ledger.runs.add(ended, checked.file.raw)
+        ledger.runs.add(ended, checked.catalog.sheet.raw)
         ledger.runs.update(ended)
 
 
@@ -91,47 +93,61 @@ def put_on_record(
     spec: RunSpec,
     record: RunRecord,
     plan: Plan,
-    checked: CheckedCatalog,
+    planned: Preview,
     offer: Offer | None,
     number: int,
-    kept: Mapping[str, SourceRow] | None,
+    *,
+    is_rejected: bool,
 ) -> RunRecord:
-    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease.
+    """Write a run with its plan; return its record as it was written, with its cost and what it changes.
 
-    `kept`: what the catalog keeps of its source so far; None: it keeps nothing of this run.
+    `plan` is what the limits leave of `planned`; `number` is the fence of the run's lease. `is_rejected`: a person
+    decided against the plan, so that it requests and retires nothing.
     """
-    changes = find_changes(ledger, spec, plan) if spec.retire_limit else None
-    if changes is not None:
-        record = record.with_options({CHANGES: change_counts(changes)})
-    ledger.runs.add(record, checked.file.raw, number=number)
+    checked = planned.checked
+    if not is_rejected:
+        record = record.with_options(_cost_on_record(spec, plan))
+        if planned.is_whole:
+            record = record.with_options({CHANGES: change_counts(planned.changes)})
+    ledger.runs.add(record, checked.catalog.sheet.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_document(sha256, raw)
-    items = [
-        NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
-        for item in (planned.item for planned in plan.items.values())
-    ]
-    for first in range(0, len(items), _CHUNK):
-        ledger.purchases.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
-    ledger.runs.add_rows(record.run_id, _run_rows(plan, checked.file))
+    items = (
+        NewItem(item.key, item.stage, item.content_text, item.sku, item.parent_key)
+        for item in (planned_item.item for planned_item in plan.items.values())
+    )
+    while chunk := list(islice(items, _CHUNK)):
+        ledger.purchases.add_items(record.environment, record.catalog, chunk)
+    rows = [_run_row(plan, row) for row in plan.rows]
+    ledger.runs.add_rows(record.run_id, rows)
     if offer is not None and offer.categories is not None:
         before = ledger.catalogs.last_offer(record.environment)
         ledger.catalogs.remember_offer(record.environment, merged(offer, before))
-    if changes is not None:
-        ledger.catalogs.add_changes(record.run_id, noteworthy(changes))
-    if kept is not None:
-        rows = source_rows_of(
-            record.run_id, plan, checked.file, kept, is_source=spec.origin is None and spec.remake is None
-        )
-        ledger.catalogs.keep_source_rows(record, rows)
-    if changes is not None:
+    if is_rejected:
+        return record
+    if spec.recorded is None:
+        ledger.catalogs.add_to_sheet(record, is_new=spec.origin is None)
+    if spec.selection is None:
+        _keep_requests(ledger, record, plan, rows)
+    last = last_decisions(ledger, record.environment, record.catalog)
+    record_decisions(ledger, record.run_id, not_overtaken(spec.decisions, last))
+    if planned.is_whole:
+        ledger.catalogs.add_changes(record.run_id, noteworthy(planned.changes))
         ledger.catalogs.mark_gone(record)
     return record
 
 
-def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
-    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
+def _cost_on_record(spec: RunSpec, plan: Plan) -> dict[str, Any]:
+    """Return what a plan will cost, as an option of its run; empty where it costs nothing."""
+    cost = cost_of(plan, spec.options.prices, spec.options.attempts, spec.options.currency)
+    unit = cost.currency or ""
+    return {COST: {"expected": {unit: cost.expected}, "at_most": {unit: cost.worst}}} if cost.worst else {}
 
-    They ended with the last that is known of them, whenever somebody closes them.
+
+def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
+    """Close the runs of this catalog whose process ended without doing so. Call it with the catalog's lease.
+
+    They count as ended with the last that is known of them, whenever somebody closes them.
     """
     broken = ledger.runs.without_end(scope.environment, scope.catalog)
     for record in broken:
@@ -143,19 +159,42 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     return broken
 
 
-def _run_rows(plan: Plan, file: CatalogFile) -> Iterator[RunRow]:
-    for row, key, texts in zip(plan.rows, keys_of(file), texts_of(file), strict=True):
-        entry = row.entry
-        own = file.own_texts.get(entry.record.line, texts)
-        corrected = difference(own, texts)
-        undecided = row.product is not None and plan.items[row.product].reason is Reason.UNDECIDED
-        yield RunRow(
-            row.position,
-            entry.record.line,
-            row.known_sku,
-            row.pattern,
-            row.product,
-            entry_text(entry, undecided=undecided),
-            json.dumps(own, ensure_ascii=False) if key else None,
-            json.dumps(corrected, ensure_ascii=False) if key and corrected else None,
-        )
+def _decision(plan: Plan, row: PlannedRow) -> RowDecision | None:
+    """Return why no product is made for a row, where a person decides about it or has decided."""
+    reason = plan.items[row.product].reason if row.product is not None else None
+    # What was sent for a row before its takes were rejected is followed, and does not become its product.
+    if row.decided is None or (reason not in WITHOUT_PRODUCT and row.decided is not RowStatus.DISCARDED):
+        return None
+    takes = tuple(key for key in row.candidates if plan.items[key].item.stage is Stage.PATTERN)
+    return RowDecision(row.decided, takes, row.has_product)
+
+
+def _run_row(plan: Plan, row: PlannedRow) -> RunRow:
+    text = entry_text(row.entry, _decision(plan, row))
+    return RunRow(row.position, row.entry.line, row.known_sku, row.pattern, row.product, text)
+
+
+def _keep_requests(ledger: Ledger, record: RunRecord, plan: Plan, rows: list[RunRow]) -> None:
+    """Write what the rows ask for: nothing where a row is refused, or where an item of it failed before.
+
+    What was asked for before stays the catalog's, as a correction does while its source row is refused or has failed,
+    but no row asks for it now.
+    """
+    before = ledger.catalogs.requested_items(record.environment, record.catalog)
+    asking: list[RunRow] = []
+    others: list[str] = []
+    for planned, row in zip(plan.rows, rows, strict=True):
+        last = before.get(sku_key(row.sku))
+        is_other = last is not None and last != row.product_key
+        if row.product_key is None or (is_other and _failed_before(plan, planned)):
+            others.append(row.sku)
+        else:
+            asking.append(row)
+    ledger.catalogs.keep_requests(record, asking)
+    ledger.catalogs.mark_unasked(record, others)
+
+
+def _failed_before(plan: Plan, row: PlannedRow) -> bool:
+    """Return whether nothing is made for a row because its product failed before, or what it is to be built on."""
+    reasons = [plan.items[key].reason for key in row.keys]
+    return reasons[-1] in (Reason.FAILED_BEFORE, Reason.BLOCKED) and Reason.FAILED_BEFORE in reasons

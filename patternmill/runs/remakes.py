@@ -1,274 +1,262 @@
-"""Remakes: rows of a catalog as it is now, each on another take of its pattern; which rows, and which takes."""
+"""Remakes: rows of a catalog as it is now whose pattern is to have another take; which rows, by which decisions."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
 
-from patternmill.catalog.catalog_file import CatalogFile, Record, Texts
-from patternmill.catalog.rows import REFINE_PREFIX, Content, Row, sku_key, tidy
-from patternmill.catalog.source_rows import REFINEMENT_ORDER, SHAPE, SourceRow, are_same, texts_of
-from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import last_decisions
+from patternmill.engine.options import RunOptions
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.decisions import Decision, decided_by_open_runs, last_decisions, not_overtaken
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.planning.items import Scope
-from patternmill.planning.recognition import EXISTING, Memory, RowTakes, WantedTake, row_of
-from patternmill.planning.takes import built_on, picked, wanted_takes
-from patternmill.results.picks import skus_picked
+from patternmill.looking.decision_files import decided_run, read_decisions, user
+from patternmill.looking.pictures import Pictures
+from patternmill.planning.items import ItemMaker, Scope
+from patternmill.planning.memory import ItemChooser, Memory
+from patternmill.planning.rows import Row, sku_key, tidy
+from patternmill.planning.takes import Take, needs_again
+from patternmill.runs.recorded_rows import rows_of_catalog
+from patternmill.runs.remembered import remember
 from patternmill.runs.request import RemakeRequest
-from patternmill.sheets.csv_reader import parse_catalog
-from patternmill.states import UNWANTED, AttemptState, Decided
-from patternmill.text import more, plural, shortened
+from patternmill.states import MAY_EXIST, OPEN_STATES, Decided, RowStatus
+from patternmill.tables.picks import skus_picked
+from patternmill.text import more, shortened
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
 
 _MOST_ROWS = 40
 _MOST_NAMED = 5
+_NAMESPACE = UUID("8c1f8a1e-6d1c-5f53-9a39-7a0c2f1f6a55")
+_NOTHING = "no row waits for another take, and each has the one that was picked."
 
 
 @dataclass(frozen=True)
 class Remake:
-    """The rows that a remake works on, with what it is to make of each."""
+    """The rows that a remake works on, and the decisions that it records as it begins."""
 
     environment: str
     catalog: str
-    #: The rows as the catalog has them, as a sheet.
-    file: CatalogFile = field(repr=False)
-    #: By the key of the sku.
-    wanted: Mapping[str, WantedTake]
-    #: By the key of the sku, the take that its row has now; 0: none.
-    replaced: Mapping[str, int]
-    #: By sku, why nothing is made for it.
+    checked: Checked = field(repr=False)
+    #: What becomes of each sku: `take 2 in place of take 1`.
+    takes: Mapping[str, str]
+    decisions: tuple[Decision, ...] = ()
+    #: Why nothing is made for a sku.
     left_out: Mapping[str, str] = field(default_factory=dict)
     #: Rows that were not named, and share the pattern of one that was: they go with it.
     sharing: tuple[str, ...] = ()
-    #: The SHA-256 of pictures that guide their patterns.
-    references: frozenset[str] = frozenset()
 
     def lines(self) -> Iterator[str]:
-        """Each row with its take, and the one that it is to have."""
+        """Yield the rows that go along first, then each row with the take that it is to have."""
         yield f"Remake in catalog {self.catalog} ({self.environment})"
         if self.sharing:
             named = ", ".join(self.sharing[:_MOST_NAMED]) + (" …" if len(self.sharing) > _MOST_NAMED else "")
-            yield f"  Remade too, as the same patterns are theirs: {plural(len(self.sharing), 'row')}: {named}"
+            yield f"  also {named}: they share these patterns"
         for sku, why in list(self.left_out.items())[:_MOST_ROWS]:
             yield f"  {sku}: left out: {why}"
         yield from more(len(self.left_out), _MOST_ROWS)
-        rows = [(sku_key(row.cells[0]), row.cells) for row in self.file.records]
-        for key, (sku, prompt, *_) in rows[:_MOST_ROWS]:
-            yield f"  {sku}: {_said(self.wanted[key], self.replaced[key])}  {shortened(prompt, 60)}"
-        yield from more(len(rows), _MOST_ROWS)
+        for row in self.checked.accepted[:_MOST_ROWS]:
+            yield f"  {row.sku}: {self.takes[row.sku]}  {shortened(row.prompt, 60)}"
+        yield from more(len(self.checked.rows), _MOST_ROWS)
 
 
-def _said(wanted: WantedTake, replaced: int) -> str:
-    numbers = [str(number) for number in ((wanted.take,) if wanted.take else wanted.candidates)]
-    takes = f"take{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
-    if wanted.take == replaced:
-        return f"{takes}, as it has"
-    return f"{takes} {'after' if wanted.candidates else 'in place of'} take {replaced}" if replaced else takes
+def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions, home: Path) -> Remake:
+    """Return what a request asks for, by the decisions of its file too. Writes nothing. Pictures are in `home`.
 
-
-def requested_remake(ledger: Ledger, request: RemakeRequest, home: Path) -> Remake:
-    """What a request comes to; the decisions of its file are recorded first, each once. `home`: of its pictures.
-
-    Raises as `select_remake`, and InputRefused for a file that cannot be read.
+    Raises ConfigurationError, also where nothing is left to remake, and InputRefused for a file that cannot be read.
     """
     if request.picks is None:
-        return select_remake(ledger, request)
-    # What reads pictures takes a while to load.
-    from patternmill.looking.decision_files import decided_run, keep_decisions, read_decisions
-    from patternmill.looking.pictures import Pictures
-
+        return _select(ledger, request, options)
     run_id = decided_run(request.picks)
     if run_id is None:
-        return select_remake(ledger, request, skus_picked(request.picks))
+        return _select(ledger, request, options, skus_picked(request.picks))
     record = find_run(ledger, run_id)
     file = read_decisions(ledger, record, request.picks, Pictures(home))
-    keep_decisions(ledger, record, file)
     where = {"catalog": record.catalog, "environment": record.environment}
-    skus = file.decided(*UNWANTED, Decided.PICK)
-    request = request.model_copy(update=where)
-    return select_remake(ledger, request, skus, decided=True)
+    skus = file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
+    return _select(ledger, request.model_copy(update=where), options, skus, given=file.decisions)
 
 
-def select_remake(
-    ledger: Ledger, request: RemakeRequest, skus: Collection[str] = (), *, decided: bool = False
+def _select(
+    ledger: Ledger,
+    request: RemakeRequest,
+    options: RunOptions,
+    skus: Collection[str] = (),
+    *,
+    given: Sequence[Decision] | None = None,
 ) -> Remake:
-    """What a request comes to, by the catalog as it is now. Writes nothing.
+    """Return what a request asks for, by the catalog as it is now. Writes nothing.
 
-    `skus`: those of its picks; `decided`: of these, the ones whose decision asks for another take. Without any, the
-    rows that a person decided about since they were built. Raises ConfigurationError, also where nothing is left to
-    remake.
+    `skus` are those of its file of picks; `given` are the decisions of its file, if it has any.
     """
     record = find_run(ledger, LATEST, catalog=request.catalog, environment=request.environment)
-    catalog = _Catalog(ledger, Scope(record.environment, record.catalog))
-    named = {sku_key(tidy(sku)): sku for sku in (*request.sku, *skus)}
-    _refuse_unknown(catalog, named)
-    chosen = dict.fromkeys(named)
-    if decided or not named:
-        chosen = dict.fromkeys(key for key in catalog.decided() if not decided or key in chosen)
-    sharing = catalog.sharing(chosen) if named else []
-    found = {key: catalog.wanted(key, request) for key in (*chosen, *sharing)}
-    wanted = {key: take for key, take in found.items() if isinstance(take, WantedTake)}
-    left_out = {catalog.rows[key].sku: take for key, take in found.items() if isinstance(take, str)}
-    if not wanted:
+    scope = Scope(record.environment, record.catalog)
+    rows = ledger.catalogs.requested_rows(scope.environment, scope.catalog)
+    checked = rows_of_catalog(ledger, scope.catalog, list(rows.values()))
+    by_key = dict(zip(rows, checked.accepted, strict=True))
+    named = [sku_key(tidy(sku)) for sku in (*request.sku, *skus)]
+    _refuse_unknown(scope, [sku for sku in (*request.sku, *skus) if sku_key(tidy(sku)) not in by_key])
+    selection = _Selection(ledger, scope, options, by_key, request, given or ())
+    if given is not None or not named:
+        chosen = [key for key in by_key if selection.is_decided(key) and (given is None or key in named)]
+        chosen_too: list[str] = []
+    else:
+        chosen = list(dict.fromkeys(named))
+        chosen_too = selection.sharing(chosen)
+        selection.decide(chosen)
+    takes, left_out = selection.outcomes([*chosen, *chosen_too])
+    if not takes:
+        why = "; ".join(f"{sku}: {text}" for sku, text in list(left_out.items())[:_MOST_NAMED]) or _NOTHING
         raise ConfigurationError(
-            f"Nothing to remake in {record.catalog}: "
-            + ("; ".join(f"{sku}: {why}" for sku, why in list(left_out.items())[:_MOST_NAMED]) or _NOTHING),
+            f"Nothing to remake in {scope.catalog}: {why}",
             code="nothing_to_remake",
             remedy="Name rows with --sku, or decide about them with `patternmill look`.",
         )
+    remade = [row for row in rows.values() if row.sku in takes]
     return Remake(
-        record.environment,
-        record.catalog,
-        _as_sheet(record.catalog, {key: catalog.rows[key] for key in wanted}),
-        wanted,
-        {key: catalog.own(key) for key in wanted},
+        scope.environment,
+        scope.catalog,
+        rows_of_catalog(ledger, scope.catalog, remade),
+        takes,
+        tuple(selection.decisions.values()),
         left_out,
-        tuple(catalog.rows[key].sku for key in sharing if key in wanted),
-        frozenset(filter(None, (_content(catalog.rows[key]).reference for key in wanted))),
+        tuple(by_key[key].sku for key in chosen_too if by_key[key].sku in takes),
     )
 
 
-_NOTHING = "no row waits for another take, and each has the one that was picked."
-
-
-def _refuse_unknown(catalog: _Catalog, named: Mapping[str, str]) -> None:
-    if unknown := [sku for key, sku in named.items() if key not in catalog.rows]:
+def _refuse_unknown(scope: Scope, unknown: list[str]) -> None:
+    if unknown:
         raise ConfigurationError(
-            f"There is no row {', '.join(unknown[:_MOST_NAMED])} to remake in catalog {catalog.scope.catalog}.",
+            f"There is no row {', '.join(unknown[:_MOST_NAMED])} to remake in catalog {scope.catalog}.",
             remedy="Write the sku as its file does; a row that was refused is corrected first.",
         )
 
 
-class _Catalog:
-    """The rows that a catalog has, with their takes and what was decided about these."""
+class _Selection:
+    """The rows of a catalog, with the decisions that a remake adds."""
 
-    def __init__(self, ledger: Ledger, scope: Scope) -> None:
-        self.scope = scope
-        kept = ledger.catalogs.source_rows(scope.environment, scope.catalog)
-        self.rows: dict[str, SourceRow] = {
-            key: row for key, row in kept.items() if row.content is not None and not row.is_gone
-        }
-        last = {one.item_key: one for one in ledger.purchases.last_attempts(scope.environment, scope.catalog)}
-        decisions = last_decisions(ledger, scope.environment, scope.catalog)
-        verdicts = {item: decision.verdict for item, decision in decisions.items()}
-        self._memory = Memory(last, verdicts=verdicts)
-        self._takes = RowTakes(scope, self._memory)
+    def __init__(
+        self,
+        ledger: Ledger,
+        scope: Scope,
+        options: RunOptions,
+        rows: Mapping[str, Row],
+        request: RemakeRequest,
+        given: Sequence[Decision],
+    ) -> None:
+        self._ledger, self._scope, self._options = ledger, scope, options
+        self._rows, self._request = rows, request
+        self._maker = ItemMaker(scope)
+        last = last_decisions(ledger, scope.environment, scope.catalog)
+        self.decisions = {decision.item: decision for decision in not_overtaken(given, last)}
+        self._unended = decided_by_open_runs(ledger, scope.environment, scope.catalog)
+        self._products = ledger.catalogs.products(scope.environment, scope.catalog)
+        self._left_out: dict[str, str] = {}
+        self._remember()
 
-    def decided(self) -> Iterator[str]:
-        """The rows whose pattern a person decided against, that have another take than was picked, or whose remake was
-        cut short.
-        """
-        for key, row in self.rows.items():
-            if self.own(key) > 1 and self._state(row.product_key) not in (*EXISTING, AttemptState.FAILED):
-                yield key
-                continue
-            if not self._memory.verdicts:
-                continue
-            known, own = self._takes.known(row_of(row, _NO_RECORD)), self.own(key)
-            verdicts = {take.number: take.verdict for take in known}
-            choice = picked(known)
-            if verdicts.get(own or 1) in UNWANTED or (choice is not None and choice != own):
-                yield key
+    def _remember(self) -> None:
+        self._memory: Memory = remember(
+            self._ledger, self._scope, self._options, decisions=self.decisions.values()
+        )
+        self._chooser = ItemChooser(self._maker, self._memory, self._request.takes)
+
+    def is_decided(self, key: str) -> bool:
+        """Return whether a decision, or a remake that was cut short, asks for something that is not made."""
+        takes = self._chooser.takes_of(self._rows[key])
+        is_about = len(takes) > 1 or any(take.verdict is not None for take in takes)
+        return is_about and (self._is_to_make(key) or self._is_decided_anew(self._rows[key]))
+
+    def _is_to_make(self, key: str) -> bool:
+        """Return whether a row is to have something that it has not."""
+        items = self._chooser.choose(self._rows[key])
+        if items.status is RowStatus.DISCARDED:
+            return False
+        if items.status is RowStatus.TO_CHOOSE:
+            states = map(self._memory.state, [item.key for item in items.candidates])
+            return any(state in OPEN_STATES or state not in MAY_EXIST for state in states)
+        return self._products.get(key) != items.chain[-1].key
 
     def sharing(self, keys: Collection[str]) -> list[str]:
-        """Return the other rows that share a pattern with some, whichever take each of them has."""
-        patterns = {self._pattern(self.rows[key]) for key in keys}
-        return [key for key, row in self.rows.items() if key not in keys and self._pattern(row) in patterns]
-
-    def own(self, key: str) -> int:
-        """The take that a row is built on, or is to be; 0: none yet."""
-        row = self.rows[key]
-        return _content(row).take or (1 if self._state(row.product_key) is not None else 0)
-
-    def wanted(self, key: str, request: RemakeRequest) -> WantedTake | str:
-        """What is to be made of a row, or why nothing is."""
-        row, own = row_of(self.rows[key], _NO_RECORD), self.own(key)
-        known = self._takes.known(row)
-        wanted = [take.number for take in known if take.is_wanted]
-        if request.take is not None:
-            if not any(take.exists and take.number == request.take for take in known):
-                return f"there is no take {request.take} of its pattern"
-            if request.take not in wanted and not self._is_made(row, request.take):
-                return f"take {request.take} was decided against: pick it first"
-            return WantedTake(request.take)
-        choice = picked(known)
-        is_one = request.takes == 1
-        if is_one and not request.again and choice is not None and choice != own:
-            return WantedTake(choice)
-        others = [number for number in wanted if number > own]
-        if is_one and not request.again and len(others) > 1 and built_on(None, known) is None:
-            return f"takes {', '.join(map(str, others))} wait for a decision: pick one, or reject them"
-        is_open = any(self._takes.is_open(row, take.number) for take in known)
-        numbers = wanted_takes(own, known, request.takes, again=request.again and not is_open)
-        if is_one or numbers == [own]:
-            return WantedTake(numbers[0])
-        return WantedTake(candidates=tuple(numbers))
-
-    def _is_made(self, row: Row, take: int) -> bool:
-        return self._state(self._takes.chain(replace(row, take=take)).product.key) in EXISTING
-
-    def _pattern(self, row: SourceRow) -> ItemKey:
-        """Return the first take of a row's pattern, which stands for all of its takes."""
-        return self._takes.pattern(row_of(row, _NO_RECORD), 1).key
-
-    def _state(self, key: ItemKey | None) -> AttemptState | None:
-        last = self._memory.last_attempts.get(key) if key is not None else None
-        return last.state if last is not None else None
-
-
-def _content(row: SourceRow) -> Content:
-    assert row.content is not None, "a row of the catalog has content"
-    return row.content
-
-
-_NO_RECORD = Record(0, ())
-
-
-def _as_sheet(catalog: str, rows: Mapping[str, SourceRow]) -> CatalogFile:
-    """Rows as the catalog has them, in the columns of the contract. Raises ConfigurationError: no sheet can say it."""
-    texts = [row.answered for row in rows.values()]
-    columns = dict.fromkeys(("sku", "prompt", "category", *(name for row in texts for name in _names(row))))
-    text = io.StringIO()
-    lines = csv.DictWriter(text, list(columns), restval="", extrasaction="ignore")
-    lines.writeheader()
-    for row, said in zip(rows.values(), texts, strict=True):
-        lines.writerow({"sku": row.sku, **said})
-    try:
-        file = parse_catalog(text.getvalue().encode("utf-8"), name=f"remake of {catalog}.csv")
-        differing = [
-            row.sku
-            for row, said, read in zip(rows.values(), texts, texts_of(file), strict=True)
-            if not are_same(said, read)
+        """Return the other rows that share a pattern with these."""
+        patterns = {self._maker.pattern(self._rows[key]).key for key in keys}
+        return [
+            key
+            for key, row in self._rows.items()
+            if key not in keys and self._maker.pattern(row).key in patterns
         ]
-    except InputRefused as refused:
-        raise _apart(str(refused.message)) from None
-    if differing:
-        raise _apart(f"One sheet cannot say it of {', '.join(differing[:_MOST_NAMED])}.")
-    return file
 
+    def decide(self, keys: Collection[str]) -> None:
+        """Record for each pattern of the rows what the request decides about it, in memory."""
+        for key in keys:
+            row = self._rows[key]
+            takes = self._chooser.takes_of(row)
+            wanted = self._request.take
+            if wanted is not None:
+                if not any(take.number == wanted and take.is_made for take in takes):
+                    self._left_out[row.sku] = f"there is no take {wanted} of its pattern"
+                    continue
+                self._add(row, takes, wanted, Decided.PICK)
+            elif (number := needs_again(takes, more=self._asks_for_more(key, takes))) is not None:
+                self._add(row, takes, number, Decided.AGAIN)
+        self._remember()
 
-def _names(texts: Texts) -> list[str]:
-    """The columns of a row, its refinements in their order."""
-    order = texts.get(REFINEMENT_ORDER, "").split(", ")
-    return [
-        *(
-            name
-            for name in texts
-            if name not in (SHAPE, REFINEMENT_ORDER) and not name.startswith(REFINE_PREFIX)
-        ),
-        *(name for name in order if name),
-        *(name for name in texts if name.startswith(REFINE_PREFIX)),
-    ]
+    def _asks_for_more(self, key: str, takes: list[Take]) -> bool:
+        """Return whether another take is asked for, and not the one that an earlier remake asked for and did not make.
 
+        What an earlier remake was making as its process ended is resumed.
+        """
+        if not self._request.again:
+            return False
+        asked = [take.number for take in takes if take.verdict is Decided.AGAIN]
+        last = self._maker.pattern(self._rows[key], max(asked)).key if asked else None
+        return last is None or not (last in self._unended or self._is_to_make(key))
 
-def _apart(why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"These rows cannot be remade in one run. {why}",
-        code="remake_apart",
-        remedy="Remake them one by one with --sku. Nothing was bought.",
-    )
+    def _add(self, row: Row, takes: list[Take], number: int, verdict: Decided) -> None:
+        """Add a decision, unless it counts already; the same command again, after a crash, adds the same."""
+        item = self._maker.pattern(row, number).key
+        last = max((take.sequence for take in takes), default=0)
+        counts = [take.number for take in takes if take.verdict is Decided.PICK and take.sequence == last]
+        if verdict is Decided.PICK and number in counts:
+            return
+        name = str(uuid5(_NAMESPACE, f"{item} {verdict} {last}"))
+        self.decisions[item] = Decision(name, item, "", verdict, "", user(), datetime.now(UTC), last)
+
+    def outcomes(self, keys: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return by sku what is made for each row, and why nothing is made for others."""
+        made: dict[str, str] = {}
+        left_out = dict(self._left_out)
+        for key in keys:
+            row = self._rows[key]
+            if row.sku not in left_out:
+                is_made = self._is_to_make(key) or self._is_decided_anew(row)
+                (made if is_made else left_out)[row.sku] = self._outcome(key, row, is_made=is_made)
+        return made, left_out
+
+    def _is_decided_anew(self, row: Row) -> bool:
+        """Return whether a decision on the row's pattern is new, even where nothing is made because of it."""
+        takes = self._chooser.takes_of(row)
+        return any(self._maker.pattern(row, take.number).key in self.decisions for take in takes)
+
+    def _outcome(self, key: str, row: Row, *, is_made: bool) -> str:
+        """Return what becomes of a row, or why nothing is made for it."""
+        items, product = self._chooser.choose(row), self._products.get(key)
+        number, numbers = items.row.take or 1, [str(item.take) for item in items.candidates]
+        # The take that the catalog's product is built on; 0: it has none of this pattern.
+        takes = [take.number for take in self._chooser.takes_of(row)]
+        own = next((take for take in takes if self._maker.chain(row, take)[-1].key == product), 0)
+        if items.status is RowStatus.DISCARDED:
+            return "discarded, as its takes were rejected" if is_made else "its takes were rejected"
+        if items.status is not None and not is_made:
+            return f"takes {' and '.join(numbers)} wait for a decision: pick one, or reject them"
+        if items.status is not None:
+            return f"takes {', '.join(numbers)}{f' after take {own}' if own else ''}"
+        if not is_made:
+            return f"it has take {number} already; --again makes one more"
+        if number == own:
+            return f"take {number}, as it has"
+        return f"take {number}{f' in place of take {own}' if own else ''}"

@@ -16,16 +16,16 @@ from patternmill.parameters import (
     Confirmation,
     Count,
     EnvironmentName,
-    Folder,
     Lines,
     MaxFailures,
     OrderName,
+    Place,
     Quantity,
     SourceName,
     Takes,
     WaitTime,
 )
-from patternmill.results.row_filter import RowFilter
+from patternmill.tables.row_filter import RowFilter
 
 
 class RunRequest(BaseModel):
@@ -49,9 +49,17 @@ class RunRequest(BaseModel):
         None,
         description="Begin nothing new once more items than this have failed: a count (25), or a share (10%).",
     )
+    change_at_most: str | None = Field(
+        None,
+        description="Ask before the products of more rows than this are replaced: a count (20), a share (10%), or both "
+        "(20,10%).",
+    )
     confirm: Confirmation | None = Field(
         None,
-        description="Confirm what was refused: the environment (a large purchase), duplicates, mapping or ledger.",
+        description="Confirm what was refused: the environment (a large purchase), changes, duplicates or ledger.",
+    )
+    plan_only: bool = Field(
+        False, description="Show what would be made, why, and what it costs; nothing is written or bought."
     )
 
 
@@ -63,22 +71,31 @@ class SheetRequest(RunRequest):
         description="The file that says what columns and words mean. Default: NAME.mapping.toml beside it, or in the "
         "home.",
     )
+    check: bool = Field(False, description="Only check every row, and list what is wrong; nothing is bought.")
+
+
+_OUT = (
+    "Where the results go: a folder, or the address of a store (s3://…, gs://, az://, abfs://), below which they "
+    "are copied to CATALOG/RUN. Default: results/CATALOG/RUN."
+)
 
 
 class ImportRequest(SheetRequest):
     """A file whose rows are to be made."""
 
-    file: Path = Field(
-        description="The file with the rows, as the worker sees its path: from the worker's folder, or absolute."
+    file: SourceName = Field(
+        repr=False,
+        description="The sheet with the rows: its path as the worker sees it, from the worker's folder or absolute; an "
+        "address (https://, s3://, …); or a name of PATTERNMILL_SOURCES.",
     )
     catalog: str | None = Field(
         None, description="The catalog that the rows belong to. Default: named after the file."
     )
     whole: bool = Field(
         False,
-        description="The file is the whole catalog: rows that it has no longer are retired, as by a refresh.",
+        description="The file is the whole catalog: rows no longer in it are retired, as by a refresh.",
     )
-    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    out: Place | None = Field(None, description=_OUT)
     takes: Takes = Field(
         1, description="How many takes of each pattern to make; products are made of the one that is picked."
     )
@@ -101,7 +118,7 @@ class RefreshRequest(SheetRequest):
     retire: Count | None = Field(
         None, description="This once, retire up to this many rows despite the limit above."
     )
-    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    out: Place | None = Field(None, description=_OUT)
 
 
 class RetryRequest(RunRequest, RowFilter):
@@ -111,7 +128,7 @@ class RetryRequest(RunRequest, RowFilter):
     catalog: str | None = Field(
         None, description="The catalog whose run to retry; needed if there are several."
     )
-    out: Folder | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
+    out: Place | None = Field(None, description=_OUT)
 
 
 class RemakeRequest(RunRequest):
@@ -134,10 +151,16 @@ class RemakeRequest(RunRequest):
     again: bool = Field(False, description="Make one more, although nobody decided against the last take.")
 
 
+#: What begins a run.
+Request = ImportRequest | RefreshRequest | RetryRequest | RemakeRequest
+
+
 class OrderRequest(RowFilter):
     """The products that a person picked, to be ordered: rows that fit a filter, or a file of picks."""
 
-    catalog: str | None = Field(None, description="The catalog to order from; needed if there are several.")
+    catalog: str | None = Field(
+        None, description="The catalog to order from; needed if several have the rows."
+    )
     environment: EnvironmentName | None = Field(
         None, description="staging, production, or another configured environment."
     )

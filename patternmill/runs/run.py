@@ -1,56 +1,54 @@
-"""One run from its first write to its last: the lease, the record with the plan, the engine, the outcome."""
+"""One run, step by step: read, check, plan, begin with a lease and a record, make, end, publish."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from patternmill.catalog.offer import Offer
-from patternmill.catalog.refinements import REFINEMENTS
-from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.engine.engine import Engine
-from patternmill.engine.progress import HaltReason
+from patternmill.engine.engine import Engine, Make, MakeGroup
+from patternmill.engine.progress import Halt, HaltReason, Progress, paused
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
+from patternmill.files import LATEST, latest_in
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
-from patternmill.ledger.reports.unsettled import open_requests
-from patternmill.ledger.spending import Spent
-from patternmill.planning.plan import Plan, cost_of, limit_plan
-from patternmill.planning.recognition import Memory
+from patternmill.ledger.reports.requests import open_requests
+from patternmill.ledger.spending import Spent, day_of, nearly_spent
+from patternmill.planning.offer import Offer
+from patternmill.planning.plan import Cost, Plan, cost_of, limit_plan, without_work
+from patternmill.planning.refinements import REFINEMENTS
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
+from patternmill.runs.input import check_input, read_input
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.open_jobs import OpenJobs, open_jobs
-from patternmill.runs.other_catalogs import find_duplicates
 from patternmill.runs.other_ledger import take_over
-from patternmill.runs.plan_record import (
-    close_broken_runs,
-    moment,
-    new_record,
-    put_on_record,
-    record_overlap,
-)
-from patternmill.runs.preview import (
-    Preview,
-    plan_limits,
-    preview,
-    with_spending_limits,
-)
+from patternmill.runs.plan_record import close_broken_runs, moment, new_record, put_on_record, record_overlap
+from patternmill.runs.preview import Preview, plan_limits, preview, with_spending_limits
 from patternmill.runs.refresh_changes import withheld_reason
-from patternmill.runs.safeguards import refuse_other_service, require_agreed, require_confirmation
+from patternmill.runs.safeguards import (
+    find_duplicates,
+    refuse_other_service,
+    require_agreed,
+    require_confirmation,
+    require_machines,
+    require_writable,
+)
 from patternmill.runs.spec import RunSpec
+from patternmill.service.sources import copy_files, require_store
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
-from patternmill.text import joined
+from patternmill.states import COMPLETE_ROWS, UNFINISHED_ROWS, Outcome, RowStatus
+from patternmill.text import joined, plural
 
 if TYPE_CHECKING:
-    from patternmill.results.results_files import Results
-
+    from patternmill.runs.results_files import Results
+    from patternmill.tables.catalog import Catalog
+    from patternmill.tables.checks import Checked
 
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
@@ -74,139 +72,316 @@ class RunEnding:
 
 
 class Run:
-    """A run that has the lease of its catalog: `begin`, drive its `engine`, `end`."""
+    """One run: read, check, preview, begin, drive, finish; each step once, in this order.
+
+    A context manager, which ends a run that has begun. The attributes declared here are there once it has begun.
+    """
+
+    record: RunRecord
+    plan: Plan
+    writer: LedgerWriter
+    engine: Engine
+    halt: Halt
+    progress: Progress
+    #: What its plan costs by the prices alone.
+    cost: Cost
+    #: The jobs that it follows beside its rows.
+    open_jobs: OpenJobs
+    #: Earlier runs of its catalog whose processes were lost.
+    broken: list[RunRecord]
+    #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
+    left_out: HaltReason | None
 
     def __init__(
         self,
         spec: RunSpec,
-        record: RunRecord,
-        plan: Plan,
-        memory: Memory,
-        writer: LedgerWriter,
-        api: StudioApi,
-        heartbeat: LeaseHeartbeat,
-    ) -> None:
-        self.spec, self.record, self.plan, self.writer = spec, record, plan, writer
-        options = spec.options
-        self.engine = Engine(record, plan, memory, writer, api, options)
-        self.halt, self.progress = self.engine.halt, self.engine.progress
-        self._studio, self._heartbeat = api, heartbeat
-        heartbeat.on_loss = self._lost
-        #: None until it has ended.
-        self.ending: RunEnding | None = None
-        self.is_stopped = False
-        #: By the prices alone.
-        self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
-        #: What was written, once it has ended.
-        self.results: Results | None = None
-        #: Why they could not be written, or not where they were to be delivered.
-        self.unpublished: PatternmillError | None = None
-        #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
-        self.left_out: HaltReason | None = None
-        #: What is followed beside its rows.
-        self.open_jobs: OpenJobs | None = None
-        #: Earlier runs of its catalog whose process was lost.
-        self.broken: list[RunRecord] = []
-
-    @classmethod
-    async def begin(
-        cls,
-        spec: RunSpec,
-        checked: CheckedCatalog,
-        api: StudioApi,
+        on_begin: Callable[[Run], None] = lambda run: None,
         *,
-        offer: Offer | None = None,
-        prefect_flow_run_id: str | None = None,
-        refused: Approval | None = None,
-    ) -> Run:
-        """The six steps from a checked catalog to a run that may buy.
+        api: StudioApi | None = None,
+        checked: Checked | None = None,
+    ) -> None:
+        """Prepare a run; `on_begin` is called once its plan is on record. `checked` are rows that were checked before.
 
-        `refused`: a person's decision against the plan, or the end of their time; then nothing is begun.
+        Raises ConfigurationError when the service's address or key are missing.
+        """
+        self.spec = spec
+        self._on_begin = on_begin
+        self._api = api or StudioApi.from_settings(spec.settings)
+        self._file: Catalog | None = checked.catalog if checked is not None else None
+        self._checked = checked
+        #: The offer as read now, to be remembered.
+        self._offer: Offer | None = None
+        #: A person's decision against the plan: the run is put on record, and begins nothing.
+        self.refused: Approval | None = None
+        self.has_begun = self.is_stopped = False
+        self.ending: RunEnding | None = None
+        #: What was written, once the run has ended.
+        self.results: Results | None = None
+        #: Why results could not be written, or not copied to where they were requested.
+        self.unpublished: PatternmillError | None = None
+        self._finishing: asyncio.Task[Results] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End a run that has begun, whatever raised: its rows are in the ledger, and its results are due."""
+        try:
+            if self.has_begun and self.ending is None:
+                await self.finish()
+        finally:
+            await self._api.close()
+
+    async def read(self) -> str:
+        """Read the file, at the first call."""
+        if self._file is None:
+            self._file = await asyncio.to_thread(read_input, self.spec)
+        return f"{plural(len(self._file.sheet.rows), 'row')} in {self._file.name}"
+
+    async def check(self) -> str:
+        """Check every row against what the environment offers, at the first call.
+
+        Raises ServiceStopped when the key is refused.
+        """
+        if self._checked is None:
+            assert self._file is not None, "read before it is checked"
+            self.spec, self._checked, self._offer = await check_input(self._api, self.spec, self._file)
+        return f"{self.checked.accepted_count} accepted, {self.checked.refused_count} refused"
+
+    @property
+    def checked(self) -> Checked:
+        assert self._checked is not None, "checked before it is planned"
+        return self._checked
+
+    async def preview(self) -> Preview:
+        """Return the plan as it is now; reads and checks the rows first, unless that was done. Writes nothing."""
+        await self.read()
+        await self.check()
+        return await asyncio.to_thread(preview, self.spec, self.checked)
+
+    async def begin(self, prefect_flow_run_id: str | None = None) -> None:
+        """Take the six steps from checked rows to a run that may buy.
+
         Raises ConfigurationError when the service is another environment's, and Overlap when another run drives the
         catalog; that is on record too. Raises ApprovalNeeded when the plan is above what may be bought without a
         person's approval, and none covers it.
         """
+        require_writable(self.spec.out or self.spec.catalog_folder)
+        if self.spec.copy_below is not None:
+            require_store(self.spec.copy_below)
+        require_machines(self.spec.settings)
         collect_rarely()
         # 1. The ledger. All that asks its database is done off the event loop: it may take as long as an answer may.
-        await asyncio.to_thread(refuse_other_service, spec.settings)
-        ledger = await asyncio.to_thread(open_ledger, spec.settings)
-        # 2. The lease of the catalog. It beats from here on: to plan may take longer than a silent one is left alone.
-        record, writer = await _leased(ledger, spec, checked, prefect_flow_run_id)
-        heartbeat = LeaseHeartbeat(writer)
-        heartbeat.start()
+        await asyncio.to_thread(refuse_other_service, self.spec.settings)
+        ledger = await asyncio.to_thread(open_ledger, self.spec.settings)
+        # 2. The lease of the catalog. It beats from here on: a plan may take longer than a silent lease is left alone.
+        record = new_record(self.spec, self.checked, prefect_flow_run_id, ledger)
+        self.writer = LedgerWriter(ledger, await self._acquire_lease(ledger, record))
+        self._heartbeat = LeaseHeartbeat(self.writer)
+        self._heartbeat.start()
         try:
             # 3. The plan: what is to be made, by what the ledger remembers.
-            planned = await asyncio.to_thread(preview, spec, checked)
+            planned = await asyncio.to_thread(preview, self.spec, self.checked)
             # 4. What the service is known to take.
-            await learn_what_works(api, writer, record.environment, spec.unstated)
+            await learn_what_works(self._api, self.writer, record.environment, self.spec.unstated)
             # 5. Approval, confirmation, limits and the record of the plan, in one transaction.
-            record, plan, approved, left_out, broken = await writer.run(
-                lambda ledger: _put_on_record(ledger, writer, spec, offer, refused, record, planned)
-            )
+            approved = await self.writer.run(lambda ledger: self._put_on_record(ledger, record, planned))
         except BaseException:
-            await heartbeat.stop()
-            await release_lease(writer)
+            await self._heartbeat.stop()
+            await release_lease(self.writer)
             raise
         # 6. The engine, within its limits.
-        spec = with_spending_limits(spec, plan, approved)
-        run = cls(spec, record, plan, planned.memory, writer, api, heartbeat)
-        run.left_out, run.broken = left_out, broken
-        jobs = await writer.run(lambda ledger: open_jobs(ledger, plan))
-        run.open_jobs = OpenJobs(run.engine, jobs)
-        if refused is not None:
-            run.halt.begin(rejection(refused))
-        return run
+        self.spec = with_spending_limits(self.spec, self.plan, approved)
+        options = self.spec.options
+        self.cost = cost_of(self.plan, options.prices, options.attempts, options.currency)
+        self.engine = Engine(self.record, self.plan, planned.memory, self.writer, self._api, options)
+        self.halt, self.progress = self.engine.halt, self.engine.progress
+        self._heartbeat.on_loss = self._lost
+        jobs = await self.writer.run(lambda ledger: open_jobs(ledger, self.plan))
+        self.open_jobs = OpenJobs(self.engine, jobs)
+        if self.refused is not None:
+            self.halt.begin(rejection(self.refused))
+        self.has_begun = True
+        self._on_begin(self)
+
+    async def _acquire_lease(self, ledger: Ledger, record: RunRecord) -> Lease:
+        """Take the lease of the catalog. Raises Overlap, which is put on record."""
+        flow_run_id = record.prefect_flow_run_id if self.spec.by_deployment else None
+        try:
+            return await acquire_lease(ledger, record.environment, record.catalog, record.run_id, flow_run_id)
+        except BaseException as error:
+            if isinstance(error, Overlap):
+                await asyncio.to_thread(record_overlap, ledger, record, self.checked, error)
+            await asyncio.to_thread(ledger.close)
+            raise
+
+    def _put_on_record(self, ledger: Ledger, record: RunRecord, planned: Preview) -> Approval | None:
+        """Record the plan as far as it may be carried out; return the approval that it rests on.
+
+        Raises ConfigurationError and ApprovalNeeded.
+        """
+        spec, lease = self.spec, self.writer.lease
+        assert lease is not None, "a run has a lease"
+        with ledger.transaction(lease):
+            pause = ledger.brake.pause_of(record.environment, record.catalog)
+            approved = self._require_permission(ledger, record, planned, pause)
+            self.broken = close_broken_runs(ledger, spec.scope)
+            self.plan, self.left_out = planned.plan, None
+            if pause is not None:
+                # Jobs in flight are followed as those that no row of the plan waits for.
+                self.plan, self.left_out = without_work(planned.plan), paused(pause)
+            elif limited := limit_plan(planned.plan, plan_limits(ledger, spec, approved)):
+                self.plan, *texts = limited
+                self.left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*texts))
+            record = with_decision(record, approved or self.refused)
+            is_rejected = self.refused is not None
+            self.record = put_on_record(
+                ledger, spec, record, self.plan, planned, self._offer, lease.fence, is_rejected=is_rejected
+            )
+            if planned.named:
+                take_over(ledger, self.plan, planned.named)
+        return approved
+
+    def _require_permission(
+        self, ledger: Ledger, record: RunRecord, planned: Preview, pause: Pause | None
+    ) -> Approval | None:
+        """Return the approval that the plan rests on; None where it needs none, or where nothing of it is bought now.
+
+        Raises ConfigurationError and ApprovalNeeded for a plan that a person has to look at first.
+        """
+        require_agreed(self.spec.ceiling, planned.proposal)
+        if self.refused is not None:
+            return None
+        approved = None
+        if pause is None:
+            approved = require_approval(ledger, self.spec.settings, planned.proposal)
+        if pause is None and approved is None:
+            # Of two runs that plan the same products at once, the second one waits, and sees the first one's plan.
+            ledger.database.lock(f"plans {record.environment}")
+            duplicates = find_duplicates(ledger, planned.plan)
+            require_confirmation(self.spec.settings, planned.plan, duplicates)
+        ledger.approvals.overtake(record.environment, record.catalog, f"run {record.run_id}")
+        return approved
+
+    async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
+        """Drive all rows to their ends, each item by `make`, each group by `make_group`; by default the engine's."""
+        await self.engine.drive(make, make_group)
+
+    def finish(self) -> asyncio.Task[Results]:
+        """End the run and publish its results, once; begun at once, as what shows the run may wait for a server."""
+        if self._finishing is None:
+            self._finishing = asyncio.create_task(self._end_and_publish())
+        return self._finishing
+
+    async def _end_and_publish(self) -> Results:
+        """End the run, write its results, and copy them where that was requested; a failure stays in `unpublished`."""
+        await self.end()
+        try:
+            results = await asyncio.to_thread(self._publish)
+        except PatternmillError as error:
+            self.unpublished = error
+            raise
+        if self.spec.copy_below is not None:
+            address = f"{self.spec.copy_below}/{self.spec.catalog}/{self.record.run_id}"
+            try:
+                await asyncio.to_thread(copy_files, results.out, results.files, address)
+                results = replace(results, copied_to=address)
+            except PatternmillError as error:
+                self.unpublished = error
+        # Last: whoever sees the results also sees why they are nowhere else.
+        self.results = results
+        if self.unpublished is not None:
+            raise self.unpublished
+        return results
+
+    def _publish(self) -> Results:
+        # What writes files and pages is loaded for this alone.
+        from patternmill.ledger.reports.metrics import write_metrics
+        from patternmill.looking.page import gallery
+        from patternmill.runs.results_files import rebuild, write_catalog
+
+        spec, run_id, folder = self.spec, self.record.run_id, self.spec.catalog_folder
+        out, links = spec.out_of(run_id), () if spec.out else (LATEST, latest_in(spec.settings.environment))
+        try:
+            with open_ledger(spec.settings) as ledger:
+                results = rebuild(ledger, run_id, out, gallery, links=links, file=self.checked.catalog)
+                if not folder.is_dir():
+                    return results
+                written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder, results)
+                write_metrics(ledger, spec.catalog, folder)
+                return replace(results, catalog=written, rows=None)
+        except OSError as error:
+            raise PatternmillError(
+                f"The results could not be written to {out}: {error.strerror or type(error).__name__}. "
+                f"Nothing is lost: the ledger has it all ({self.ended.outcome}).",
+                code="results_unwritable",
+                remedy=f"Make room or choose another folder, then `patternmill results {run_id} --out FOLDER`.",
+            ) from error
+
+    @property
+    def ended(self) -> RunEnding:
+        assert self.ending is not None, "ended before it is published"
+        return self.ending
+
+    @property
+    def published(self) -> Results:
+        assert self.results is not None, "published before it is shown"
+        return self.results
+
+    async def run_through(self) -> None:
+        """Carry out every step, without Prefect. Raises what the steps raise."""
+        await self.read()
+        await self.check()
+        await self.begin()
+        await self.drive()
+        await self.finish()
 
     async def end(self) -> RunEnding:
         """Decide the outcome from the ledger, fix the status of every row, and release the lease."""
-        if self.open_jobs is not None:
-            await self.open_jobs.stop()
+        await self.open_jobs.stop()
         await self._heartbeat.stop()
-        lease = self.writer.lease
-        assert lease is not None, "a run has a lease"
-
-        def close(ledger: Ledger) -> RunEnding:
-            with ledger.transaction(lease):
-                # First: what a group still writes would be in one of the counts and not in another.
-                ledger.runs.close_groups(lease.environment, lease.catalog)
-                halted = self._incomplete.outcome if self._incomplete else _PARTLY
-                counts = ledger.runs.close_rows(replace(self.record, outcome=halted))
-                record = self._ended(counts, moment(ledger))
-                ledger.catalogs.update(record)
-                ledger.runs.update(record)
-                ledger.catalogs.release_lease(lease)
-                spent = ledger.purchases.spent_by_run(record.run_id)
-            # Where all rows have an end there is nothing to look for.
-            is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
-            limit = self.engine.options.in_doubt_limit
-            left = open_requests(ledger, record.environment, record.catalog, limit) if is_open else (0, 0)
-            return RunEnding(record, counts, spent, *left)
-
         try:
-            ending = await self.writer.run_patiently(close)
+            self.ending = await self.writer.run_patiently(self._close)
         finally:
             await self.writer.close()
-        self.record, self.ending = ending.record, ending
-        return ending
+        self.record = self.ending.record
+        return self.ending
+
+    def _close(self, ledger: Ledger) -> RunEnding:
+        """Close the run in the ledger; doing it twice changes nothing."""
+        lease, environment, catalog = self.writer.lease, self.record.environment, self.record.catalog
+        assert lease is not None, "a run has a lease"
+        with ledger.transaction(lease):
+            # First: what a group still writes would be in one of the counts and not in another.
+            ledger.runs.close_groups(environment, catalog)
+            halted = self._incomplete.outcome if self._incomplete else _PARTLY
+            counts = ledger.runs.close_rows(replace(self.record, outcome=halted))
+            record = self._ended_record(counts, moment(ledger))
+            spent_today = ledger.purchases.spent_on(day_of(ledger.now())).get(environment, Spent())
+            if warning := nearly_spent(self.spec.options.limits, spent_today):
+                record = record.with_options({"notes": [*record.options.get("notes", ()), warning]})
+            ledger.catalogs.update(record)
+            ledger.runs.update(record)
+            ledger.catalogs.release_lease(lease)
+            spent = ledger.purchases.spent_by_run(record.run_id)
+        # Where all rows have an end, no request is open.
+        is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
+        limit = self.spec.options.in_doubt_limit
+        left = open_requests(ledger, environment, catalog, limit) if is_open else (0, 0)
+        return RunEnding(record, counts, spent, *left)
 
     @property
     def waiting(self) -> str:
-        """For people: what the run waits for, the ledger or the service, and since when; empty while all is well."""
-        return self.writer.waiting or self._studio.waiting
+        """Say what the run waits for, the ledger or the service, and since when; empty while all is well."""
+        return self.writer.waiting or self._api.waiting
 
     @property
-    def in_flight(self) -> str:
-        """For people: `12 in flight, 188 waiting to be sent`."""
-        queued = self._studio.queued
-        waits = [f"{queued:,} waiting to be sent"] if queued else []
-        return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
-
-    @property
-    def time_left(self) -> tuple[float, float] | None:
-        return self.progress.time_left(self._studio.queued)
+    def queued(self) -> int:
+        """Return how many items in flight wait to be sent."""
+        return self._api.queued
 
     def stop(self, why: str) -> None:
-        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
+        """Begin nothing new, as a person asked; what runs is followed until the drain is over."""
         if not self.is_stopped:
             self.is_stopped = True
             self.writer.shorten_wait()
@@ -214,7 +389,7 @@ class Run:
             self.engine.stop(why)
 
     async def _record_stop(self, why: str) -> None:
-        """So that nobody begins the run again, should this process be killed before its end."""
+        """Record the stop, so that nobody begins the run again if this process is killed before its end."""
         lease = self.writer.lease
         assert isinstance(lease, Lease), "a run has a lease"
         with suppress(PatternmillError):
@@ -226,16 +401,16 @@ class Run:
 
     @property
     def _incomplete(self) -> HaltReason | None:
-        """Why the run did not carry out its whole plan."""
+        """Return why the run did not carry out its whole plan; None where it did."""
         return self.halt.reason or self.left_out or self.halt.kept_purchase
 
-    def _ended(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
-        """With all products made it is Completed, whatever halted it meanwhile; else the halt's reason counts.
+    def _ended_record(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
+        """Return the record of the run as it ended: Completed with all products made, else by the reason of its halt.
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
         withheld = withheld_reason(self.record) if self.spec.retire_limit else None
-        made = not set(counts) - {RowStatus.SUCCEEDED}
+        made = not set(counts) - COMPLETE_ROWS
         complete = made and withheld is None
         reason = None if made else self._incomplete
         outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
@@ -247,65 +422,10 @@ class Run:
         )
 
 
-async def _leased(
-    ledger: Ledger, spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
-) -> tuple[RunRecord, LedgerWriter]:
-    """A run with the lease of its catalog. Raises Overlap, which is on record then."""
-    record = new_record(spec, checked, prefect_flow_run_id, ledger)
-    flow_run_id = prefect_flow_run_id if spec.by_deployment else None
-    try:
-        lease = await acquire_lease(
-            ledger, record.environment, record.catalog, record.run_id, flow_run_id=flow_run_id
-        )
-    except BaseException as error:
-        if isinstance(error, Overlap):
-            await asyncio.to_thread(record_overlap, ledger, record, checked, error)
-        await asyncio.to_thread(ledger.close)
-        raise
-    return record, LedgerWriter(ledger, lease)
-
-
 async def learn_what_works(
     api: StudioApi, writer: LedgerWriter, environment: str, unstated: Unstated
 ) -> None:
-    """What the service has ever accepted, so that "not found" is about one item, and how long its last jobs took."""
+    """Tell the client what was ever accepted, so that "not found" is about one item, and how long jobs took."""
     stages, refinements = await writer.run(lambda ledger: ledger.purchases.accepted(environment, REFINEMENTS))
     api.known_to_work(stages, unstated.operations(stages, refinements))
     api.remember(await writer.run(lambda ledger: ledger.purchases.durations(environment)))
-
-
-#: A plan on record within its limits, the approval that it rests on, why rows were left out of it, and the catalog's
-#: earlier runs that were found without an end.
-_Begun = tuple[RunRecord, Plan, Approval | None, HaltReason | None, list[RunRecord]]
-
-
-def _put_on_record(
-    ledger: Ledger,
-    writer: LedgerWriter,
-    spec: RunSpec,
-    offer: Offer | None,
-    refused: Approval | None,
-    record: RunRecord,
-    planned: Preview,
-) -> _Begun:
-    whole, lease = planned.plan, writer.lease
-    assert lease is not None, "a run has a lease"
-    with ledger.transaction(lease):
-        require_agreed(spec.ceiling, planned.proposal)
-        approved = require_approval(ledger, spec.settings, planned.proposal) if refused is None else None
-        if approved is None and refused is None:
-            # Of two runs that plan the same products at once, the second one waits here, and sees the first one's plan.
-            ledger.database.lock(f"plans {record.environment}")
-            require_confirmation(spec.settings, whole, find_duplicates(ledger, whole))
-        broken = close_broken_runs(ledger, spec.scope)
-        record = with_decision(record, approved or refused)
-        plan, left_out = whole, None
-        if limited := limit_plan(whole, plan_limits(ledger, spec, approved)):
-            plan, *said = limited
-            left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*said))
-        # A person who decided against a correction leaves what the source has.
-        keeps = spec.selection is None and (refused is None or (spec.origin is None and spec.remake is None))
-        kept = planned.memory.source_rows if keeps else None
-        record = put_on_record(ledger, spec, record, plan, planned.checked, offer, lease.fence, kept)
-        take_over(ledger, plan, planned.named)
-    return record, plan, approved, left_out, broken

@@ -1,24 +1,64 @@
-"""A run's progress and its summary as plain lines, for the terminal and for the run's page."""
+"""A run's progress and summary as plain lines, and its summary for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
 
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import money, sums
-from patternmill.results.catalog_files import CHANGES_FILE
-from patternmill.results.results_files import GALLERY, RESULTS, Results
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.states import RowStatus
+from patternmill.runs.results_files import CHANGES_FILE, GALLERY, RESULTS, Results, RunMoney
+from patternmill.states import Outcome, RowStatus
+from patternmill.tables.totals import RunCounts
 from patternmill.text import counted, duration, duration_range, goods, joined, plural, worth_naming
 
 if TYPE_CHECKING:
     from patternmill.runs.run import Run, RunEnding
+    from patternmill.tables.totals import Cause
+
+
+class RunSummary(BaseModel):
+    """Sums up a run, also one with failed rows; `model_dump_json` writes it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    #: None, as counts and folder are, where there was nothing to do, so that there was no run.
+    run: str | None = None
+    catalog: str
+    environment: str
+    outcome: Outcome
+    #: The counts, money and causes in one sentence, as the flow run's state has them.
+    message: str
+    counts: RunCounts | None = None
+    money: RunMoney = RunMoney()
+    #: Where its results are.
+    folder: Path | None = None
+
+    @classmethod
+    def of(cls, run: Run, message: str) -> RunSummary:
+        """Return the summary of a run that has ended, or that ended before it began anything."""
+        scope = {"catalog": run.spec.catalog, "environment": run.spec.settings.environment}
+        if run.ending is None:
+            return cls(outcome=Outcome.COMPLETED, message=message, **scope)
+        results = run.published
+        return cls(
+            run=run.record.run_id,
+            outcome=run.ending.outcome,
+            message=message,
+            counts=results.counts,
+            money=results.money,
+            folder=results.out.resolve(),
+            **scope,
+        )
 
 
 def progress_line(run: Run) -> str:
-    progress, halted = run.progress, run.halt.reason
+    """Return one line on how far a run is, what it waits for, and why it stops."""
+    progress, halted, queued = run.progress, run.halt.reason, run.queued
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{progress.done_before:,} more needed nothing"] if progress.done_before else []),
@@ -26,24 +66,33 @@ def progress_line(run: Run) -> str:
         *(plural(count, stage) for stage, count in worth_naming(progress.made)),
         f"{progress.failed:,} not made",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
-        run.in_flight,
+        f"{progress.in_flight - queued:,} in flight",
+        *([f"{queued:,} waiting to be sent"] if queued else []),
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
-        *([] if halted else [_time_left(run)]),
+        *([] if halted else [_time_left(progress.time_left(queued))]),
     ]
     paused = "paused in the Prefect UI" if run.engine.is_paused else ""
     stopping = f"stopping: {halted.message}" if halted else ""
     return "; ".join(filter(None, (", ".join(facts), run.waiting, paused, stopping)))
 
 
-def _time_left(run: Run) -> str:
-    left = run.time_left
-    if left is None:
+def _time_left(seconds: tuple[float, float] | None) -> str:
+    if seconds is None:
         return "time left not known yet"
-    return f"{duration_range(*left)} left" if any(left) else "ending"
+    return f"{duration_range(*seconds)} left" if any(seconds) else "ending"
 
 
-def summary_lines(run: Run, ending: RunEnding, results: Results | None, most_causes: int) -> Iterator[str]:
-    """Outcome, what was made and spent, what went wrong, where the files are."""
+def summary_lines(
+    run: Run,
+    ending: RunEnding,
+    results: Results | None,
+    most_causes: int,
+    told: Collection[str] = frozenset(),
+) -> Iterator[str]:
+    """Yield the outcome, what was made and spent, what went wrong, where the files are.
+
+    `told`: the codes of causes that the reader knows.
+    """
     yield f"{ending.outcome.words}: {counted({s.words: ending.rows.get(s, 0) for s in RowStatus})}"
     record = ending.record
     if record.reason:
@@ -54,21 +103,22 @@ def summary_lines(run: Run, ending: RunEnding, results: Results | None, most_cau
         yield f"The source: {counts_line(changes)}"
     yield f"Made in this run: {goods(run.progress.made)} in {duration(took)}"
     if any(run.spec.options.prices.values()):
-        # Nothing was expected where the plan only resumed what was paid for.
+        # A plan that only resumes what is paid for expects no cost.
         expected = f"; expected {run.cost}" if run.cost.worst else ""
         yield f"Money: {sums(ending.spent.amounts) or money(0, run.cost.currency)} spent{expected}"
     if results is not None:
-        yield from _cause_lines(results, most_causes)
+        causes = [cause for cause in results.causes if cause.code not in told]
+        yield from _cause_lines(causes, most_causes, results.failures)
         yield from _file_lines(results, is_refresh=changes is not None)
     yield f"Run:      {record.run_id}"
 
 
-def _cause_lines(results: Results, most: int) -> Iterator[str]:
-    for cause in results.causes[:most]:
+def _cause_lines(causes: Sequence[Cause], most: int, failures: Path) -> Iterator[str]:
+    for cause in causes[:most]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    if hidden := results.causes[most:]:
+    if hidden := causes[most:]:
         rows = plural(sum(cause.count for cause in hidden), "row")
-        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.failures}"
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {failures}"
 
 
 def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
@@ -79,5 +129,7 @@ def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
     if is_refresh:
         yield f"Changes:  {out / CHANGES_FILE}"
     yield f"Gallery:  {out / GALLERY}"
+    if results.copied_to is not None:
+        yield f"Copied:   {results.copied_to}"
     if results.catalog is not None:
         yield f"Catalog:  {results.catalog}"

@@ -1,21 +1,29 @@
-"""Refusals of what is most likely a mistake: paths, passwords, services, purchases without confirmation."""
+"""Refusals of what is most likely a mistake: paths, passwords, services, purchases without confirmation or twice."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from patternmill.catalog.remote import shown_address
+from patternmill.addresses import is_below, shown_address
 from patternmill.errors import ConfigurationError
+from patternmill.files import make_folder
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
-from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.requests import find_request, run_of
 from patternmill.ledger.reports.run_lookup import asked_services
-from patternmill.ledger.reports.unsettled import open_attempt, run_of
 from patternmill.parameters import DUPLICATES
-from patternmill.planning.plan import Plan
+from patternmill.planning.items import ItemMaker, Scope
+from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.proposal import Proposal
+from patternmill.planning.rows import sku_key
 from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
+
+_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
 
 
 def require_allowed_paths(settings: Settings, *paths: Path | None) -> None:
@@ -28,6 +36,18 @@ def require_allowed_paths(settings: Settings, *paths: Path | None) -> None:
                 code="folder_not_allowed",
                 remedy="Name a file below the folder that the worker was started in, or start a worker where it is.",
             )
+
+
+def require_allowed_store(settings: Settings, address: str | None) -> None:
+    """Raise ConfigurationError when a deployment's run may not copy its results to a store's address."""
+    if address is None or (settings.out_below is not None and is_below(address, settings.out_below)):
+        return
+    allowed = f"below {settings.out_below}" if settings.out_below is not None else "nowhere"
+    raise ConfigurationError(
+        f"The results are to be copied to {address}; the worker allows that {allowed}.",
+        code="address_not_allowed",
+        remedy="Name an address below it, or start the worker with another PATTERNMILL_OUT_BELOW.",
+    )
 
 
 def refuse_other_service(settings: Settings) -> None:
@@ -48,7 +68,15 @@ def refuse_other_service(settings: Settings) -> None:
         if run.environment != settings.environment and settings.service_at(run.studio_url) == here:
             raise other_environment(settings.studio_url, run.environment, settings.environment)
     if own is not None:
-        raise _other_service(own, settings.studio_url)
+        url = settings.studio_url
+        raise ConfigurationError(
+            f"The environment {own.environment!r} has asked {own.studio_url} so far (run {own.run_id}), "
+            f"and {url} is named.",
+            code="other_service",
+            remedy="Name that address, or the environment of this one (--environment). If it is the same service, "
+            f'which has moved, add `formerly` to its profile: {{"url": "{url}", "key": ..., "formerly": '
+            f'["{own.studio_url}"]}}. Nothing was asked for.',
+        )
 
 
 def require_machines(settings: Settings) -> None:
@@ -66,22 +94,9 @@ def require_machines(settings: Settings) -> None:
         )
 
 
-def _other_service(asked: RunRecord, url: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"The environment {asked.environment!r} has asked {asked.studio_url} so far (run {asked.run_id}), "
-        f"and {url} is named.",
-        code="other_service",
-        remedy="Name that address, or the environment of this one (--environment). If it is the same service, which "
-        f'has moved, add `formerly` to its profile: {{"url": "{url}", "key": ..., "formerly": '
-        f'["{asked.studio_url}"]}}. Nothing was asked for.',
-    )
-
-
 def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
-    """Those of the service that a recorded request went to. Raises ConfigurationError when they are not set here."""
-    item = open_attempt(ledger, request_id)
-    assert item is not None, "it is on record"
-    settings = load_settings(environment=item.environment)
+    """Return the settings of the service that a request went to. Raises ConfigurationError without them."""
+    settings = load_settings(environment=find_request(ledger, request_id).environment)
     run, here = run_of(ledger, request_id), settings.studio_url
     asked = run.studio_url if run is not None and run.studio_url else None
     if (asked and settings.service_at(asked)) != (here and settings.service_at(here)):
@@ -108,10 +123,47 @@ def require_confirmation(
             f"{plural(items, 'item')} would be bought in {environment}; more than {settings.confirm_above:,} have to "
             "be confirmed.",
             code="unconfirmed",
-            remedy=f"Look at --plan-only, then add `--confirm {environment}`. Nothing was bought.",
+            remedy="Look at the plan (--plan-only, or plan_only in a form), then add "
+            f"`--confirm {environment}`. Nothing was bought.",
         )
     if duplicates is not None and not settings.confirms(DUPLICATES):
         raise duplicates
+
+
+def find_duplicates(ledger: Ledger, plan: Plan) -> ConfigurationError | None:
+    """Return what refuses a plan that would buy the sku and the content of another catalog's product; else None.
+
+    Within the transaction that records the plan the answer is final: of two such plans one comes first.
+    """
+    environment = plan.scope.environment
+    others = ledger.catalogs.products_of_others(environment, plan.scope.catalog)
+    if not others:
+        return None
+    # Retries were decided before.
+    rows = [(row.entry.row, row.product) for row in plan.to_do()]
+    bought = {
+        sku_key(row.sku): row
+        for row, product in rows
+        if row is not None and product is not None and plan.items[product].reason in _FIRST_PURCHASES
+    }
+    items_in = cache(lambda catalog: ItemMaker(Scope(environment, catalog)))
+    # The key of an item has its catalog in it: the same content is looked for under the other's name.
+    repeated = [
+        (catalog, sku_key(sku))
+        for catalog, sku, key in others
+        if (row := bought.get(sku_key(sku))) is not None
+        and items_in(catalog).chain(replace(row, sku=sku))[-1].key == key
+    ]
+    if not repeated:
+        return None
+    ((most, _),) = Counter(catalog for catalog, _ in sorted(repeated)).most_common(1)
+    return ConfigurationError(
+        f"{len({sku for _, sku in repeated}):,} of {plural(len(bought), 'row')} to buy have the sku and the content of "
+        f"products that catalog {most!r} has, had or is making: they would be bought once more.",
+        code="duplicates",
+        remedy=f"Add `--catalog {most}` if it is that catalog, or `--confirm duplicates` if the same products are "
+        "wanted once more. Nothing was bought.",
+    )
 
 
 def require_agreed(ceiling: frozenset[ItemKey] | None, proposal: Proposal) -> None:
@@ -124,6 +176,19 @@ def require_agreed(ceiling: frozenset[ItemKey] | None, proposal: Proposal) -> No
             code="another_plan",
             remedy="Run the same command again, and look at the plan. Nothing was bought.",
         )
+
+
+def require_writable(folder: Path) -> None:
+    """Raise ConfigurationError, before anything is spent, when the results cannot be written to a folder."""
+    try:
+        make_folder(folder)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigurationError(
+            f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
+            remedy="Name another folder with --out.",
+        ) from error
 
 
 def refuse_secrets(address: str) -> None:

@@ -1,53 +1,59 @@
-"""A person's decision about an attempt that no run may decide: on record, and never during a run of its catalog."""
+"""A person's decision about requests that no run may decide: which are meant, what speaks against it, doing it."""
 
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from itertools import groupby
+from typing import Any
 
-from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.engine.evidence import contradictions, owner_of_result
+from patternmill.errors import ConfigurationError, Overlap, PatternmillError, ServiceStopped
 from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.feedback_log import last_answer
+from patternmill.ledger.leases import is_free
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Lease
-from patternmill.ledger.reports.items import RecordedItem
-from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.ledger.reports.unsettled import (
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.reports.requests import (
     NamedItems,
+    RecordedItem,
     age_of,
+    find_request,
     is_for_a_person,
-    open_attempt,
     run_of,
 )
+from patternmill.ledger.reports.run_lookup import runs_with_lease
+from patternmill.looking.recorded_run import run_results
 from patternmill.planning.items import catalog_of
-from patternmill.results.row_filter import RowFilter, rows_meant
-from patternmill.results.row_results import input_file, row_results
-from patternmill.runs.job_evidence import LookUp, refuse_contradictions, refuse_made, verified_job
-from patternmill.runs.lease import acquire_lease, is_free
-from patternmill.states import WRITTEN_OFF, AttemptState, Stage
+from patternmill.planning.rows import tidy
+from patternmill.runs.lease import hold_lease
+from patternmill.service.jobs import Job, named_result
+from patternmill.states import UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
+from patternmill.tables.row_filter import RowFilter, lines_meant
 from patternmill.text import duration
 
-Acquire = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
+LookUp = Callable[[str], Awaitable[Job | None]]
+#: What speaks against a decision, and what to do instead.
+Objection = tuple[str, str]
 
 #: The kind of the event that keeps who decided, what and why.
 SETTLED = "settled"
+_IN_CONSOLE = "Nothing was changed. Look for the job of this request in the service's console."
 
 
 class Decision(StrEnum):
-    """What a person may decide."""
+    """A decision that a person can make about a request."""
 
-    #: The same request goes out once more with the next run; it stays in doubt, with its price, until it is answered.
+    #: The next run sends the same request once more; until it is answered it stays in doubt, with its price.
     RESEND = "resend"
     #: What the service may have made is abandoned; a retry makes a new attempt, which is paid for.
     WRITE_OFF = "write_off"
-    #: The person found the service's job for it, or leads a failed one back to its job; the next run follows it.
+    #: The person names the service's job for it, also where it counts as failed; the next run follows that job.
     JOB = "job"
-    #: The person found what the service made for it; the next run builds on that.
+    #: The person names what the service made for it; the next run builds on that.
     MADE = "made"
 
 
@@ -59,70 +65,7 @@ class Settlement:
     reason: str
     by: str
     #: The ID of the job, or of what was made.
-    named: str | None = None
-
-
-async def settle(
-    ledger: Ledger,
-    items: Sequence[RecordedItem],
-    settlement: Settlement,
-    *,
-    limit: timedelta,
-    look_up: LookUp | None = None,
-    acquire: Acquire = acquire_lease,
-) -> dict[RequestId, PatternmillError]:
-    """Do what a person decided about requests, as they were shown, and put it on record: in one transaction a catalog.
-
-    Returns why some were left as they were: no person decides about them (they are neither held nor older than
-    `limit`), they have changed meanwhile, or a run drives their catalog. `look_up` shows the job that a person names;
-    raises ConfigurationError when it is not that of the one request.
-    """
-    left: dict[RequestId, PatternmillError] = {}
-    job = None
-    if settlement.decision is Decision.JOB:
-        (item,) = items
-        _refuse_impossible(ledger, item, settlement, limit)
-        assert settlement.named, "the decision names a job"
-        job = await verified_job(settlement.named, look_up)
-        refuse_contradictions(ledger, job, settlement.named, item)
-    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
-        shown = list(group)
-        try:
-            async with _deciding(ledger, scope, acquire) as run_id:
-                for item in shown:
-                    request_id = item.attempt.request_id
-                    try:
-                        # Once more: what was seen before the lease was acquired may have changed.
-                        _refuse_impossible(ledger, item, settlement, limit)
-                        if job is not None and settlement.named:
-                            refuse_contradictions(ledger, job, settlement.named, item)
-                    except ConfigurationError as error:
-                        left[request_id] = error
-                    else:
-                        _decide(ledger, run_id, request_id, settlement)
-        except Overlap as overlap:
-            left |= {item.attempt.request_id: overlap for item in shown}
-    return left
-
-
-@asynccontextmanager
-async def _deciding(ledger: Ledger, scope: tuple[str, str], acquire: Acquire) -> AsyncIterator[RunId]:
-    """One transaction with the lease of a catalog; the results of its latest run show then what was decided.
-
-    A run without an end is computed when it is read. Raises Overlap.
-    """
-    environment, catalog = scope
-    run_id = RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
-    lease = await acquire(ledger, environment, catalog, run_id)
-    try:
-        with ledger.transaction(lease):
-            yield run_id
-            latest = next(runs_with_lease(ledger, catalog, environment), None)
-            if latest is not None and latest.outcome is not None:
-                ledger.runs.write_decided_rows(latest)
-    finally:
-        with ledger.transaction(lease):
-            ledger.catalogs.release_lease(lease)
+    named: str = ""
 
 
 def requests_meant(
@@ -133,29 +76,32 @@ def requests_meant(
     environment: str | None = None,
     catalog: str | None = None,
 ) -> list[RecordedItem]:
-    """The requests of the rows that fit, as they are now in the runs that recorded the requests.
+    """Return the requests of the rows that fit a filter, as these rows are now in the runs that made the requests.
 
-    A catalog's orders are its own; of a filter of rows none is meant. Raises ConfigurationError for an unknown sku.
+    A catalog's orders count as its own, but fit no filter of rows. Raises ConfigurationError for an unknown sku.
     """
-    found = [
+    requests = [
         item
         for item in items
         if environment in (None, item.environment) and catalog in (None, catalog_of(item.catalog))
     ]
-    if wanted.is_empty or not found:
-        return found
-    records = {run.run_id: run for item in found if (run := run_of(ledger, item.attempt.request_id))}
-    rows = [
-        row
-        for record in records.values()
-        for row in row_results(ledger, record, input_file(ledger, record), now=True)
-    ]
-    keys = {item.key for row in rows_meant(rows, wanted) for item in row.items}
-    return [item for item in found if item.attempt.item_key in keys]
+    if wanted.is_empty or not requests:
+        return requests
+    records = {run.run_id: run for item in requests if (run := run_of(ledger, item.attempt.request_id))}
+    runs = [run_results(ledger, record, now=True).read() for record in records.values()]
+    lines = lines_meant(runs, wanted) if runs else set()
+    keys = {
+        key
+        for run_id in records
+        for row in ledger.runs.rows_of(run_id, 0, ledger.runs.row_count(run_id))
+        if (run_id, row.line) in lines
+        for _, key in row.chain
+    }
+    return [item for item in requests if item.attempt.item_key in keys]
 
 
 def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[RecordedItem], list[RecordedItem]]:
-    """Of what is in doubt and not yet for a person: what the next run resends, and what a live run drives."""
+    """Return of requests in doubt those that the next run resends, and those that a live run drives."""
     waiting: list[RecordedItem] = []
     driven: list[RecordedItem] = []
     for item in items:
@@ -164,105 +110,209 @@ def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[Recor
     return waiting, driven
 
 
+async def settle(
+    ledger: Ledger,
+    items: Sequence[RecordedItem],
+    settlement: Settlement,
+    *,
+    limit: timedelta,
+    look_up: LookUp | None = None,
+) -> dict[RequestId, PatternmillError]:
+    """Do what a person decided about requests, as they were shown, and put it on record: in one transaction a catalog.
+
+    Returns why some were left as they were: no person decides about them (they are neither held nor older than
+    `limit`), they have changed meanwhile, evidence speaks against it, or a run drives their catalog. `look_up` shows
+    the job that a person names; raises ConfigurationError when it cannot, or no job can settle the one request.
+    """
+    left: dict[RequestId, PatternmillError] = {}
+    job = None
+    if settlement.decision is Decision.JOB:
+        (item,) = items
+        # The service is asked nothing about a request that no job can settle.
+        if objection := _objection(ledger, item, settlement, limit, None):
+            raise objection
+        job = await _look_at(settlement.named, look_up)
+    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
+        left |= await _settle_catalog(ledger, scope, list(group), settlement, limit, job)
+    return left
+
+
+async def _settle_catalog(
+    ledger: Ledger,
+    scope: tuple[str, str],
+    items: Sequence[RecordedItem],
+    settlement: Settlement,
+    limit: timedelta,
+    job: Job | None,
+) -> dict[RequestId, PatternmillError]:
+    """Settle requests of one catalog in one transaction; return why some were left."""
+    left: dict[RequestId, PatternmillError] = {}
+    environment, catalog = scope
+    try:
+        async with hold_lease(ledger, environment, catalog, "settle") as lease:
+            with ledger.transaction(lease):
+                for item in items:
+                    if objection := _objection(ledger, item, settlement, limit, job):
+                        left[item.attempt.request_id] = objection
+                    else:
+                        _carry_out(ledger, lease.run_id, item.attempt, settlement)
+                # The results of the latest run show the decision; until a run has ended, its rows are not recorded.
+                latest = next(runs_with_lease(ledger, catalog, environment), None)
+                if latest is not None and latest.outcome is not None:
+                    ledger.runs.write_decided_rows(latest)
+    except Overlap as overlap:
+        return dict.fromkeys([item.attempt.request_id for item in items], overlap)
+    return left
+
+
 def _scope(item: RecordedItem) -> tuple[str, str]:
     return item.environment, item.catalog
 
 
-def requested(ledger: Ledger, request_id: RequestId) -> RecordedItem:
-    """The item of a request. Raises ConfigurationError for an unknown one."""
-    found = open_attempt(ledger, request_id)
-    if found is None:
+async def _look_at(job_id: str, look_up: LookUp | None) -> Job:
+    """Return a job as the service shows it. Raises ConfigurationError when it knows none, or cannot be asked."""
+    assert look_up is not None, "who names a job says where it is looked at"
+    try:
+        job = await look_up(job_id)
+    except ServiceStopped as stopped:
         raise ConfigurationError(
-            f"There is no request {request_id!r} in this ledger.",
-            remedy="See `patternmill settle`.",
-        )
-    return found
+            f"Job {job_id} could not be looked at: {stopped.message}",
+            remedy="Nothing was changed. See that the service is up and that its address and key are right, "
+            "then decide again; or decide with --resend or --write-off.",
+        ) from stopped
+    if job is None:
+        raise ConfigurationError(f"The service knows no job {job_id}.", remedy=_IN_CONSOLE)
+    return job
 
 
-def _refuse_impossible(ledger: Ledger, shown: RecordedItem, settlement: Settlement, limit: timedelta) -> None:
-    """Raise ConfigurationError when that decision about a request is not possible, or it is not as it was shown."""
-    found = requested(ledger, shown.attempt.request_id)
-    for message, remedy in _objections(ledger, found, settlement, limit):
-        raise ConfigurationError(f"Request {found.attempt.request_id} {message}", remedy=remedy)
-    if found.attempt != shown.attempt:
-        raise ConfigurationError(
-            f"Request {found.attempt.request_id} has changed since it was shown; it is {found.attempt.state} now.",
-            remedy="See `patternmill settle`.",
-        )
-    if settlement.decision is Decision.MADE:
-        assert settlement.named, "the decision names what was made"
-        refuse_made(ledger, settlement.named, found)
+def _objection(
+    ledger: Ledger, shown: RecordedItem, settlement: Settlement, limit: timedelta, job: Job | None
+) -> ConfigurationError | None:
+    """Return why a decision about a request is not possible: its state, what was shown of it, or evidence.
+
+    `job` is what the service shows of the job that the person names.
+    """
+    item = find_request(ledger, shown.attempt.request_id)
+    request = f"Request {item.attempt.request_id}"
+    for message, remedy in _objections_of_state(ledger, item, settlement, limit):
+        return ConfigurationError(f"{request} {message}", remedy=remedy)
+    if item.attempt != shown.attempt:
+        message = f"{request} has changed since it was shown; it is {item.attempt.state} now."
+        return ConfigurationError(message, remedy="See `patternmill settle`.")
+    evidence: Iterable[str] = ()
+    if job is not None:
+        evidence = _against_job(ledger, item, settlement.named, job)
+    elif settlement.decision is Decision.MADE:
+        evidence = _against_result(ledger, item, settlement.named)
+    return next((ConfigurationError(message, remedy=_IN_CONSOLE) for message in evidence), None)
 
 
-def _objections(
-    ledger: Ledger, found: RecordedItem, settlement: Settlement, limit: timedelta
-) -> Iterator[tuple[str, str]]:
-    """What the ledger has against a decision, each with its remedy."""
-    attempt, decision = found.attempt, settlement.decision
-    age = age_of(ledger, found)
-    named = NamedItems(ledger)
+def _objections_of_state(
+    ledger: Ledger, item: RecordedItem, settlement: Settlement, limit: timedelta
+) -> Iterator[Objection]:
+    """Yield what the state of a request has against a decision."""
+    attempt, decision, named = item.attempt, settlement.decision, NamedItems(ledger)
+    is_open = attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
     is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
-    if not is_led_back and not is_for_a_person(ledger, found, limit, named):
-        if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED) and age is not None:
+    if not is_led_back and not is_for_a_person(ledger, item, limit, named):
+        if is_open and (age := age_of(ledger, item)) is not None:
             hours = f"{limit.total_seconds() / 3600:g} h"
-            yield (
-                f"is {attempt.state} for {duration(age)}; a person decides after {hours} only.",
-                "Run the same import again: it resumes it.",
-            )
-        remedy = f"See `patternmill explain {attempt.request_id}`."
-        yield f"is {attempt.state}: there is nothing to decide.", remedy
+            message = f"is {attempt.state} for {duration(age)}; a person decides after {hours} only."
+            yield message, "Run the same import again: it resumes it."
+        yield f"is {attempt.state}: there is nothing to decide.", _explain(attempt)
     if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
         remedy = "Wait for the job with another run, or write it off."
         yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
-    if decision is Decision.RESEND and found not in named:
+    if decision is Decision.RESEND and item not in named:
         remedy = "Name what was made of it, or write it off; or import a sheet that has its row as it was."
         yield "is for no row of its catalog any more: no run would send it again.", remedy
     if decision is Decision.JOB:
-        assert settlement.named, "the decision names a job"
-        yield from _objections_to_job(ledger, found, settlement.named)
+        yield from _objections_to_a_job(ledger, item, settlement.named)
 
 
-def _objections_to_job(ledger: Ledger, found: RecordedItem, job_id: str) -> Iterator[tuple[str, str]]:
-    """Yield what the ledger has against a job that a person names, each with its remedy."""
-    attempt = found.attempt
-    if found.stage is Stage.CHECKOUT:
-        yield (
-            "is for a checkout, which no job makes.",
-            "Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
-        )
-    other = ledger.purchases.request_of_job(job_id, found.environment)
-    if other is not None and other != attempt.request_id:
-        yield f"has not job {job_id}, which belongs to request {other}.", "Look for its own job."
+def _objections_to_a_job(ledger: Ledger, item: RecordedItem, job_id: str) -> Iterator[Objection]:
+    """Yield what the state of a request has against following a job for it."""
+    attempt = item.attempt
+    if attempt.is_forgotten:
+        remedy = "Import its row again, and retry it: the service is asked about its own job first."
+        yield "asked for what was forgotten since, so that no job can be compared with it.", remedy
+    if item.stage is Stage.CHECKOUT:
+        remedy = "Decide with --resend or --write-off: a checkout that nobody pays costs nothing."
+        yield "is for a checkout, which no job makes.", remedy
     if ledger.purchases.last_request(attempt.item_key) != attempt.request_id:
-        yield "was followed by another attempt.", f"See `patternmill explain {attempt.request_id}`."
+        yield "was followed by another attempt.", _explain(attempt)
     if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, job_id):
         yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
     if attempt.state is AttemptState.ACCEPTED:
-        remedy = "Write it off if that job will never end."
-        yield f"has job {attempt.job_id} already.", remedy
+        yield f"has job {attempt.job_id} already.", "Write it off if that job will never end."
 
 
-def _decide(ledger: Ledger, run_id: RunId, request_id: RequestId, settlement: Settlement) -> None:
-    """Record the decision, then carry it out."""
-    detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
+def _explain(attempt: Attempt) -> str:
+    return f"See `patternmill explain {attempt.request_id}`."
+
+
+def _against_job(ledger: Ledger, item: RecordedItem, job_id: str, job: Job) -> Iterator[str]:
+    """Yield what speaks against a job that a person names: what does against any response, and what it repeats.
+
+    A person may have mistaken a job of another kind for it, or one for another prompt or selection.
+    """
+    attempt = replace(item.attempt, job_id=job_id)
+    not_its = f"Job {job_id} is not of request {attempt.request_id}:"
+    for contradiction in contradictions(ledger.purchases, job, attempt, item.stage, item.environment):
+        yield f"{not_its} {contradiction.message}"
+    if job.has_another_kind(item.stage):
+        yield f"{not_its} its kind is {job.kind!r}, and a {item.stage} was asked for."
+    body = json.loads(attempt.body)
+    for shown in job.repeated:
+        for name in body.keys() & shown.keys() - {"requestId"}:
+            if shown[name] not in (None, "", {}) and not _is_repeated(body[name], shown[name]):
+                yield f"{not_its} its {name} is {shown[name]!r}, and the request's is {body[name]!r}."
+
+
+def _is_repeated(asked: Any, shown: Any) -> bool:
+    """Return whether what is shown is what was asked for; a service may add its defaults to selections.
+
+    Another Unicode form of a text, or spaces around it, make no difference.
+    """
+    if isinstance(asked, dict) and isinstance(shown, dict):
+        return all(name in shown and _is_repeated(asked[name], shown[name]) for name in asked)
+    if isinstance(asked, str) and isinstance(shown, str):
+        return tidy(asked) == tidy(shown)
+    return bool(asked == shown)
+
+
+def _against_result(ledger: Ledger, item: RecordedItem, result_id: str) -> Iterator[str]:
+    """Yield what on record speaks against a result that a person names.
+
+    The interface states no operation that shows a refinement or a reference, so the service is not asked.
+    """
+    attempt = item.attempt
+    answer = last_answer(ledger, attempt.request_id)
+    named = named_result(json.loads(answer[1]).get("body"), item.stage) if answer is not None else None
+    if item.stage not in UNPROMISED_STAGES or attempt.state is AttemptState.ACCEPTED:
+        yield f"A job makes the {item.stage} of request {attempt.request_id}: name that with --job."
+    if named not in (None, result_id):
+        yield f"The service answered request {attempt.request_id} with {named}."
+    if other := owner_of_result(ledger.purchases, result_id, attempt, item.stage, item.environment):
+        yield f"{result_id} was made for request {other}."
+
+
+def _carry_out(ledger: Ledger, run_id: RunId, attempt: Attempt, settlement: Settlement) -> None:
+    """Record the decision, then do what it says."""
+    request_id, decision, change = attempt.request_id, settlement.decision, ledger.purchases.change
+    detail = {"decision": decision, "by": settlement.by, "reason": settlement.reason}
     if settlement.named:
-        detail[f"{settlement.decision}_id"] = settlement.named
+        detail[f"{decision}_id"] = settlement.named
     ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
-    match settlement.decision:
-        case Decision.RESEND:
-            ledger.purchases.reopen_for_resend(run_id, request_id)
-        case Decision.JOB:
-            ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
-        case Decision.MADE:
-            # As of what is made without a job: its ID stands for the job's.
-            ledger.purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
-            ledger.purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
-        case Decision.WRITE_OFF:
-            error = {
-                "error_code": WRITTEN_OFF,
-                "error": f"Written off by {settlement.by}: {settlement.reason}",
-            }
-            before = ledger.purchases.attempt(request_id)
-            if before is not None and before.state is AttemptState.INTENDED:
-                ledger.purchases.change(run_id, request_id, AttemptState.HELD, **error)
-            ledger.purchases.change(run_id, request_id, AttemptState.FAILED, **error)
+    if decision is Decision.RESEND:
+        ledger.purchases.reopen_for_resend(run_id, request_id)
+    elif decision is Decision.WRITE_OFF:
+        text = f"Written off by {settlement.by}: {settlement.reason}"
+        if attempt.state is AttemptState.INTENDED:
+            change(run_id, request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=text)
+        change(run_id, request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=text)
+    else:
+        # What is made without a job has its own ID in the job's place.
+        change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+        if decision is Decision.MADE:
+            change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
@@ -21,12 +18,10 @@ from httpx_aiohttp import AiohttpTransport
 from pydantic import SecretStr
 
 from patternmill import __version__
-from patternmill.addresses import is_loopback
-from patternmill.errors import ConfigurationError
+from patternmill.service.network import proxy_for, tls_context, unpacked
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, each_text, mask_deeply, reason_in, scrubbed
 from patternmill.service.refusals import says_no
-from patternmill.settings import Settings
 
 #: The largest answer that is read, in bytes, unpacked.
 ANSWER_CAP = 4 * 1024 * 1024
@@ -34,13 +29,13 @@ CONNECT_TIMEOUT = timedelta(seconds=10)
 #: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
 KEEP_ALIVE = 4.0
 JSON = "application/json"
-#: Of the headers of an answer: a line, and how many. Some servers have policies of tens of kilobytes there.
+#: The longest header line, and the most headers, of an answer: some servers send policies of tens of kilobytes.
 LONGEST_HEADER, MOST_HEADERS = 256 * 1024, 4096
-#: Of an unreadable answer: how many characters are looked at and quoted.
+#: How many characters of an unreadable answer are looked at, and quoted.
 _LARGEST_QUOTED, _QUOTED = 20_000, 200
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>")
 _UNREADABLE = "\ufffd"
-#: Whether a request may be sent at this moment: it raises where not.
+#: Raises unless a request may be sent at this moment.
 Look = Callable[[], Awaitable[None]]
 
 
@@ -55,7 +50,6 @@ class StudioClient:
         self,
         base_url: str,
         api_key: SecretStr,
-        *,
         request_timeout: timedelta = timedelta(seconds=30),
         max_connections: int = 100,
     ) -> None:
@@ -68,36 +62,14 @@ class StudioClient:
         self._url = cache(lambda operation: httpx.URL(f"{self.base_url}/{operation}"))
         self._transport = _transport(self.base_url)
 
-    @classmethod
-    def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
-        """Raises ConfigurationError without an address and its key."""
-        profile = settings.service
-        if profile is None:
-            raise ConfigurationError(
-                "The address of the service or its key is missing.",
-                remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
-            )
-        return cls(
-            profile.url,
-            profile.key,
-            request_timeout=settings.request_timeout,
-            max_connections=max_connections,
-        )
-
-    async def __aenter__(self) -> StudioClient:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     async def close(self) -> None:
         await self._transport.aclose()
 
     async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
-        """Send `body` to `operation` (such as `patterns/create`); the whole answer, or what went wrong.
+        """Send `body` to `operation` (such as `patterns/create`), and return the whole answer, or what went wrong.
 
         The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
-        `look`: awaited as the body is written. What it raises is raised, and nothing was sent.
+        `look`: awaited as the body is written; whatever it raises is raised here, and nothing was sent.
         """
         stream = _Body(body, look)
         request = httpx.Request(
@@ -141,17 +113,17 @@ class StudioClient:
         )
 
     def _quoted(self, text: str) -> str:
-        """Quote the beginning of what cannot be read; of a page without its markup."""
+        """Quote the beginning of an unreadable answer, without markup."""
         words = clean(_MARKUP.sub(" ", text[:_LARGEST_QUOTED]), secret=self._key, limit=_QUOTED)
         return f"no JSON, but {scrubbed(words)!r}" if words else ""
 
 
 class _Body(httpx.AsyncByteStream):
-    """A body that is written at the moment of a last look; until then, nothing leaves this machine."""
+    """A body that is written right after a last look; until then, nothing leaves this machine."""
 
     def __init__(self, body: bytes, look: Look | None) -> None:
         self._body, self._look = body, look
-        #: What the look raised, which the transport reports as a lost connection.
+        #: Raised by the look; the transport reports it as a lost connection.
         self.refusal: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -169,11 +141,11 @@ class AnswerTooLargeError(Exception):
 
 
 def _transport(base_url: str) -> httpx.AsyncBaseTransport:
-    """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified.
+    """Return the aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified.
 
-    It has all headers that never change, which httpx would encode, decode and copy for each request.
+    The session has all constant headers, which httpx would encode, decode and copy for each request.
     """
-    context = _usual_tls(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    context = tls_context()
     headers = {
         "Content-Type": JSON,
         "Accept": JSON,
@@ -196,27 +168,24 @@ def _transport(base_url: str) -> httpx.AsyncBaseTransport:
     return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
 
 
-@cache
-def _usual_tls(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """With the authorities that the environment names, or the usual ones: reading them takes some 20 ms."""
-    return httpx.create_ssl_context()
-
-
 async def _content(response: httpx.Response) -> bytes:
-    """The bytes of the answer, unpacked if need be, although it was requested plain."""
+    """Return the bytes of the answer, unpacked if need be, although it was requested plain."""
     parts, size = [], 0
-    async for part in response.aiter_bytes():
+    async for part in response.aiter_raw():
         size += len(part)
         if size > ANSWER_CAP:
             raise AnswerTooLargeError
         parts.append(part)
-    return b"".join(parts)
+    content = unpacked(b"".join(parts), response.headers.get("content-encoding", ""), ANSWER_CAP)
+    if len(content) > ANSWER_CAP:
+        raise AnswerTooLargeError
+    return content
 
 
 def _parsed(content: bytes, content_type: str) -> tuple[str, Any, Trouble]:
-    """The JSON of an answer; where there is none, its text.
+    """Return the text of an answer if it is no JSON, its JSON otherwise, and the trouble with it.
 
-    Read is more than the standard allows, where nothing is lost by it: another encoding, NaN, a line break in a text.
+    More is read than the standard allows, where nothing is lost by it: other encodings, NaN, line breaks in texts.
     """
     try:
         return "", orjson.loads(content), Trouble.NONE
@@ -235,16 +204,16 @@ def _parsed(content: bytes, content_type: str) -> tuple[str, Any, Trouble]:
 
 
 def _text(content: bytes, content_type: str) -> str:
-    """Decoded as its first bytes say, or else its header; what cannot be decoded is replaced."""
-    named = re.search(r"charset=[\"']?([\w.-]+)", content_type, re.IGNORECASE)
-    for encoding in (json.detect_encoding(content), named[1] if named else "utf-8"):
+    """Decode content by its first bytes, or else by its header; replace what cannot be decoded."""
+    charset = re.search(r"charset=[\"']?([\w.-]+)", content_type, re.IGNORECASE)
+    for encoding in (json.detect_encoding(content), charset[1] if charset else "utf-8"):
         with suppress(UnicodeError, LookupError):
             return content.decode(encoding)
     return content.decode("utf-8", "replace")
 
 
 def _fault(error: Exception) -> Answer:
-    """What an exception means. Its own text is not used: it can contain addresses.
+    """Return the exchange that an exception ended. Its own text is not used: it can contain addresses.
 
     Only the aiohttp error behind the httpx one is believed: the transport calls a connection that closed
     after the request went out a ConnectTimeout, and taking that for "not sent" would buy twice.
@@ -252,42 +221,29 @@ def _fault(error: Exception) -> Answer:
     cause = error.__cause__
     believed = isinstance(error, httpx.HTTPError) and isinstance(cause, aiohttp.ClientError)
     root = cause if believed else error
-    return Answer(*next((meaning for classes, meaning in _MEANINGS if isinstance(root, classes)), _UNKNOWN))
+    return next((answer for classes, answer in _FAULTS if isinstance(root, classes)), _UNKNOWN)
 
 
-_NOT_SENT, _LOST = ExchangeResult.NOT_SENT, ExchangeResult.LOST
+_not_sent, _lost = partial(Answer, ExchangeResult.NOT_SENT), partial(Answer, ExchangeResult.LOST)
+_NO_CERTIFICATE = _not_sent(Trouble.TLS, "the certificate of the service cannot be verified")
+_NO_PROXY = _not_sent(Trouble.PROXY, "the proxy does not connect")
+_RESET = _lost(Trouble.RESET, "the connection closed before the answer")
+_UNKNOWN = _lost(Trouble.BROKEN, "the answer cannot be read as HTTP")
 #: The first class that fits decides.
-_MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Trouble, str]], ...] = (
-    (
-        (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch),
-        (_NOT_SENT, Trouble.TLS, "the certificate of the service cannot be verified"),
-    ),
-    ((aiohttp.ClientConnectorSSLError,), (_NOT_SENT, Trouble.HANDSHAKE, "no TLS connection could be made")),
-    ((aiohttp.ClientConnectorDNSError,), (_NOT_SENT, Trouble.NAME_NOT_FOUND, "the name was not found")),
-    (
-        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError),
-        (_NOT_SENT, Trouble.PROXY, "the proxy does not connect"),
-    ),
-    ((aiohttp.ConnectionTimeoutError,), (_NOT_SENT, Trouble.CONNECT_TIMEOUT, "no connection in time")),
-    ((aiohttp.ClientConnectorError,), (_NOT_SENT, Trouble.CONNECT, "no connection")),
-    ((aiohttp.InvalidURL,), (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used")),
-    ((TimeoutError,), (_LOST, Trouble.TIMEOUT, "no whole answer in time")),
-    ((AnswerTooLargeError,), (_LOST, Trouble.TOO_LARGE, "the answer is larger than is read")),
-    ((httpx.DecodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
-    ((aiohttp.ClientPayloadError,), (_LOST, Trouble.CUT_SHORT, "the answer was cut short")),
-    (
-        (aiohttp.ClientConnectionError, OSError),
-        (_LOST, Trouble.RESET, "the connection closed before the answer"),
-    ),
+_FAULTS: tuple[tuple[type[BaseException], Answer], ...] = (
+    (aiohttp.ClientConnectorCertificateError, _NO_CERTIFICATE),
+    (aiohttp.ServerFingerprintMismatch, _NO_CERTIFICATE),
+    (aiohttp.ClientConnectorSSLError, _not_sent(Trouble.HANDSHAKE, "no TLS connection could be made")),
+    (aiohttp.ClientConnectorDNSError, _not_sent(Trouble.NAME_NOT_FOUND, "the name was not found")),
+    (aiohttp.ClientProxyConnectionError, _NO_PROXY),
+    (aiohttp.ClientHttpProxyError, _NO_PROXY),
+    (aiohttp.ConnectionTimeoutError, _not_sent(Trouble.CONNECT_TIMEOUT, "no connection in time")),
+    (aiohttp.ClientConnectorError, _not_sent(Trouble.CONNECT, "no connection")),
+    (aiohttp.InvalidURL, _not_sent(Trouble.ADDRESS, "the address cannot be used")),
+    (TimeoutError, _lost(Trouble.TIMEOUT, "no whole answer in time")),
+    (AnswerTooLargeError, _lost(Trouble.TOO_LARGE, "the answer is larger than is read")),
+    (httpx.DecodingError, _lost(Trouble.BROKEN, "the answer is packed unreadably")),
+    (aiohttp.ClientPayloadError, _lost(Trouble.CUT_SHORT, "the answer was cut short")),
+    (aiohttp.ClientConnectionError, _RESET),
+    (OSError, _RESET),
 )
-_UNKNOWN = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
-
-
-def proxy_for(base_url: str) -> httpx.Proxy | None:
-    """The proxy that the environment names for `base_url`; loopback is always reached directly."""
-    url = httpx.URL(base_url)
-    if is_loopback(base_url) or proxy_bypass(url.netloc.decode("ascii")):
-        return None
-    proxies = getproxies()
-    address = proxies.get(url.scheme) or proxies.get("all")
-    return httpx.Proxy(address if "://" in address else f"http://{address}") if address else None

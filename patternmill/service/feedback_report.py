@@ -1,4 +1,4 @@
-"""Feedback: a report about the interface to the service's operators, within its bounds and without secrets."""
+"""Reports about the interface to the service's operators, within their bounds and without secrets."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from patternmill.service.resend import PASSING, sentence
 
 FEEDBACK = "feedback/create"
 UNAVAILABLE = 503
-#: As `feedback/create` takes it; what is not known is left out.
+#: The fields of `feedback/create`; what is not known is left out.
 FeedbackReport = dict[str, Any]
-#: The texts that may be too long, with the units that the interface takes of them.
+#: The texts that may be too long, and how long they may be.
 _LONGEST = {"text": 4000, "procedure": 200}
 CUT = " … [cut]"
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many units of UTF-16, which is how some services count; what is cut is marked."""
+    """Cut a text to a number of UTF-16 units, as some services count, and mark the cut."""
     units = text.encode("utf-16-le", "replace")
     if len(units) <= 2 * most:
         return text
@@ -28,7 +28,7 @@ def cut(text: str, most: int) -> str:
 
 
 def feedback_report(fields: Mapping[str, Any], secrets: Collection[str]) -> FeedbackReport:
-    """A report of these fields without the secrets and what looks like one, its texts cut where they are too long."""
+    """Return a report of these fields, without secrets or anything that looks like one; long texts are cut."""
     report = {name: scrubbed(value, secrets) for name, value in fields.items()}
     return report | {name: cut(report[name], most) for name, most in _LONGEST.items() if name in report}
 
@@ -47,7 +47,7 @@ Delivery = tuple[DeliveryState, str]
 
 
 def delivery_of(answer: Answer, request_id: str) -> Delivery:
-    """What the answer to a report with this ID means."""
+    """Return what became of the report with this ID, by the answer to it."""
     if answer.status == UNAVAILABLE:
         return DeliveryState.NOT_SENT, "Feedback is unavailable at present (503): try again later."
     refused = answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING

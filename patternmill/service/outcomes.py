@@ -12,12 +12,12 @@ from patternmill.service.jobs import Job
 from patternmill.service.redaction import scrubbed
 from patternmill.states import AttemptState
 
-#: The largest body of an answer that is kept with a failure, in bytes.
+#: The largest body that is kept with a failure, in bytes.
 LARGEST_KEPT = 2000
 
 
-#: The exchange that made nothing, as far as a person or a report needs to know it: `operation`; `status`, of HTTP, 0
-#: when no answer arrived; `durationMs`; `body` as it was received, without secrets, if it was JSON, and no large one.
+#: An exchange that made nothing, for a person or a report: `operation`; `status`, of HTTP, 0 when no answer arrived;
+#: `durationMs`; and `body`, without secrets, where it was JSON and not large.
 FailedExchange = dict[str, Any]
 
 
@@ -26,33 +26,33 @@ class Ended:
     """The job succeeded or failed, as the service says; or the response to a poll shows another job."""
 
     job: Job
-    #: The last exchange, of a job that did not succeed.
+    #: The last poll of a job that did not succeed.
     exchange: FailedExchange | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class No:
-    """Nothing was made, as far as is known: of a create, and of a job without an end."""
+class Refusal:
+    """A create without a job, or a job without an end: the service refused, failed to answer, or was not asked."""
 
-    #: What becomes of the attempt; None: it stays open, and the next run resumes it.
+    #: The attempt's new state; None: it stays open, and the next run resumes it.
     state: AttemptState | None
     code: str = ""
     message: str = ""
     #: No new item may be begun in this run.
     stops: bool = False
-    #: Of a refusal: equal where different items are refused in the same way.
+    #: Equal for different items that are refused in the same way.
     alike: str = field(default="", compare=False)
-    #: The last exchange, where one decided it.
+    #: The exchange that decided it, if one did.
     exchange: FailedExchange | None = field(default=None, compare=False)
 
 
 #: A job: the service has the request, and the job may have ended already.
-CreateEnd = Job | No
-JobEnd = Ended | No
+CreateEnd = Job | Refusal
+JobEnd = Ended | Refusal
 #: The run was stopped, and the service never had this request.
-NOT_BEGUN = No(AttemptState.WITHDRAWN)
+NOT_BEGUN = Refusal(AttemptState.WITHDRAWN)
 #: The job did not end in time.
-GAVE_UP = No(None, "gave_up_waiting")
+GAVE_UP = Refusal(None, "gave_up_waiting")
 
 
 class ExchangeResult(StrEnum):
@@ -104,24 +104,24 @@ class Answer:
 
     @property
     def usable(self) -> bool:
-        """A success status with JSON in it."""
+        """Return whether it is a success status with JSON in it."""
         return self.status in USABLE and self.trouble is Trouble.NONE
 
     @property
     def service_failed(self) -> bool:
-        """The service or the network failed; this is not about the item."""
+        """Return whether the service or the network failed: such an answer says nothing about the item."""
         if self.exchange is not ExchangeResult.ANSWERED or self.status is None:
             return True
         return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.usable)
 
     @property
     def overloaded(self) -> bool:
-        """A sign that fewer requests should be made."""
+        """Return whether it asks for fewer requests."""
         return self.status == 503 or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
 
 
 def failed_exchange(operation: str, answer: Answer, seconds: float) -> FailedExchange:
-    """`seconds`: how long the exchange took."""
+    """Return an exchange that took so many seconds, fit for a report."""
     milliseconds = round(max(seconds, 0.0) * 1000, 1)
     # The address at which a checkout is paid is a secret, whatever its field is called.
     body = None if operation.startswith("checkouts/") else _kept_body(answer.body)

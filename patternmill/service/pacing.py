@@ -18,7 +18,7 @@ class Pace:
     """A token bucket whose rate grows with each accepted request and is cut by a refusal (AIMD).
 
     A cut is small after many accepted requests and large after few, and larger where a refusal costs a pause.
-    Decision 0010 says why, docs/reliability.md has the figures.
+    Decision 0010 says why; docs/reliability.md has the figures.
     """
 
     #: After n accepted requests a cut leaves (n + 1) / (n + 1 + CUT * cost) of the rate, and the rate is what it was
@@ -26,11 +26,11 @@ class Pace:
     CUT, BACK, PAUSED = 3.0, 50.0, 1.5
     #: Requests a second, at least.
     SLOWEST = 0.2
-    #: Seconds between two looks at who may be sent: at a high rate several go together, as a wake-up costs more.
+    #: Seconds between two wake-ups at least: at a high rate several requests go together, as a wake-up costs more.
     LOOK = 0.02
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
-        """`rate`: requests a second, at most and at first."""
+        """Begin at the highest rate, in requests a second."""
         self._clock = clock
         self._fastest = self._rate = self._refused_at = rate
         #: By how much an accepted request raises the rate, and how many were accepted since the last cut.
@@ -43,7 +43,7 @@ class Pace:
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Return the requests a second that may be sent now."""
         return min(self._rate, self._fastest)
 
     def limit(self, rate: float) -> None:
@@ -51,7 +51,7 @@ class Pace:
         self._fastest = rate
 
     async def acquire(self, since: float = 0.0) -> None:
-        """Wait for a turn. Who waits `since` an earlier moment goes first, otherwise in order."""
+        """Wait for a turn: whoever has waited `since` an earlier moment goes first, otherwise in order."""
         turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (since, next(self._numbers), turn))
         self._admit()
@@ -67,7 +67,7 @@ class Pace:
             self._rate = min(self._rate + self._step, self._fastest)
 
     def refused(self, sent_at: float, pause: float = 0.0) -> None:
-        """Send nothing for `pause` seconds and then less. What was sent before the last cut says nothing new."""
+        """Send nothing for `pause` seconds, and then less. A request from before the last cut brings no new cut."""
         self._fill()
         self._paused_until = max(self._paused_until, self._clock() + pause)
         if sent_at >= self._cut_at:
@@ -93,7 +93,7 @@ class Pace:
         self._tokens = min(self._tokens + seconds * self.rate, self._burst())
 
     def _admit(self) -> None:
-        """Let go whoever may go now, and look again when the next one may."""
+        """Let whoever may go now go, and look again when the next one may."""
         while self._waiting:
             if self._waiting[0][-1].done():  # cancelled
                 heapq.heappop(self._waiting)
@@ -136,7 +136,7 @@ class Interrupt:
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """What is awaited inside is cancelled, and TimeoutError raised, when the interrupt comes first."""
+        """Cancel what is awaited inside, and raise TimeoutError, when the interrupt comes first."""
         async with asyncio.timeout(0 if self.begun else None) as guard:
             self._guards[guard] = None
             try:

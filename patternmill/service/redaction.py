@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 LONGEST = 500
-#: How deeply a reason is looked for.
+#: How many levels deep a reason is looked for.
 _DEPTH = 4
 MASK = "[key removed]"
 REMOVED = "[removed]"
@@ -19,9 +19,9 @@ _CREDENTIAL = (
     r"authori[sz]ation|cookie|passw(?:or)?d|passphrase|pwd|secret|token|api[-_ ]?key|access[-_ ]?key"
     r"|private[-_ ]?key|credential|session[-_ ]?id|signature"
 )
-#: The name of a field that holds one, or the address at which anyone can pay a checkout.
+#: Names of fields with a credential, or with the address at which anyone can pay a checkout.
 _CREDENTIAL_FIELD = re.compile(rf"{_CREDENTIAL}|checkout[-_ ]?url", re.IGNORECASE)
-#: What is replaced in texts, in this order: user and query of an address, then what has the form of a credential.
+#: Replaced in texts, in this order: user and query of an address, then everything that looks like a credential.
 _SHAPES = tuple(
     (re.compile(shape, re.IGNORECASE), replacement)
     for shape, replacement in (
@@ -41,19 +41,19 @@ _SHAPES = tuple(
 
 
 def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
-    """One printable line of at most `limit` characters, with the key masked wherever it is echoed."""
+    """Return one printable line of at most `limit` characters, with the key masked wherever it is echoed."""
     text = _masked(text[: limit * 4 + len(secret)], secret)
     line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def mask_deeply(value: Any, secret: str) -> Any:
-    """The same JSON value with the key masked in every string; None if it is nested too deeply for that."""
+    """Return a JSON value with the key masked in every string; None if it is nested too deeply for that."""
     return each_text(value, lambda text: _masked(text, secret))
 
 
 def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
-    """The same JSON value without credentials, queries of addresses and e-mail addresses: fit to be sent on.
+    """Return a JSON value without credentials, queries of addresses and e-mail addresses: fit to be sent on.
 
     `secrets` are masked wherever they are. None if it is nested too deeply for that.
     """
@@ -62,18 +62,18 @@ def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
 
 
 def reason_in(body: Any, depth: int = _DEPTH) -> str:
-    """The reason in an error answer of any plausible shape, with the field that it names; "" when there is none."""
+    """Return the reason in an error body of any plausible shape, with the field that it names; "" without one."""
     if isinstance(body, str):
         return body
     if isinstance(body, list) and depth:
         return "; ".join(filter(None, (reason_in(part, depth - 1) for part in body[:3])))
     if not isinstance(body, dict) or not depth:
         return ""
-    said = next((found for name in REASON_FIELDS if (found := reason_in(body.get(name), depth - 1))), "")
-    where = body.get("loc")
-    if said and isinstance(where, list) and len(where) > 1:
-        return f"{where[-1]}: {said}"
-    return said or (_reasons_by_field(body, depth) if depth < _DEPTH else "")
+    reason = next((text for name in REASON_FIELDS if (text := reason_in(body.get(name), depth - 1))), "")
+    place = body.get("loc")
+    if reason and isinstance(place, list) and len(place) > 1:
+        return f"{place[-1]}: {reason}"
+    return reason or (_reasons_by_field(body, depth) if depth < _DEPTH else "")
 
 
 def _reasons_by_field(body: dict[str, Any], depth: int) -> str:
@@ -83,7 +83,7 @@ def _reasons_by_field(body: dict[str, Any], depth: int) -> str:
 
 
 def each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
-    """With each string changed, names of fields too; without the values of the fields that are to be `removed`.
+    """Return a JSON value with each string changed, names of fields too; the values of `removed` fields are left out.
 
     None if it is nested too deeply for that.
     """

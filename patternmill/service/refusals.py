@@ -1,4 +1,4 @@
-"""What a refusal is about: a request ID that the service has already, the row, or nobody can say. Pure functions."""
+"""Tells what a refusal is about: a request ID that the service has already, the row, or unknown. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import orjson
 
 from patternmill.service.outcomes import Answer
 
-#: Fields of every request whose values are not the row's: our ID of it, and IDs that the service gave.
+#: Fields of every request whose values are not the row's: our request ID, and IDs that the service gave.
 GIVEN = frozenset({"requestId", "patternId", "referenceIds"})
-#: By this status a service has the request ID, whatever else it says.
+#: A service that answers with this status has the request ID, whatever else it says.
 CONFLICT = 409
-#: The statuses by which it may say so in words, and the words: of `plain` texts, one text at a time.
+#: The statuses with which it may say so in words, and the words, matched against one `plain` text at a time.
 _IN_WORDS = frozenset({400, 412, 422})
 _DONE = r"(used|processed|submitted|received|registered|created|accepted|handled|executed|completed|sent|seen|made)"
 _KNOWN_ID = re.compile(
@@ -27,18 +27,18 @@ _KNOWN_ID = re.compile(
     r"|\brequest id (exists|taken|known|used|conflict)"
     r"|^(?!.*\b(missing|required|header|invalid)\b).*\bidempoten"
 )
-#: The field itself, and not the number that many services give each of their responses.
+#: The field itself, not the number that many services give each of their answers.
 _NAMES_ID = re.compile(r"\brequest_?id\b(?!\s*[:=])", re.IGNORECASE)
-#: It is refused for its form, so that nothing can exist under it.
+#: The ID is refused for its form, so that nothing can exist under it.
 _FORM = re.compile(
     r"\b(missing|required|invalid|format|length|long|short|characters|digits|uuid|match|string|empty|blank)\b"
 )
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 #: Numbers, and IDs with one in them.
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
-#: Where a service may repeat what it was sent, which names nothing.
+#: Fields in which a service may repeat the request, which names nothing.
 _ECHOES = frozenset({"request", "input", "inputs", "params", "parameters", "arguments", "payload"})
-#: Where it says which field it means.
+#: Fields that say which field of the request is meant.
 _PLACES = frozenset({"loc", "field", "param", "parameter", "path", "pointer", "property", "attribute"})
 #: Words that refusals use without meaning an option or a value of that name.
 _COMMON = frozenset(
@@ -60,45 +60,45 @@ def says_no(body: Any) -> bool:
 
 
 def has_id_already(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bool:
-    """Whether a refusal says that the service has this request ID already.
+    """Return whether a refusal says that the service has this request ID already.
 
-    What complains of the ID, of no field of the row and not of the ID's form, says so too.
+    A complaint about the ID, but not about its form or a field of the row, says so too.
     """
     if answer.status == CONFLICT:
         return True
     if answer.status not in _IN_WORDS and not answer.usable:
         return False
     texts = list(_texts_of(answer, sent))
-    said = list(map(plain, texts))
-    if any(map(_KNOWN_ID.search, said)):
+    plain_texts = list(map(plain, texts))
+    if any(map(_KNOWN_ID.search, plain_texts)):
         return True
-    is_of_id = any(map(_NAMES_ID.search, texts)) and not any(map(_FORM.search, said))
+    is_of_id = any(map(_NAMES_ID.search, texts)) and not any(map(_FORM.search, plain_texts))
     return is_of_id and not names_row(answer, sent, given)
 
 
 def names_row(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bool:
-    """Whether a refusal names a field of the row, or a value that was sent for it. `given`: fields that are not its."""
+    """Return whether a refusal names a field or a value of the row. `given`: fields that are not the row's."""
     own = {name: value for name, value in _fields(sent).items() if name not in given}
-    said = f" {' / '.join(map(plain, _texts_of(answer, sent)))} "
+    text = f" {' / '.join(map(plain, _texts_of(answer, sent)))} "
     places = set(map(plain, _places(answer.body)))
     names, values = set(_names(own)), set(map(plain, _values(own)))
-    return any(name in places or (name not in _COMMON and f" {name} " in said) for name in names) or any(
-        len(value) > 2 and value not in _COMMON and f" {value} " in said for value in values
+    return any(name in places or (name not in _COMMON and f" {name} " in text) for name in names) or any(
+        len(value) > 2 and value not in _COMMON and f" {value} " in text for value in values
     )
 
 
 def shape_of(answer: Answer, sent: bytes) -> str:
-    """Equal for refusals that differ at most in IDs, numbers, quoted words and the values of their own rows."""
+    """Return a text that is equal for refusals that differ only in IDs, numbers, quoted words and values of rows."""
     if (code := _code_of(answer.body)) is not None:
         return f"{answer.status} {code}"
-    said = _QUOTED.sub(" ", answer.detail)
+    text = _QUOTED.sub(" ", answer.detail)
     for value in sorted(set(_values(_fields(sent))), key=len, reverse=True):
-        said = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", " ", said)
-    return f"{answer.status} {plain(_NUMBERED.sub(' ', said))}"
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", " ", text)
+    return f"{answer.status} {plain(_NUMBERED.sub(' ', text))}"
 
 
 def _code_of(body: Any) -> str | None:
-    """Return the code that a service gives a refusal, where it gives one."""
+    """Return the code that a service gives a refusal, if it does."""
     if not isinstance(body, dict):
         return None
     codes = (body.get(name) for name in ("code", "type"))
@@ -106,7 +106,7 @@ def _code_of(body: Any) -> str | None:
 
 
 def plain(text: str) -> str:
-    """The words of a text or a name, so that `categoryId`, `category_id` and `Category ID` are the same."""
+    """Return the words of a text or a name, so that `categoryId`, `category_id` and `Category ID` are the same."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ")
     return " ".join(re.findall(r"\w+", apart)).casefold()
 
@@ -121,7 +121,7 @@ def _texts_of(answer: Answer, sent: bytes) -> Iterator[str]:
 
 
 def _texts(value: Any, sent: Mapping[str, Any], depth: int = _DEEPEST) -> Iterator[str]:
-    """Each name and each text of a body but what only repeats the request, or numbers the response."""
+    """Yield each name and each text of a body, except what repeats the request or numbers the answer."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list) and depth:
@@ -136,7 +136,7 @@ def _texts(value: Any, sent: Mapping[str, Any], depth: int = _DEEPEST) -> Iterat
 
 
 def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
-    """Yield what a body says of which field it means."""
+    """Yield what a body says about which field it means."""
     if isinstance(value, list) and depth:
         for part in value[:20]:
             yield from _places(part, depth - 1)
@@ -146,7 +146,7 @@ def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
 
 
 def _names(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the row's fields and options may be called."""
+    """Yield the words by which a refusal may name the row's fields and options."""
     for name, value in fields.items():
         yield from (plain(name), plain(name).removesuffix(" id"), *_OTHER_NAMES.get(name, ()))
         if isinstance(value, dict):

@@ -21,7 +21,7 @@ from patternmill.service.jobs import (
     read_created,
     read_job,
 )
-from patternmill.service.outcomes import GAVE_UP, Answer, Ended, ExchangeResult, No, Trouble
+from patternmill.service.outcomes import GAVE_UP, Answer, Ended, ExchangeResult, Refusal, Trouble
 from patternmill.service.redaction import clean, scrubbed
 from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
 from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
@@ -44,9 +44,11 @@ UNKNOWN_STATUS = "unknown_status"
 REPEATED_REQUEST = "repeated_request"
 REFUSED_IN_DOUBT = "refused_in_doubt"
 RATE_LIMITED = 429
-#: No request can reach the service: ever, and as long as none has reached it.
-_UNREACHABLE = frozenset({Trouble.TLS, Trouble.ADDRESS})
-_UNREACHED = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
+#: Of questions: no answer came, so that what was learned earlier counts.
+UNREACHABLE = "unreachable"
+#: Troubles with which no request can reach the service: ever, or as long as none has reached it.
+_NEVER_REACHED = frozenset({Trouble.TLS, Trouble.ADDRESS})
+_NOT_REACHED_YET = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
 
 REMEDIES = {
     "unauthorized": "Check PATTERNMILL_API_KEY, and that it belongs to this environment.",
@@ -55,32 +57,33 @@ REMEDIES = {
     "wrong_address": "Check what the row names, and PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1.",
     "rate_limited": "It asks to wait for over an hour, as for a limit of the account. Run the same command again then.",
     "service_away": "It has not answered well for too long: run the same command again when it is up.",
+    UNREACHABLE: "See that the service's address is right and that it is up.",
     "redirected": "Set PATTERNMILL_STUDIO_URL to the address that answers without a redirect.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ResendPolicy:
-    """How long, and at which pauses, one create is resent."""
+    """The policy of sending a create again: for how long, and after which pauses."""
 
     create_timeout: timedelta = timedelta(minutes=10)
     in_doubt_limit: timedelta = timedelta(hours=12)
     job_timeout: timedelta = timedelta(minutes=30)
     first_pause: timedelta = timedelta(milliseconds=500)
     longest_pause: timedelta = timedelta(seconds=30)
-    #: Requested to wait longer than this, the run stops instead.
+    #: If the service asks to wait longer than this, the run stops instead.
     longest_wait: timedelta = timedelta(hours=1)
-    #: A job unknown to the service this soon after its acceptance may only not have arrived everywhere.
+    #: A job that is unknown this soon after its acceptance may not have arrived everywhere yet.
     young: timedelta = timedelta(minutes=1)
     #: Sends of one request that may be answered by a redirect, a proxy's page or "not found" before that counts.
     unclear_tries: int = 4
-    #: So many requests answered so in a row mean the address: of an operation never seen to work, and of any other.
+    #: So many requests answered so in a row mean the address: of an operation never seen to work, or of any other.
     unclear_requests: int = 3
     unclear_requests_later: int = 10
     jitter: Jitter = random.random
 
     def pause(self, tries: int) -> timedelta:
-        """Doubles from try to try, and is randomized in its upper half."""
+        """Return the pause after so many tries: it doubles with each, and is random in its upper half."""
         longest = min(self.first_pause * (1 << min(tries - 1, 20)), self.longest_pause)
         return longest * (0.5 + 0.5 * self.jitter())
 
@@ -89,26 +92,26 @@ class ResendPolicy:
 class Situation:
     """What the sender knows besides the answer."""
 
-    #: What the request is to make.
+    #: What the request makes.
     stage: Stage = Stage.PATTERN
-    #: Its body, and the fields of it that are not the row's.
+    #: The body, and its fields that are not the row's.
     sent: bytes = b""
     given: Collection[str] = GIVEN
-    #: The service is known to make nothing twice when the same request is sent again.
+    #: Sent again, the same request is known to make nothing twice.
     repeatable: bool = True
     #: Sends so far in this run, this one included.
     tries: int = 1
-    #: Since the first send in this run.
+    #: Time since the first send in this run.
     trying_for: timedelta = timedelta(0)
     #: An earlier send, by this run or another, may have been executed.
     in_doubt: bool = False
-    #: An earlier send was answered by a redirect, which some services do to what they have executed.
+    #: An earlier send was answered by a redirect, with which some services answer what they have executed.
     redirected: bool = False
     #: The job that an earlier answer named for this very request.
     known_job_id: str | None = None
     #: The service has answered any request of this run.
     reached: bool = True
-    #: The service has answered another request well while this create was tried.
+    #: The service answered another request well while this create was tried.
     well: bool = True
     #: A create of this operation was accepted, in this run or before.
     works: bool = False
@@ -120,7 +123,7 @@ class Situation:
 
     @property
     def may_have_made(self) -> bool:
-        """An earlier send may have been executed."""
+        """Return whether an earlier send may have been executed."""
         return self.in_doubt or self.redirected
 
 
@@ -129,9 +132,9 @@ class ResendAfter:
     """Send the same request again, `delay` from now."""
 
     delay: timedelta
-    #: The request that was just sent may have been executed.
+    #: The request just sent may have been executed.
     in_doubt: bool
-    #: The service requested this pause: no other create is sent before it is over.
+    #: The service asked for this pause: no other create is sent before it is over.
     server_requested: bool = False
     #: The answer was a redirect.
     redirected: bool = False
@@ -139,23 +142,23 @@ class ResendAfter:
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The job has not ended as far as is known. `delay`: requested, or after a failure; None: when it is due."""
+    """The job has not ended as far as we know. `delay`: as requested, or after a failure; None: when it is due."""
 
     delay: timedelta | None = None
     server_requested: bool = False
-    #: How it ends if nobody waits for it any longer.
-    gave_up: No = GAVE_UP
+    #: How the wait ends if this was the last poll.
+    gave_up: Refusal = GAVE_UP
 
 
-CreateDecision = ResendAfter | Job | No
-PollDecision = AskAgain | Ended | No
+CreateDecision = ResendAfter | Job | Refusal
+PollDecision = AskAgain | Ended | Refusal
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """What the answer to a create leads to, by the first line that fits."""
+    """Return what the answer to a create leads to, by the first line that fits."""
     if not now.repeatable and _may_be_executed(answer, now.stage):
         return _not_repeatable(answer, now)
-    if answer.trouble in _UNREACHABLE or (answer.trouble in _UNREACHED and not now.reached):
+    if answer.trouble in _NEVER_REACHED or (answer.trouble in _NOT_REACHED_YET and not now.reached):
         return _stopped(answer.trouble.value, answer, now.may_have_made)
     if answer.exchange is not ExchangeResult.ANSWERED:
         return _again(answer, now, policy)
@@ -167,14 +170,15 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
         return _rate_limited(answer, now, policy)
     if _is_repeated(answer, now):
         return _repeated(answer, now)
-    is_of_row = names_row(answer, now.sent, now.given)
-    if _is_refusal(answer) or (is_of_row and _is_refused_success(answer, now)):
-        return _refused(INVALID_REQUEST if is_of_row else UNCLEAR_REFUSAL, answer, now)
+    if _is_refusal(answer) or _is_refused_success(answer, now):
+        is_of_row = names_row(answer, now.sent, now.given)
+        if is_of_row or _is_refusal(answer):
+            return _refused(INVALID_REQUEST if is_of_row else UNCLEAR_REFUSAL, answer, now)
     return _read(answer, now, policy)
 
 
 def _may_be_executed(answer: Answer, stage: Stage) -> bool:
-    """Whether a request of which no job or result is known may have made something all the same."""
+    """Return whether a request without a known job may have made something all the same."""
     status = answer.status
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
         return answer.exchange is not ExchangeResult.NOT_SENT
@@ -192,7 +196,7 @@ def decide_poll(
     tries: int = 1,
     well: bool = False,
 ) -> PollDecision:
-    """What the answer to a poll of a job of this age means.
+    """Return what the answer to a poll of a job of this age means.
 
     `tries`: polls in a row without a usable answer, this one included. `well`: the service has answered a poll of
     another job well while this one was asked in vain.
@@ -207,7 +211,9 @@ def decide_poll(
     # Another form of answer than the service's own may be a proxy's, while the service is replaced.
     is_its_own = answer.trouble is Trouble.NONE or (well and tries >= policy.unclear_tries)
     if status in {404, 410} and age >= policy.young and is_its_own:
-        return No(AttemptState.HELD, "job_unknown", f"The service does not know the job {job_id} any more.")
+        return Refusal(
+            AttemptState.HELD, "job_unknown", f"The service does not know the job {job_id} any more."
+        )
     if answer.usable:
         return _progress(answer, policy.pause(tries), job_id)
     return _poll_pause(answer, tries, policy)
@@ -224,9 +230,9 @@ _NUMBER = re.compile(r"\d+(\.\d+)?([eE]\+?\d{1,2})?", re.ASCII)
 
 
 def read_retry_after(answer: Answer) -> timedelta | None:
-    """How long the service asks to wait: from seconds or a date; None when it does not say so readably.
+    """Return how long the service asks to wait, in seconds or until a date; None when that cannot be read.
 
-    A date is compared with the service's own clock where the answer carries it, so that ours may be wrong.
+    A date is compared with the service's own clock where the answer has it, so that ours may be wrong.
     """
     text = (answer.retry_after or "").strip()
     if _NUMBER.fullmatch(text):
@@ -244,7 +250,7 @@ def _date(text: str | None) -> datetime | None:
 
 
 def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """Send the same request again. After long enough a person decides; without any good answer the run stops."""
+    """Send the same request again; after long enough a person decides, or, without any good answer, the run stops."""
     in_doubt = answer.exchange is not ExchangeResult.NOT_SENT
     if now.trying_for < policy.create_timeout:
         requested = read_retry_after(answer) if answer.status else None
@@ -254,7 +260,7 @@ def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisi
     if not now.well:
         return _stopped("service_away", answer, now.may_have_made or in_doubt)
     state = None if now.may_have_made or in_doubt else AttemptState.HELD
-    return No(state, "no_clear_answer", f"{sentence(answer)} It was asked for long enough.")
+    return Refusal(state, "no_clear_answer", f"{sentence(answer)} It was asked for long enough.")
 
 
 def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
@@ -268,12 +274,12 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     )
 
 
-def _refused(code: str, answer: Answer, now: Situation) -> No:
-    """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
+def _refused(code: str, answer: Answer, now: Situation) -> Refusal:
+    """Reject this item; hold it where an earlier send may have been executed."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
         alike = shape_of(answer, now.sent) if code in {INVALID_REQUEST, UNCLEAR_REFUSAL} else ""
-        return No(AttemptState.REJECTED, code, sentence(answer), alike=alike)
-    return No(
+        return Refusal(AttemptState.REJECTED, code, sentence(answer), alike=alike)
+    return Refusal(
         AttemptState.HELD,
         REFUSED_IN_DOUBT,
         f"{sentence(answer)} The same request was sent before, and that answer was lost.",
@@ -281,7 +287,7 @@ def _refused(code: str, answer: Answer, now: Situation) -> No:
 
 
 def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """Perhaps of another server than the service: about one item when others succeed, else about the run."""
+    """Judge an answer that may be another server's: about one item if others succeed, else about the run."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     executed = answer.status == SEE_OTHER
     in_doubt = now.in_doubt or executed or (now.redirected and code != "redirected")
@@ -292,28 +298,28 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
         return ResendAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
     if executed and now.works:
         message = f"{sentence(answer)} Some services answer so when they have executed the request."
-        return No(None, code, message)
+        return Refusal(None, code, message)
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
     return _stopped(code, answer, in_doubt, item_refused=True)
 
 
 def unclear_code(answer: Answer, now: Situation) -> str:
-    """What an answer means that may be of another server than the service; "" for any other."""
+    """Return the code of an answer that may be another server's; "" for any other answer."""
     if answer.status in REDIRECTS:
         return "redirected"
     if answer.status in MISADDRESSED:
         return "" if now.works and answer.trouble is Trouble.NONE else "wrong_address"
-    is_other = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer, now)
-    return "proxy_page" if answer.trouble is Trouble.HTML and _is_refusal(answer) and not is_other else ""
+    is_clear = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer, now)
+    return "proxy_page" if answer.trouble is Trouble.HTML and _is_refusal(answer) and not is_clear else ""
 
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
-    """The service has this ID already. Only a job that is known to be of this request is followed."""
+    """Hold a request whose ID the service has already, unless it names the job that we know to be its own."""
     job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
         return job
-    return No(
+    return Refusal(
         AttemptState.HELD,
         REPEATED_REQUEST,
         f"{sentence(answer)} It has a request of this ID, and names no job that is ours.",
@@ -329,15 +335,15 @@ def _progress(answer: Answer, pause: timedelta, job_id: str) -> PollDecision:
         return Ended(job)
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
         message = f"Job {job.job_id} succeeded, and the service never said what it made."
-        return AskAgain(pause, gave_up=No(AttemptState.HELD, "result_missing", message))
+        return AskAgain(pause, gave_up=Refusal(AttemptState.HELD, "result_missing", message))
     if job.status == RUNNING:
         return AskAgain()
     message = f"The job has the status {job.status[:40]!r}."
-    return AskAgain(gave_up=No(AttemptState.HELD, UNKNOWN_STATUS, message))
+    return AskAgain(gave_up=Refusal(AttemptState.HELD, UNKNOWN_STATUS, message))
 
 
 def _excerpt(body: Any) -> str:
-    """Quote the beginning of a body that is not what it should be."""
+    """Quote the beginning of an unexpected body."""
     return clean(orjson.dumps(scrubbed(body), default=str).decode(), limit=200)
 
 
@@ -350,27 +356,27 @@ def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecisio
     return AskAgain(delay, bool(requested) and answer.status == RATE_LIMITED, gave_up)
 
 
-def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> No:
-    """No other item is begun. `in_doubt`: this one stays as it is; `item_refused`: the answer is final for it too."""
+def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> Refusal:
+    """Stop the run. `in_doubt`: the item stays open; `item_refused`: the answer is final for it too."""
     state = AttemptState.REJECTED if item_refused else AttemptState.WITHDRAWN
     message = f"{sentence(answer)} {REMEDIES.get(code, '')}".strip()
-    return No(None if in_doubt else state, code, message, stops=True)
+    return Refusal(None if in_doubt else state, code, message, stops=True)
 
 
-def _not_repeatable(answer: Answer, now: Situation) -> No:
-    named = named_result(answer.body, now.stage)
-    shown = f" It names a {RESULT_FIELDS[now.stage]}: {named}." if named else ""
-    return No(None, NOT_REPEATABLE, f"{sentence(answer)}{shown}")
+def _not_repeatable(answer: Answer, now: Situation) -> Refusal:
+    result_id = named_result(answer.body, now.stage)
+    names = f" It names a {RESULT_FIELDS[now.stage]}: {result_id}." if result_id else ""
+    return Refusal(None, NOT_REPEATABLE, f"{sentence(answer)}{names}")
 
 
 def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """The job that the answer names; without one the request is in doubt."""
+    """Return the job that the answer names; without one the request is in doubt."""
     job = read_created(answer.body, now.stage) if answer.usable else None
     if job is None:
         return _again(answer, now, policy)
     if now.known_job_id not in (None, job.job_id):
         message = f"The service named job {now.known_job_id} and then job {job.job_id} for one request."
-        return No(AttemptState.HELD, "second_job", message, stops=True)
+        return Refusal(AttemptState.HELD, "second_job", message, stops=True)
     return job
 
 
@@ -379,7 +385,7 @@ def _is_refusal(answer: Answer) -> bool:
 
 
 def _is_repeated(answer: Answer, now: Situation) -> bool:
-    """The service has a request of this ID, by the status or by the words of a refusal."""
+    """Return whether the service says that it has this request ID, by a status or in words."""
     refuses = _is_refusal(answer) or _is_refused_success(answer, now)
     return refuses and has_id_already(answer, now.sent, now.given)
 

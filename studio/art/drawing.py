@@ -33,7 +33,7 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 
 
 def _answer(order: Order) -> dict[str, str]:
-    """One bad order must not end the process: whatever goes wrong is reported to who asked."""
+    """Draw an order, and report whatever goes wrong to the caller: one bad order must not end the process."""
     try:
         save(picture(order), Path(order["path"]))
     except Exception as error:
@@ -71,7 +71,7 @@ def save(image: Image.Image, path: Path) -> None:
 
 
 def _bound() -> None:
-    """What strangers sent can make this process fail, but not take the machine's memory."""
+    """Limit this process's memory: a stranger's picture may make it fail, but not take the machine down."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -5,59 +5,40 @@ POST and JSON under /control, only for callers on the same machine, with a key o
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import json
+import secrets
+from collections.abc import Callable
 from datetime import timedelta
-from inspect import isawaitable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from studio.design import Value
 from studio.errors import FieldFault, Refusal, invalid_fields
-from studio.instruments.clock import ManualClock
-from studio.instruments.fates import NEVER
 from studio.instruments.fault_plan import FaultPlan
-from studio.instruments.instrument_set import Instruments
+from studio.instruments.faults import NEVER
+from studio.instruments.instruments import Instruments
 from studio.instruments.meter import read_meter
 from studio.operations.context import Answer, Caller, timestamp
 from studio.service import Service
-from studio.store import DATABASE, DEFAULT_ACCOUNT, Account
+from studio.store import DATABASE
+from studio.store.records import DEFAULT_ACCOUNT, Account, Checkout
 from studio.wire import read_body
 
-
-class ControlBody(BaseModel):
-    """Fields that there are not are refused: a setting that is misspelt sets nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+#: Where the control interface is, and its key: a file in the home, for its owner alone.
+CONTROL_FILE = "control.json"
 
 
-class NoFields(ControlBody):
-    pass
-
-
-class Advance(ControlBody):
+class Advance(Value):
     seconds: Annotated[float, Field(ge=0, le=3e9, allow_inf_nan=False)]
 
 
-class SetFeedback(ControlBody):
-    on: bool
-
-
-class CheckoutChoice(ControlBody):
+class CheckoutChoice(Value):
     checkoutId: str
     account: str = DEFAULT_ACCOUNT
-
-
-@dataclass(frozen=True)
-class Command:
-    """What can be asked under one name."""
-
-    body: type[BaseModel]
-    perform: Callable[[Any], Answer | Awaitable[Answer]]
 
 
 class Control:
@@ -68,87 +49,89 @@ class Control:
         self._instruments = instruments
         self._home = home
         self._key = key
-        self._commands = {
-            "state": Command(NoFields, lambda body: self._state()),
-            "reset": Command(NoFields, self._reset),
-            "clock/advance": Command(Advance, self._advance),
-            "clock/next-job-end": Command(NoFields, self._next_job_end),
-            "faults": Command(NoFields, lambda body: self._faults()),
-            "faults/set": Command(FaultPlan, self._set_faults),
-            "feedback/set": Command(SetFeedback, self._set_feedback),
-            "meter": Command(NoFields, self._meter),
-            "checkout/pay": Command(CheckoutChoice, self._pay),
-            "checkout/cancel": Command(CheckoutChoice, self._cancel),
+        #: Misspelt fields are refused: they would set nothing.
+        self._commands: dict[str, tuple[type[Value], Callable[[Any], Answer]]] = {
+            "reset": (Value, self._reset),
+            "clock/advance": (Advance, self._advance),
+            "clock/next-job-end": (Value, self._next_job_end),
+            "faults": (Value, self._faults),
+            "faults/set": (FaultPlan, self._set_faults),
+            "meter": (Value, self._meter),
+            "checkout/pay": (CheckoutChoice, self._pay),
+            "checkout/cancel": (CheckoutChoice, self._cancel),
         }
 
     def check(self, client: str, authorization: str) -> None:
-        """Raises Refusal (401, 403) unless the caller is on this machine and has the key."""
+        """Raise Refusal (401, 403) unless the caller is on this machine and has the key."""
         if not client or not ipaddress.ip_address(client).is_loopback:
             raise Refusal(403, "not_local", "The control interface is for this machine alone.")
         if not hmac.compare_digest(authorization.encode(), f"Bearer {self._key}".encode()):
             raise Refusal(401, "invalid_key", "The control interface has a key of its own.")
 
-    async def perform(self, name: str, raw: bytes) -> Answer:
-        """The answer, with the studio's time. Raises Refusal."""
-        command = self._commands.get(name)
-        if command is None:
+    def perform(self, name: str, raw: bytes) -> Answer:
+        """Return the answer, with the studio's time. Raises Refusal."""
+        if name not in self._commands:
             known = ", ".join(self._commands)
             raise Refusal(404, "unknown_command", f"There is no command {name!r}; there are: {known}.")
-        found = command.perform(read_body(command.body, raw or b"{}"))
-        answer = await found if isawaitable(found) else found
-        return {**answer, "clock": timestamp(self._instruments.now())}
+        model, command = self._commands[name]
+        return {**command(read_body(model, raw or b"{}")), "clock": timestamp(self._instruments.clock())}
 
-    def _state(self) -> Answer:
-        return {"clockIsManual": self._instruments.clock.manual, **self._faults()}
-
-    def _reset(self, body: NoFields) -> Answer:
+    def _reset(self, body: Value) -> Answer:
         self._service.store.reset()
         self._instruments.reload()
         return {"reset": True}
 
     def _advance(self, body: Advance) -> Answer:
+        self._check_clock()
         try:
-            self._clock().advance(timedelta(seconds=body.seconds))
+            self._instruments.clock.advance(timedelta(seconds=body.seconds))
         except OverflowError:
             raise invalid_fields((FieldFault("seconds", "lead beyond the year 9999"),)) from None
         return {}
 
-    def _next_job_end(self, body: NoFields) -> Answer:
-        """Jobs that never end are none."""
-        clock = self._clock()
+    def _next_job_end(self, body: Value) -> Answer:
+        """Return when the next job ends, leaving out jobs that never do."""
+        self._check_clock()
+        clock = self._instruments.clock
         end = self._service.store.jobs.next_end(clock(), clock() + NEVER / 2)
         if end is not None:
             clock.advance(end - clock())
         return {"moved": end is not None}
 
-    def _clock(self) -> ManualClock:
-        clock = self._instruments.clock
-        if not isinstance(clock, ManualClock):
+    def _check_clock(self) -> None:
+        if not self._instruments.clock.is_manual:
             raise Refusal(409, "real_clock", "The studio has the real clock: start it with --clock manual.")
-        return clock
 
-    def _faults(self) -> Answer:
+    def _faults(self, body: object) -> Answer:
         faults = self._instruments.faults
         return {"faults": faults.report(), "unfired": faults.unfired()}
 
     def _set_faults(self, body: FaultPlan) -> Answer:
         self._instruments.faults.use(body)
-        return self._faults()
+        return self._faults(body)
 
-    def _set_feedback(self, body: SetFeedback) -> Answer:
-        self._service.feedback.switch(on=body.on)
-        return {"on": body.on}
-
-    async def _meter(self, body: NoFields) -> Answer:
-        """Read from the file by a thread: a long record keeps nobody waiting."""
-        return await asyncio.to_thread(read_meter, self._home / DATABASE, self._instruments.now())
+    def _meter(self, body: Value) -> Answer:
+        return read_meter(self._home / DATABASE, self._instruments.clock())
 
     def _pay(self, body: CheckoutChoice) -> Answer:
-        checkouts = self._service.checkouts
-        order = checkouts.pay(checkouts.find(body.checkoutId, Caller(Account(body.account), "")))
-        return {"orderId": order.order_id}
+        return {"orderId": self._service.checkouts.pay(self._checkout(body)).order_id}
 
     def _cancel(self, body: CheckoutChoice) -> Answer:
-        checkouts = self._service.checkouts
-        checkouts.cancel(checkouts.find(body.checkoutId, Caller(Account(body.account), "")))
+        self._service.checkouts.cancel(self._checkout(body))
         return {"checkoutId": body.checkoutId}
+
+    def _checkout(self, body: CheckoutChoice) -> Checkout:
+        return self._service.checkouts.find(body.checkoutId, Caller(Account(body.account)))
+
+
+def write_control_file(home: Path, url: str) -> str:
+    """Write where the control interface is; its key, which is made once for each home."""
+    path = home / CONTROL_FILE
+    key = f"control_{secrets.token_urlsafe(32)}"
+    if path.exists():
+        key = str(json.loads(path.read_text("utf-8"))["key"])
+    part = path.with_suffix(".part")
+    part.touch(mode=0o600)
+    part.write_text(json.dumps({"url": url, "key": key}), "utf-8")
+    part.replace(path)
+    return key

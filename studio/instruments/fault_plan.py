@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from studio.design import Value
 from studio.errors import Refusal
-from studio.instruments.calls import Call
-from studio.operations.table import OPERATIONS, operations_of
+from studio.operations.table import OPERATIONS
 from studio.wire import read_body
 
-NAMES = tuple(one.name for one in OPERATIONS)
-#: Operations that start a job, and those whose requests can be repeated.
-STARTS_JOB = frozenset(
-    name for name in NAMES if name.startswith(("patterns/create", "products/create", "refine/"))
-)
-REPEATABLE = STARTS_JOB | {"checkouts/create", "references/create"}
+ALL = frozenset(one.name for one in OPERATIONS)
+#: Operations whose requests can be repeated, and those that start a job.
+CREATES = frozenset(name for name in ALL if name.endswith("/create") or name.startswith("refine/"))
+CREATES -= {"feedback/create"}
+STARTS_JOB = CREATES - {"checkouts/create", "references/create"}
+#: Operations that have a name together.
+GROUPS = {"creates": CREATES, "polls": frozenset({"jobs/get"}), "all": ALL}
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class _Value(BaseModel):
-    # Built when first used: a studio without faults starts the sooner.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+@dataclass(frozen=True)
+class Call:
+    """One call: `request_id` and `prompt` of a poll are those of its job; the prompt of a product is its pattern's."""
+
+    operation: str
+    request_id: str = ""
+    prompt: str = ""
+    #: Its requestId was accepted before, by the same operation.
+    repeated: bool = False
 
 
-class RefuseCall(_Value):
+class RefuseCall(Value):
     """Nothing is accepted; the answer is an error in the studio's own shape."""
 
     kind: Literal["refuse"] = "refuse"
@@ -40,14 +48,14 @@ class RefuseCall(_Value):
     retryAfter: Annotated[int, Field(ge=0)] | None = None
 
 
-class CloseConnection(_Value):
+class CloseConnection(Value):
     """The connection is closed without an answer, before or after the call was carried out."""
 
     kind: Literal["close"] = "close"
     when: Literal["before", "after"] = "after"
 
 
-class DelayCall(_Value):
+class DelayCall(Value):
     """Real seconds, whatever the studio's clock: before the call is carried out, and before it is answered."""
 
     kind: Literal["delay"] = "delay"
@@ -55,7 +63,7 @@ class DelayCall(_Value):
     after: Seconds = 0
 
 
-class SpoilBody(_Value):
+class SpoilBody(Value):
     """The call is carried out, and its answer cannot be read. `truncated`: the connection ends in the middle of it."""
 
     kind: Literal["body"] = "body"
@@ -64,20 +72,20 @@ class SpoilBody(_Value):
     status: Annotated[int, Field(ge=200, le=599)] | None = None
 
 
-class FailJob(_Value):
+class FailJob(Value):
     """The job is accepted and fails."""
 
     kind: Literal["job_fails"] = "job_fails"
     message: Annotated[str, Field(min_length=1)] = "The job failed by a fault plan."
 
 
-class NeverEndJob(_Value):
+class NeverEndJob(Value):
     """The job is accepted and stays `running`."""
 
     kind: Literal["job_never_ends"] = "job_never_ends"
 
 
-class TimeJob(_Value):
+class TimeJob(Value):
     """The job takes so many seconds of the studio's clock."""
 
     kind: Literal["job_takes"] = "job_takes"
@@ -88,10 +96,9 @@ Effect = Annotated[
     RefuseCall | CloseConnection | DelayCall | SpoilBody | FailJob | NeverEndJob | TimeJob,
     Field(discriminator="kind"),
 ]
-JobEffect = FailJob | NeverEndJob | TimeJob
 
 
-class Fault(_Value):
+class Fault(Value):
     """One thing that goes wrong, and the calls that it falls on: those that fit all conditions, or some of them.
 
     Calls are counted from 1. An effect on jobs counts only calls that start one.
@@ -110,8 +117,13 @@ class Fault(_Value):
     first: Count | None = None
 
     @property
+    def operations(self) -> frozenset[str]:
+        """Return what `on` stands for: an operation, several, or nothing."""
+        return GROUPS.get(self.on, frozenset({self.on}) & ALL)
+
+    @property
     def on_job(self) -> bool:
-        return isinstance(self.effect, JobEffect)
+        return isinstance(self.effect, FailJob | NeverEndJob | TimeJob)
 
     @property
     def expected(self) -> int:
@@ -119,37 +131,36 @@ class Fault(_Value):
         return len(set(self.nth)) if self.nth else self.first or 1
 
     def fits(self, call: Call) -> bool:
-        """Whether the call is one of those that are counted."""
+        """Return whether the call is one of those that are counted."""
         return (
-            call.operation in operations_of(self.on)
+            call.operation in self.operations
             and self.requestId in (None, call.request_id)
             and (self.prompt is None or self.prompt.casefold() in call.prompt.casefold())
             and self.repeated in (None, call.repeated)
         )
 
     def falls_on(self, ordinal: int) -> bool:
-        """Whether it is the turn of this call."""
+        """Return whether it is the turn of this call."""
         if self.nth is not None:
             return ordinal in self.nth
         return self.first is None or ordinal <= self.first
 
     @model_validator(mode="after")
     def _check(self) -> Fault:
-        operations = operations_of(self.on)
-        if not operations:
+        if not self.operations:
             raise ValueError(f"'on' names no operation: {self.on!r}; creates, polls and all name several")
         if self.nth is not None and self.first is not None:
             raise ValueError("of nth and first, only one can be there")
-        if self.on_job and not operations & STARTS_JOB:
+        if self.on_job and not self.operations & STARTS_JOB:
             raise ValueError(f"{self.on!r} starts no job")
-        if self.repeated is not None and not operations & REPEATABLE:
+        if self.repeated is not None and not self.operations & CREATES:
             raise ValueError(f"{self.on!r} takes no requestId that could be repeated")
         if self.on_job and self.repeated:
             raise ValueError("a repeated request starts no job")
         return self
 
 
-class FaultPlan(_Value):
+class FaultPlan(Value):
     """Faults in the order in which they are considered: on one call, the first of them fires."""
 
     faults: tuple[Fault, ...] = ()
@@ -171,13 +182,12 @@ class FaultPlan(_Value):
         )
 
 
-#: Not validated, so that nothing has to be built for it.
-NO_FAULTS = FaultPlan.model_construct()
-
-
 def load_plan(path: Path) -> FaultPlan:
-    """Read a plan from a JSON or TOML file. Raises ValueError that names every field at fault; OSError."""
-    text = path.read_text("utf-8")
+    """Read a plan from a JSON or TOML file. Raises ValueError that names every field at fault."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     raw = json.dumps(tomllib.loads(text)) if path.suffix == ".toml" else text
     try:
         return read_body(FaultPlan, raw.encode())

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
-from typing_extensions import TypedDict
-
-from studio.instruments.calls import Call, read_call
-from studio.instruments.fates import NEVER, USUAL, Fate
-from studio.instruments.fault_plan import FailJob, Fault, FaultPlan, JobEffect, NeverEndJob
-from studio.operations.table import operations_of
+from studio.instruments.fault_plan import Call, Effect, FailJob, Fault, FaultPlan, NeverEndJob, TimeJob
+from studio.operations.context import Caller, Fate
 from studio.requests import CreateBody
-from studio.store import Account, Store
+from studio.store import Store
 from studio.wire import as_sent
 
-SETTING = "faults"
-
-
-class FaultRecord(TypedDict):
-    """How a fault fared. `expected`: how often it has to fire at least to have been of use."""
-
-    name: str
-    calls: int
-    fired: int
-    expected: int
+FAULTS = "faults"
+COUNTS = "fault counts"
+#: How long a job takes that never ends.
+NEVER = timedelta(days=365_000)
 
 
 class Faults:
@@ -36,55 +30,74 @@ class Faults:
 
     def reload(self) -> None:
         """Go on from what is stored: the state may be another one now."""
-        stored = self._store.settings.get(SETTING)
-        self.plan = self._start if stored is None else FaultPlan.model_validate_json(stored)
-        self._faults = self.plan.named
+        settings = self._store.settings
+        stored = settings.get(FAULTS)
+        plan = self._start if stored is None else FaultPlan.model_validate_json(stored)
+        self._faults = plan.named
+        #: By fault, how many calls fitted it, and how often it fired.
+        self._counts = defaultdict(lambda: [0, 0], json.loads(settings.get(COUNTS) or "{}"))
         #: Calls of all others meet no fault.
-        self.operations = frozenset[str]().union(*(operations_of(fault.on) for fault in self._faults))
+        self.operations = frozenset[str]().union(*(fault.operations for fault in self._faults))
 
     def use(self, plan: FaultPlan) -> None:
         """Take another plan; counting begins anew."""
         with self._store.transaction():
-            self._store.faults.clear()
-            self._store.settings.set(SETTING, plan.model_dump_json())
+            self._store.settings.delete(COUNTS)
+            self._store.settings.set(FAULTS, plan.model_dump_json())
         self.reload()
 
-    def on_exchange(self, call: Call) -> Fault | None:
-        """The fault that fires on this call. All that it fits count it."""
-        return self._first([fault for fault in self._faults if not fault.on_job], call)
+    def on_exchange(self, caller: Caller, body: Mapping[str, object]) -> Effect | None:
+        """Return the effect of the fault that fires on this call. All that it fits count it."""
+        return self._first([fault for fault in self._faults if not fault.on_job], caller, body)
 
-    def fate_of(self, operation: str, body: CreateBody, account: Account) -> Fate:
-        """What becomes of the job that this request starts."""
+    def fate_of(self, body: CreateBody, caller: Caller) -> Fate:
+        """Return what becomes of the job that this request starts."""
         faults = [fault for fault in self._faults if fault.on_job]
-        if not faults:
-            return USUAL
-        fault = self._first(faults, read_call(self._store, operation, account, as_sent(body)))
-        return USUAL if fault is None else _fate(fault)
+        match self._first(faults, caller, as_sent(body)) if faults else None:
+            case FailJob(message=message):
+                return Fate(failure=message)
+            case NeverEndJob():
+                return Fate(takes=NEVER)
+            case TimeJob(seconds=seconds):
+                return Fate(takes=timedelta(seconds=seconds))
+        return Fate()
 
-    def report(self) -> list[FaultRecord]:
-        """All faults of the plan, in its order."""
-        totals = self._store.faults.totals()
+    def report(self) -> list[dict[str, Any]]:
+        """Return how each fault fared. `expected`: how often it has to fire at least to have been of use."""
         return [
-            FaultRecord(name=one.name, calls=calls, fired=fired, expected=one.expected)
+            {"name": one.name, "calls": calls, "fired": fired, "expected": one.expected}
             for one in self._faults
-            for calls, fired in [totals.get(one.name, (0, 0))]
+            for calls, fired in [self._counts[one.name]]
         ]
 
     def unfired(self) -> list[str]:
-        """The names of those that did not fire as often as expected."""
+        """Return the names of those that did not fire as often as expected."""
         return [one["name"] for one in self.report() if one["fired"] < one["expected"]]
 
-    def _first(self, faults: list[Fault], call: Call) -> Fault | None:
-        counted = [(fault, self._store.faults.add_call(fault.name)) for fault in faults if fault.fits(call)]
-        due = next((fault for fault, ordinal in counted if fault.falls_on(ordinal)), None)
-        if due is not None:
-            self._store.faults.add_firing(due.name)
+    def _first(self, faults: list[Fault], caller: Caller, body: Mapping[str, object]) -> Effect | None:
+        call = read_call(self._store, caller, body)
+        due: Effect | None = None
+        for fault in faults:
+            if fault.fits(call):
+                counts = self._counts[fault.name]
+                counts[0] += 1
+                if due is None and fault.falls_on(counts[0]):
+                    counts[1] += 1
+                    due = fault.effect
+        self._store.settings.set(COUNTS, json.dumps(self._counts))
         return due
 
 
-def _fate(fault: Fault) -> Fate:
-    effect = fault.effect
-    assert isinstance(effect, JobEffect)
-    if isinstance(effect, FailJob):
-        return Fate(failure=effect.message)
-    return Fate(takes=NEVER if isinstance(effect, NeverEndJob) else timedelta(seconds=effect.seconds))
+def read_call(store: Store, caller: Caller, body: Mapping[str, object]) -> Call:
+    """Return the call with this body; what cannot be read of it is left empty."""
+    fields = {name: value for name, value in body.items() if isinstance(value, str)}
+    if caller.operation == "jobs/get":
+        job = store.jobs.one(job_id=fields.get("jobId", ""), account=caller.account)
+        if job is not None:
+            return Call(caller.operation, job.request_id, job.subject.design.prompt)
+    pattern = store.jobs.one(result_id=fields.get("patternId", ""), account=caller.account, kind="pattern")
+    prompts = (fields.get("prompt"), None if pattern is None else pattern.subject.design.prompt)
+    request_id = fields.get("requestId", "")
+    request = store.requests.one(account=caller.account, request_id=request_id)
+    repeated = request is not None and request.operation == caller.operation
+    return Call(caller.operation, request_id, "\n".join(filter(None, prompts)), repeated)

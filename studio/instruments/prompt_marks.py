@@ -17,23 +17,23 @@ FAIL_PRODUCT = "[fail product]"
 
 
 def refuse_content(prompt: str) -> None:
-    """Raises Refusal (422) when the prompt asks for it."""
+    """Raise Refusal (422) when the prompt asks for it."""
     if REFUSE in prompt.lower():
         raise Refusal(422, "content_refused", f"The prompt is refused, because it contains {REFUSE}.")
 
 
-def pattern_failure(prompt: str, was_asked: Callable[[str], bool]) -> str | None:
-    """Why the pattern job of this prompt is going to fail, if it is; `was_asked` says if there was one before."""
+def pattern_failure(prompt: str, times_asked: Callable[[str], int]) -> str | None:
+    """Return why the pattern job of this prompt will fail, if it will; `times_asked`: how many came before."""
     lowered = prompt.lower()
     if FAIL in lowered:
         return f"The pattern could not be generated, because its prompt contains {FAIL}."
-    if FAIL_ONCE in lowered and not was_asked(prompt):
+    if FAIL_ONCE in lowered and not times_asked(prompt):
         return f"The pattern could not be generated this time, because its prompt contains {FAIL_ONCE}."
     return None
 
 
 def product_failure(prompt: str) -> str | None:
-    """Why a product of this prompt's pattern is going to fail, if it is."""
+    """Return why a product of this prompt's pattern is going to fail, or None."""
     if FAIL_PRODUCT in prompt.lower():
         return f"The product could not be built, because its pattern's prompt contains {FAIL_PRODUCT}."
     return None

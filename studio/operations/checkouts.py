@@ -7,92 +7,143 @@ from functools import partial
 
 from studio import offer
 from studio.errors import Refusal, unknown
-from studio.operations.context import (
-    Answer,
-    Caller,
-    Context,
-    Creation,
-    address,
-    identifier,
-    listing,
-    timestamp,
-)
-from studio.operations.products import Products, article_of
+from studio.operations.context import Answer, Caller, Context, address, identifier, listing, timestamp
+from studio.operations.products import Products
 from studio.pace import ORDER_STEPS
-from studio.requests import CheckoutLine, CreateCheckout, GetCheckout, GetOrder, Page
-from studio.store import Checkout, Line, Order
+from studio.requests import CheckoutLine, CreateCheckout, GetCheckout, Page
+from studio.store.records import Checkout, Order
+
+#: The states of an order that is not cancelled.
+STEPS = ("paid", "in_production", "shipped", "delivered")
 
 
 class Checkouts:
-    """`checkouts/*` and `orders/*`, and what the hosted page does."""
+    """`checkouts/*`, and what the hosted page does with them."""
 
     def __init__(self, context: Context, products: Products) -> None:
         self._context = context
-        self._table = context.store.checkouts
+        self._store = context.store
         self._products = products
 
     def create(self, body: CreateCheckout, caller: Caller) -> Answer:
-        creation = Creation(self._context, "checkouts/create", body, caller)
-        earlier = creation.earlier()
+        earlier = self._context.earlier(body, caller)
         if earlier is not None:
             return checkout_body(self.find(earlier, caller), caller)
-        lines = tuple(self._line(line, caller) for line in body.lines)
-        checkout = Checkout(identifier("chk"), caller.account, address(), lines, self._context.clock())
-        with self._context.store.transaction():
-            self._table.add(checkout)
-            creation.accept(checkout.checkout_id)
+        checkout = Checkout(
+            checkout_id=identifier("chk"),
+            account=caller.account,
+            page_id=address(),
+            lines=[self._line(line, caller) for line in body.lines],
+            created_at=self._context.clock(),
+        )
+        with self._store.transaction():
+            self._store.checkouts.add(checkout)
+            self._context.accept(body, caller, checkout.checkout_id)
         return checkout_body(checkout, caller)
 
     def get(self, body: GetCheckout, caller: Caller) -> Answer:
         return checkout_body(self.find(body.checkoutId, caller), caller)
 
-    def get_order(self, body: GetOrder, caller: Caller) -> Answer:
-        """Raises Refusal (404), with another code while the checkout is not paid."""
-        checkout = self.find(body.checkoutId, caller)
-        order = self._table.order(caller.account, checkout.checkout_id)
-        if order is not None:
-            return order_body(order, checkout, self._context.clock())
-        if checkout.cancelled_at is None:
-            raise Refusal(404, "unknown_order", "The checkout is not paid: it has no order.")
-        return {"checkoutId": checkout.checkout_id, "status": status_of(checkout)}
-
-    def list_orders(self, body: Page, caller: Caller) -> Answer:
-        read = partial(self._table.orders, caller.account)
-        return listing("orders", body, read, lambda pair: order_body(*pair, self._context.clock()))
-
     def find(self, checkout_id: str, caller: Caller) -> Checkout:
-        """Raises Refusal (404)."""
-        checkout = self._table.get(caller.account, checkout_id)
+        """Return the caller's checkout. Raises Refusal (404)."""
+        checkout = self._store.checkouts.one(checkout_id=checkout_id, account=caller.account)
         if checkout is None:
             raise unknown("checkout", checkout_id)
         return checkout
 
+    def order(self, checkout: Checkout) -> Order | None:
+        """Return the order that the checkout became."""
+        return self._store.orders.one(checkout_id=checkout.checkout_id)
+
     def pay(self, checkout: Checkout) -> Order:
-        """The checkout's order: the one that it becomes now, or became before. Raises Refusal (409) if cancelled."""
+        """Return the order that it becomes now, or became before. Raises Refusal (409) if it was cancelled."""
         now = self._context.clock()
-        steps = (now + step for step in ORDER_STEPS[self._context.pace])
-        self._table.pay(Order(identifier("ord"), checkout.checkout_id, checkout.account, now, *steps))
-        order = self._table.order(checkout.account, checkout.checkout_id)
-        if order is None:
+        production, shipped, delivered = (now + step for step in ORDER_STEPS[self._context.pace])
+        with self._store.transaction():
+            if self._close(checkout, "paid_at"):
+                order = Order(
+                    order_id=identifier("ord"),
+                    checkout_id=checkout.checkout_id,
+                    account=checkout.account,
+                    paid_at=now,
+                    production_at=production,
+                    shipped_at=shipped,
+                    delivered_at=delivered,
+                )
+                self._store.orders.add(order)
+                return order
+        earlier = self.order(checkout)
+        if earlier is None:
             raise Refusal(409, "checkout_cancelled", "The checkout was cancelled: it cannot be paid.")
-        return order
+        return earlier
 
     def cancel(self, checkout: Checkout) -> None:
-        """Nobody can pay it any more. Raises Refusal (409) if it is paid."""
-        self._table.cancel(checkout.checkout_id, self._context.clock())
-        if self._table.order(checkout.account, checkout.checkout_id) is not None:
+        """Cancel a checkout, so that nobody can pay it any more. Raises Refusal (409) if it is paid."""
+        self._close(checkout, "cancelled_at")
+        if self.order(checkout) is not None:
             raise Refusal(409, "checkout_paid", "The checkout is paid: cancel its order.")
 
-    def cancel_order(self, order: Order) -> Order:
-        """Raises Refusal (409) once it is in production."""
+    def _close(self, checkout: Checkout, column: str) -> bool:
+        """Return whether it was open."""
+        is_open = {"checkout_id": checkout.checkout_id, "paid_at": None, "cancelled_at": None}
+        return self._store.checkouts.update({column: self._context.clock()}, **is_open) == 1
+
+    def _line(self, line: CheckoutLine, caller: Caller) -> Answer:
+        article = self._products.find(line.productId, caller).article
+        return {
+            "productId": line.productId,
+            "description": article.description,
+            "quantity": line.quantity,
+            "unitPrice": offer.money(article.price),
+            "total": offer.money(article.price * line.quantity),
+        }
+
+
+class Orders:
+    """`orders/*`, and what the hosted page does with them."""
+
+    def __init__(self, context: Context, checkouts: Checkouts) -> None:
+        self._context = context
+        self._store = context.store
+        self._checkouts = checkouts
+
+    def get(self, body: GetCheckout, caller: Caller) -> Answer:
+        """Answer with the order of a checkout. Raises Refusal (404), with another code while it is not paid."""
+        checkout = self._checkouts.find(body.checkoutId, caller)
+        order = self._checkouts.order(checkout)
+        if order is not None:
+            return self.answer(order)
+        if checkout.cancelled_at is None:
+            raise Refusal(404, "unknown_order", "The checkout is not paid: it has no order.")
+        return {"checkoutId": checkout.checkout_id, "status": status_of(checkout)}
+
+    def list(self, body: Page, caller: Caller) -> Answer:
+        read = partial(self._store.orders.page, account=caller.account)
+        return listing("orders", body, read, self.answer)
+
+    def cancel(self, order: Order) -> None:
+        """Cancel an order. Raises Refusal (409) once it is in production."""
         now = self._context.clock()
         if order.cancelled_at is None and order.production_at <= now:
             raise Refusal(409, "order_in_production", "The order is in production: it cannot be cancelled.")
-        return self._table.cancel_order(order, now)
+        self._store.orders.update({"cancelled_at": now}, order_id=order.order_id, cancelled_at=None)
 
-    def _line(self, line: CheckoutLine, caller: Caller) -> Line:
-        article = article_of(self._products.find(line.productId, caller))
-        return Line(line.productId, article.description, line.quantity, article.price)
+    def answer(self, order: Order) -> Answer:
+        """Return the order as it stands now."""
+        checkout = self._store.checkouts.one(checkout_id=order.checkout_id)
+        assert checkout is not None, order.checkout_id
+        now = self._context.clock()
+        history = [{"status": status, "at": timestamp(at)} for status, at in _states(order) if at <= now]
+        return {
+            "orderId": order.order_id,
+            "checkoutId": order.checkout_id,
+            "status": history[-1]["status"],
+            "lines": checkout.lines,
+            "total": _total(checkout),
+            "history": history,
+            "createdAt": timestamp(order.paid_at),
+            "paidAt": timestamp(order.paid_at),
+        }
 
 
 def status_of(checkout: Checkout) -> str:
@@ -106,46 +157,19 @@ def checkout_body(checkout: Checkout, caller: Caller) -> Answer:
         "checkoutId": checkout.checkout_id,
         "checkoutUrl": f"{caller.origin}/checkout/{checkout.page_id}",
         "status": status_of(checkout),
-        "lines": _lines(checkout),
-        "total": offer.money(checkout.total),
+        "lines": checkout.lines,
+        "total": _total(checkout),
         "createdAt": timestamp(checkout.created_at),
     }
 
 
-def order_body(order: Order, checkout: Checkout, now: datetime) -> Answer:
-    history = [(status, at) for status, at in _states(order) if at <= now]
-    return {
-        "orderId": order.order_id,
-        "checkoutId": order.checkout_id,
-        "status": history[-1][0],
-        "lines": _lines(checkout),
-        "total": offer.money(checkout.total),
-        "history": [{"status": status, "at": timestamp(at)} for status, at in history],
-        "createdAt": timestamp(order.paid_at),
-        "paidAt": timestamp(order.paid_at),
-    }
-
-
 def _states(order: Order) -> list[tuple[str, datetime]]:
-    """Every state that the order goes through, and when it does."""
+    """Return every state that the order goes through, and when it does."""
     if order.cancelled_at is not None:
         return [("paid", order.paid_at), ("cancelled", order.cancelled_at)]
-    return [
-        ("paid", order.paid_at),
-        ("in_production", order.production_at),
-        ("shipped", order.shipped_at),
-        ("delivered", order.delivered_at),
-    ]
+    times = (order.paid_at, order.production_at, order.shipped_at, order.delivered_at)
+    return list(zip(STEPS, times, strict=True))
 
 
-def _lines(checkout: Checkout) -> list[Answer]:
-    return [
-        {
-            "productId": line.product_id,
-            "description": line.description,
-            "quantity": line.quantity,
-            "unitPrice": offer.money(line.unit_price),
-            "total": offer.money(line.unit_price * line.quantity),
-        }
-        for line in checkout.lines
-    ]
+def _total(checkout: Checkout) -> Answer:
+    return offer.money(sum(line["total"]["amount"] for line in checkout.lines))

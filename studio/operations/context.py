@@ -1,21 +1,19 @@
-"""What every operation works with: the store, the clock, the pace, and who calls."""
+"""What every operation works with: the store, the clock, the pace, who calls, and what was created before."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from studio.errors import request_id_conflict, unknown
-from studio.instruments.fates import FateOf, usual_fate
+from studio.errors import Refusal, unknown
 from studio.pace import Pace
 from studio.requests import CreateBody, Page
-from studio.store import Account, CreateRequest, RecordLine, RequestId, Store, Verdict
+from studio.store import Store
+from studio.store.records import Account, CreateRequest, RecordLine, Verdict
 from studio.wire import as_sent, digest
 
 Clock = Callable[[], datetime]
@@ -25,10 +23,23 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Caller:
-    """Whose key was sent, and the address that was asked: `http://host:port`."""
+    """Whose key was sent, the address that was asked (`http://host:port`), and for which operation."""
 
     account: Account
-    origin: str
+    origin: str = ""
+    operation: str = ""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """`failure`: the reason why a job is going to fail; `takes`: how long it runs. None: as usual."""
+
+    failure: str | None = None
+    takes: timedelta | None = None
+
+
+#: Says what becomes of the job that a new create request starts.
+FateOf = Callable[[CreateBody, Caller], Fate]
 
 
 @dataclass(frozen=True)
@@ -40,63 +51,63 @@ class Context:
     environment: str
     pace: Pace
     clock: Clock
-    fate_of: FateOf = usual_fate
+    fate_of: FateOf
 
-
-@dataclass(frozen=True)
-class Creation:
-    """One create request, which makes one object however often it is sent."""
-
-    context: Context
-    operation: str
-    body: CreateBody
-    caller: Caller
-
-    def earlier(self) -> str | None:
-        """What the same request created before. Raises Refusal (409) when its ID was used for another."""
-        known = self.context.store.requests.find(self.caller.account, self.body.requestId)
-        if known is None:
+    def earlier(self, body: CreateBody, caller: Caller) -> str | None:
+        """Return what the same request created before. Raises Refusal (409) when its ID was used for another."""
+        request = self.store.requests.one(account=caller.account, request_id=body.requestId)
+        if request is None:
             return None
-        same = known.digest == digest(self.operation, self.body)
-        self.context.store.requests.note(self._line("repeated" if same else "conflict", known.object_id))
+        same = request.digest == digest(caller.operation, body)
+        self._note("repeated" if same else "conflict", body, caller, request.object_id)
         if not same:
-            raise request_id_conflict(known.request_id)
-        return known.object_id
+            message = (
+                f"The requestId {request.request_id!r} was already used for another request. "
+                "Send the first body again to get its job, or take a new requestId."
+            )
+            raise Refusal(409, "request_id_conflict", message)
+        return request.object_id
 
-    def accept(self, object_id: str) -> None:
-        """Keep the request; call it in the transaction that keeps the object."""
-        account, request_id = self.caller.account, RequestId(self.body.requestId)
-        request = CreateRequest(
-            account, request_id, self.operation, digest(self.operation, self.body), object_id
+    def accept(self, body: CreateBody, caller: Caller, object_id: str) -> None:
+        """Keep a create request; call it in the transaction that keeps what it created."""
+        self.store.requests.add(
+            CreateRequest(
+                account=caller.account,
+                request_id=body.requestId,
+                operation=caller.operation,
+                digest=digest(caller.operation, body),
+                object_id=object_id,
+            )
         )
-        self.context.store.requests.add(request, self._line("accepted", object_id))
+        self._note("accepted", body, caller, object_id)
 
-    def _line(self, verdict: Verdict, object_id: str) -> RecordLine:
-        return RecordLine(
-            self.context.clock(),
-            self.operation,
-            verdict,
-            RequestId(self.body.requestId),
-            object_id,
-            recorded(self.body),
-            self.caller.account,
+    def _note(self, verdict: Verdict, body: CreateBody, caller: Caller, object_id: str) -> None:
+        line = RecordLine(
+            at=self.clock(),
+            operation=caller.operation,
+            verdict=verdict,
+            request_id=body.requestId,
+            job_id=object_id,
+            body=_recorded(body),
+            account=caller.account,
         )
+        self.store.record.add(line)
 
 
-def recorded(body: CreateBody) -> dict[str, object]:
-    """The body as the record keeps it: of an uploaded picture, only how long it was."""
+def _recorded(body: CreateBody) -> dict[str, object]:
+    """Return the body as the record keeps it: of an uploaded picture, only how long it was."""
     sent = as_sent(body)
     data = sent.get("data")
     return {**sent, "data": f"{len(data)} characters"} if isinstance(data, str) else sent
 
 
 def identifier(prefix: str) -> str:
-    """A new ID that cannot be guessed."""
+    """Return a new ID that cannot be guessed."""
     return f"{prefix}_{secrets.token_hex(10)}"
 
 
 def address() -> str:
-    """The part of an address that cannot be guessed: knowing it is being allowed."""
+    """Return the part of an address that cannot be guessed: knowing it is being allowed."""
     return secrets.token_urlsafe(18)
 
 
@@ -110,24 +121,15 @@ def listing(
     read: Callable[[int | None, int], Sequence[tuple[int, Item]]],
     body_of: Callable[[Item], Answer],
 ) -> Answer:
-    """One page of a list; `read` has the items older than a place, newest first, each with its place."""
-    found = read(_place(page.cursor), page.limit + 1)
-    shown = found[: page.limit]
-    cursor = _cursor(shown[-1][0]) if len(found) > len(shown) else None
+    """Return one page of a list; `read` has the items older than a place, newest first, each with its place."""
+    rows = read(_place(page.cursor), page.limit + 1)
+    shown = rows[: page.limit]
+    cursor = str(shown[-1][0]) if len(rows) > len(shown) else None
     return {name: [body_of(item) for _, item in shown], "nextCursor": cursor}
 
 
-def _cursor(place: int) -> str:
-    return base64.urlsafe_b64encode(str(place).encode()).decode().rstrip("=")
-
-
 def _place(cursor: str) -> int | None:
-    if not cursor:
-        return None
-    try:
-        place = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, UnicodeError):
-        place = ""
-    if not (place.isascii() and place.isdigit() and len(place) < 19):
+    """Return the place that a cursor names. Raises Refusal (404)."""
+    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise unknown("cursor", cursor)
-    return int(place)
+    return int(cursor) if cursor else None

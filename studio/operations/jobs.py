@@ -7,20 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from studio.errors import unknown
-from studio.instruments.fates import Fate
-from studio.operations.context import (
-    Answer,
-    Caller,
-    Context,
-    Creation,
-    address,
-    identifier,
-    listing,
-    timestamp,
-)
+from studio.operations.context import Answer, Caller, Context, address, identifier, listing, timestamp
 from studio.pace import duration
 from studio.requests import CreateBody, GetJob, Page
-from studio.store import Job, JobId, Kind
+from studio.store.records import Job, Kind, Subject
 
 PREFIXES: dict[Kind, str] = {"pattern": "pat", "product": "prod"}
 
@@ -29,11 +19,8 @@ PREFIXES: dict[Kind, str] = {"pattern": "pat", "product": "prod"}
 class Work:
     """What a job makes; `failure` is the reason when it is going to fail."""
 
-    kind: Kind
-    subject: dict[str, object]
+    subject: Subject
     failure: str | None = None
-    #: Digests of the pictures that it is drawn with.
-    references: tuple[str, ...] = ()
 
 
 class Jobs:
@@ -43,64 +30,64 @@ class Jobs:
         self._context = context
 
     def get(self, body: GetJob, caller: Caller) -> Answer:
-        return self._answer(self.find(body.jobId, caller), caller)
+        return self._answer(self._find(body.jobId, caller), caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        read = partial(self._context.store.jobs.page, caller.account)
+        read = partial(self._context.store.jobs.page, account=caller.account)
         return listing("jobs", body, read, lambda job: self._listed(job, caller))
-
-    def find(self, job_id: str, caller: Caller) -> Job:
-        """Raises Refusal (404)."""
-        job = self._context.store.jobs.get(caller.account, job_id)
-        if job is None:
-            raise unknown("job", job_id)
-        return job
 
     def listed_results(
         self, kind: Kind, body: Page, caller: Caller, shown: Callable[[Job], Answer]
     ) -> Answer:
-        """A part of the list of patterns, or products, each as `shown` by its job."""
+        """Return a part of the list of patterns, or products, each as `shown` by its job."""
         read = partial(self._context.store.jobs.results, caller.account, kind, self._context.clock())
         return listing(f"{kind}s", body, read, shown)
 
     def of_result(self, kind: Kind, result_id: str, caller: Caller) -> Job:
-        """The job that made this. Raises Refusal (404): until it has succeeded, a pattern or product is unknown."""
-        job = self._context.store.jobs.of_result(caller.account, kind, result_id)
+        """Return the job that made this. Raises Refusal (404): until it has succeeded, a result is unknown."""
+        job = self._context.store.jobs.one(result_id=result_id, account=caller.account, kind=kind)
         if job is None or not job.has_succeeded(self._context.clock()):
             raise unknown(kind, result_id)
         return job
 
-    def start(self, operation: str, body: CreateBody, caller: Caller, plan: Callable[[], Work]) -> Answer:
-        """The job of this create request; `plan` is asked once, for a request that was not sent before."""
-        creation = Creation(self._context, operation, body, caller)
-        earlier = creation.earlier()
-        if earlier is not None:
-            return self._answer(self.find(earlier, caller), caller)
-        work = plan()
+    def start(self, body: CreateBody, caller: Caller, plan: Callable[[], Work]) -> Answer:
+        """Answer with the job of this create request; `plan` is asked once, for one that was not sent before."""
         context = self._context
-        fate = context.fate_of(operation, body, caller.account)
-        job = self._job(operation, body.requestId, caller, work, fate)
+        earlier = context.earlier(body, caller)
+        if earlier is not None:
+            return self._answer(self._find(earlier, caller), caller)
+        job = self._job(body, caller, plan())
         with context.store.transaction():
             context.store.jobs.add(job)
-            context.store.references.mark_used(work.references)
-            creation.accept(job.job_id)
+            for digest in job.subject.design.references:  # their files are kept for ever
+                context.store.references.update({"used": 1}, sha256=digest)
+            context.accept(body, caller, job.job_id)
         return _running(job)
 
-    def _job(self, operation: str, request_id: str, caller: Caller, work: Work, fate: Fate) -> Job:
+    def _find(self, job_id: str, caller: Caller) -> Job:
+        """Return the account's job. Raises Refusal (404)."""
+        job = self._context.store.jobs.one(job_id=job_id, account=caller.account)
+        if job is None:
+            raise unknown("job", job_id)
+        return job
+
+    def _job(self, body: CreateBody, caller: Caller, work: Work) -> Job:
+        kind: Kind = "pattern" if work.subject.article is None else "product"
+        fate = self._context.fate_of(body, caller)
         now = self._context.clock()
-        takes = duration(self._context.pace, work.kind, request_id) if fate.takes is None else fate.takes
+        usual = duration(self._context.pace, kind, body.requestId)
         return Job(
-            job_id=JobId(identifier("job")),
+            job_id=identifier("job"),
             account=caller.account,
-            operation=operation,
-            kind=work.kind,
-            request_id=request_id,
+            operation=caller.operation,
+            kind=kind,
+            request_id=body.requestId,
             subject=work.subject,
-            result_id=identifier(PREFIXES[work.kind]),
+            result_id=identifier(PREFIXES[kind]),
             picture_id=address(),
             failure=fate.failure or work.failure,
             started_at=now,
-            ends_at=now + takes,
+            ends_at=now + (usual if fate.takes is None else fate.takes),
         )
 
     def _listed(self, job: Job, caller: Caller) -> Answer:
@@ -113,19 +100,18 @@ class Jobs:
         }
 
     def _answer(self, job: Job, caller: Caller) -> Answer:
-        """The Job of the interface as it stands now."""
+        """Return the Job of the interface as it stands now."""
         if job.is_running(self._context.clock()):
             return _running(job)
         ended = {"jobId": job.job_id, "kind": job.kind}
         if job.failure is not None:
             return {**ended, "status": "failed", "result": None, "error": {"message": job.failure}}
-        name = "patternId" if job.kind == "pattern" else "productId"
-        result = {name: job.result_id, "imageUrl": picture_url(caller, job.picture_id)}
+        result = {f"{job.kind}Id": job.result_id, "imageUrl": picture_url(caller, job)}
         return {**ended, "status": "succeeded", "result": result}
 
 
-def picture_url(caller: Caller, picture_id: str) -> str:
-    return f"{caller.origin}/pictures/{picture_id}.png"
+def picture_url(caller: Caller, job: Job) -> str:
+    return f"{caller.origin}/pictures/{job.picture_id}.png"
 
 
 def _running(job: Job) -> Answer:

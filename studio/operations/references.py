@@ -6,90 +6,74 @@ from functools import partial
 from pathlib import Path
 
 from studio.errors import unknown
-from studio.operations.context import (
-    Answer,
-    Caller,
-    Context,
-    Creation,
-    address,
-    identifier,
-    listing,
-    timestamp,
-)
+from studio.operations.context import Answer, Caller, Context, address, identifier, listing, timestamp
 from studio.reference_reading import ReferencePicture, upload
 from studio.requests import CreateReference, GetReference, Page
-from studio.store import Reference
+from studio.store.records import Reference
 
 
 class References:
-    """`references/*`."""
+    """`references/*`. A deleted one is not found again."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._table = context.store.references
         self.directory = context.home / "references"
 
     async def create(self, body: CreateReference, caller: Caller) -> Answer:
-        """The only operation that takes long itself: other requests are answered meanwhile."""
-        creation = Creation(self._context, "references/create", body, caller)
-        earlier = creation.earlier()
-        if earlier is not None:
-            return self._answer_to(earlier, caller)
-        picture = await upload(body.data, self.directory)
-        return self._keep(creation, body, caller, picture)
+        """Read and keep an uploaded picture. It alone takes long itself: others are answered meanwhile."""
+        earlier = self._context.earlier(body, caller)
+        if earlier is None:
+            picture = await upload(body.data, self.directory)
+            # The same request may have come in again meanwhile.
+            earlier = self._context.earlier(body, caller) or self._add(body, caller, picture)
+        return _answer(self.find(earlier, caller), caller)
 
     def get(self, body: GetReference, caller: Caller) -> Answer:
-        return self._answer_to(body.referenceId, caller)
+        return _answer(self.find(body.referenceId, caller), caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        read = partial(self._context.store.references.page, caller.account)
+        read = partial(self._table.page, account=caller.account, deleted_at=None)
         return listing("references", body, read, lambda one: _answer(one, caller))
 
     def delete(self, body: GetReference, caller: Caller) -> Answer:
-        """It cannot be used any more; patterns that were made with it stay as they are, and so does their file."""
+        """Delete a reference. Patterns that were made with it stay, and so does their file."""
         reference = self.find(body.referenceId, caller)
-        if self._context.store.references.delete(reference, self._context.clock()):
-            self.file_of(reference.sha256).unlink(missing_ok=True)
+        sha256 = reference.sha256
+        self._table.update({"deleted_at": self._context.clock()}, reference_id=reference.reference_id)
+        if not (self._table.one(sha256=sha256, deleted_at=None) or self._table.one(sha256=sha256, used=1)):
+            self.file_of(sha256).unlink(missing_ok=True)
         return {"referenceId": reference.reference_id, "deleted": True}
 
     def find(self, reference_id: str, caller: Caller) -> Reference:
-        """Raises Refusal (404)."""
-        reference = self._context.store.references.get(caller.account, reference_id)
+        """Return the account's reference. Raises Refusal (404)."""
+        reference = self._table.one(reference_id=reference_id, account=caller.account, deleted_at=None)
         if reference is None:
             raise unknown("reference", reference_id)
         return reference
 
     def picture(self, picture_id: str) -> Path | None:
-        """The file of the reference at this address."""
-        reference = self._context.store.references.of_picture(picture_id)
+        """Return the file of the reference at this address."""
+        reference = self._table.one(picture_id=picture_id, deleted_at=None)
         return None if reference is None else self.file_of(reference.sha256)
 
     def file_of(self, sha256: str) -> Path:
-        """Where the picture of this digest is kept."""
+        """Return where the picture of this digest is kept."""
         return self.directory / f"{sha256}.png"
 
-    def _keep(
-        self, creation: Creation, body: CreateReference, caller: Caller, picture: ReferencePicture
-    ) -> Answer:
-        earlier = creation.earlier()  # the same request may have come in again meanwhile
-        if earlier is not None:
-            return self._answer_to(earlier, caller)
+    def _add(self, body: CreateReference, caller: Caller, picture: ReferencePicture) -> str:
         reference = Reference(
-            identifier("ref"),
-            caller.account,
-            body.name,
-            address(),
-            picture.sha256,
-            picture.width,
-            picture.height,
-            self._context.clock(),
+            reference_id=identifier("ref"),
+            account=caller.account,
+            name=body.name,
+            picture_id=address(),
+            created_at=self._context.clock(),
+            **vars(picture),
         )
         with self._context.store.transaction():
-            self._context.store.references.add(reference)
-            creation.accept(reference.reference_id)
-        return _answer(reference, caller)
-
-    def _answer_to(self, reference_id: str, caller: Caller) -> Answer:
-        return _answer(self.find(reference_id, caller), caller)
+            self._table.add(reference)
+            self._context.accept(body, caller, reference.reference_id)
+        return reference.reference_id
 
 
 def _answer(reference: Reference, caller: Caller) -> Answer:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cache
 from operator import attrgetter
 from typing import cast
 
@@ -14,9 +12,6 @@ from studio.operations.context import Answer, Caller
 from studio.service import Service
 from studio.wire import Body
 
-#: Of a request body, in bytes; a larger one where a picture is sent.
-BODY_LIMIT = 1_000_000
-UPLOAD_LIMIT = requests.REFERENCE_LIMIT * 4 // 3 + 10_000
 Perform = Callable[[Body, Caller], Answer | Awaitable[Answer]]
 
 
@@ -29,130 +24,54 @@ class Operation:
     body: type[Body]
     answer: type
     refusals: tuple[int, ...] = ()
-    #: Where the service answers it, if not under its name.
-    method: str = ""
-    body_limit: int = BODY_LIMIT
 
     def of(self, service: Service) -> Perform:
-        return cast(Perform, attrgetter(self.method or self.name.replace("/", "."))(service))
+        """Return the method of the service that performs it."""
+        return cast(Perform, attrgetter(self.name.replace("/", "."))(service))
 
 
-def _job_operation(name: str, summary: str, body: type[Body], method: str = "") -> Operation:
-    """An operation that begins a job."""
-    return Operation(name, summary, body, answers.JobAnswer, (404, 409, 422), method)
+def _create(name: str, summary: str, body: type[Body], answer: type = answers.JobAnswer) -> Operation:
+    """Declare an operation that creates something, mostly by a job."""
+    return Operation(name, summary, body, answer, (404, 409, 422))
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    _job_operation("patterns/create", "Generate a pattern from a prompt.", requests.CreatePattern),
-    Operation("patterns/get", "A pattern.", requests.GetPattern, answers.PatternAnswer, (404,)),
-    Operation("patterns/list", "The account's patterns.", requests.Page, answers.PatternList, (404,)),
-    _job_operation(
-        "refine/edit", "A new pattern: this one with more words.", requests.EditPattern, "patterns.edit"
+def _get(name: str, summary: str, body: type[Body], answer: type) -> Operation:
+    """Declare an operation on what the body names."""
+    return Operation(name, summary, body, answer, (404,))
+
+
+def _list(group: str, item: type) -> Operation:
+    """Declare an operation whose answer is a page of what the account has."""
+    answer = answers.page_of(group, item)
+    return Operation(f"{group}/list", f"The account's {group}.", requests.Page, answer, (404,))
+
+
+OPERATIONS = (
+    _create("patterns/create", "Generate a pattern from a prompt.", requests.CreatePattern),
+    _get("patterns/get", "A pattern.", requests.GetPattern, answers.PatternAnswer),
+    _list("patterns", answers.PatternAnswer),
+    _create("refine/edit", "A new pattern: this one with more words.", requests.EditPattern),
+    _create("refine/recolor", "A new pattern: this one in other colours.", requests.RecolorPattern),
+    _create("refine/crop", "A new pattern: a part of this one's tile.", requests.CropPattern),
+    _create("refine/extend", "A new pattern: this one with a larger repeat.", requests.ExtendPattern),
+    _get("jobs/get", "A job as it stands.", requests.GetJob, answers.JobAnswer),
+    _list("jobs", answers.ListedJob),
+    _create("references/create", "Upload a picture.", requests.CreateReference, answers.ReferenceAnswer),
+    _get("references/get", "An uploaded picture.", requests.GetReference, answers.ReferenceAnswer),
+    _list("references", answers.ReferenceAnswer),
+    _get("references/delete", "Delete an uploaded picture.", requests.GetReference, answers.DeletedReference),
+    Operation("models/list", "The models.", requests.Nothing, answers.ModelList),
+    _get("models/get", "A model.", requests.GetModel, answers.ModelAnswer),
+    Operation("categories/list", "The categories.", requests.Nothing, answers.CategoryList),
+    _get(
+        "categories/get", "A category, its options and prices.", requests.GetCategory, answers.CategoryAnswer
     ),
-    _job_operation(
-        "refine/recolor",
-        "A new pattern: this one in other colours.",
-        requests.RecolorPattern,
-        "patterns.recolor",
-    ),
-    _job_operation(
-        "refine/crop", "A new pattern: a part of this one's tile.", requests.CropPattern, "patterns.crop"
-    ),
-    _job_operation(
-        "refine/extend",
-        "A new pattern: this one with a larger repeat.",
-        requests.ExtendPattern,
-        "patterns.extend",
-    ),
-    Operation("jobs/get", "A job as it stands.", requests.GetJob, answers.JobAnswer, (404,)),
-    Operation("jobs/list", "The account's jobs.", requests.Page, answers.JobList, (404,)),
-    Operation(
-        "references/create",
-        "Upload a picture.",
-        requests.CreateReference,
-        answers.ReferenceAnswer,
-        (404, 409, 422),
-        body_limit=UPLOAD_LIMIT,
-    ),
-    Operation(
-        "references/get", "An uploaded picture.", requests.GetReference, answers.ReferenceAnswer, (404,)
-    ),
-    Operation(
-        "references/list", "The account's uploaded pictures.", requests.Page, answers.ReferenceList, (404,)
-    ),
-    Operation(
-        "references/delete",
-        "Delete an uploaded picture.",
-        requests.GetReference,
-        answers.DeletedReference,
-        (404,),
-    ),
-    Operation("models/list", "The models.", requests.Nothing, answers.ModelList, method="range.list_models"),
-    Operation(
-        "models/get", "A model.", requests.GetModel, answers.ModelAnswer, (404,), method="range.get_model"
-    ),
-    Operation(
-        "categories/list",
-        "The categories.",
-        requests.Nothing,
-        answers.CategoryList,
-        method="range.list_categories",
-    ),
-    Operation(
-        "categories/get",
-        "A category, its options and prices.",
-        requests.GetCategory,
-        answers.CategoryAnswer,
-        (404,),
-        method="range.get_category",
-    ),
-    _job_operation("products/create", "Build a product from a pattern.", requests.CreateProduct),
-    Operation("products/get", "A product.", requests.GetProduct, answers.ProductAnswer, (404,)),
-    Operation("products/list", "The account's products.", requests.Page, answers.ProductList, (404,)),
-    Operation(
-        "checkouts/create",
-        "Open a checkout for products.",
-        requests.CreateCheckout,
-        answers.CheckoutAnswer,
-        (404, 409),
-    ),
-    Operation("checkouts/get", "A checkout.", requests.GetCheckout, answers.CheckoutAnswer, (404,)),
-    Operation(
-        "orders/get",
-        "The order of a paid checkout.",
-        requests.GetOrder,
-        answers.OrderAnswer,
-        (404,),
-        method="checkouts.get_order",
-    ),
-    Operation(
-        "orders/list",
-        "The account's orders.",
-        requests.Page,
-        answers.OrderList,
-        (404,),
-        method="checkouts.list_orders",
-    ),
-    Operation(
-        "feedback/create",
-        "Report an issue of the interface.",
-        requests.CreateFeedback,
-        answers.FeedbackAnswer,
-        (503,),
-    ),
+    _create("products/create", "Build a product from a pattern.", requests.CreateProduct),
+    _get("products/get", "A product.", requests.GetProduct, answers.ProductAnswer),
+    _list("products", answers.ProductAnswer),
+    _create("checkouts/create", "Open a checkout.", requests.CreateCheckout, answers.CheckoutAnswer),
+    _get("checkouts/get", "A checkout.", requests.GetCheckout, answers.CheckoutAnswer),
+    _get("orders/get", "The order of a paid checkout.", requests.GetCheckout, answers.OrderAnswer),
+    _list("orders", answers.OrderAnswer),
+    Operation("feedback/create", "Report an issue.", requests.CreateFeedback, answers.FeedbackAnswer, (503,)),
 )
-
-
-#: Operations that have a name together.
-GROUPS = {
-    "creates": re.compile(r"(patterns|products|checkouts|references)/create|refine/.*"),
-    "polls": re.compile(r"jobs/get"),
-    "all": re.compile(r".*"),
-}
-
-
-@cache
-def operations_of(name: str) -> frozenset[str]:
-    """What an operation's own name, `creates`, `polls` or `all` stands for; empty for any other name."""
-    group = GROUPS.get(name, re.compile(re.escape(name)))
-    return frozenset(one.name for one in OPERATIONS if group.fullmatch(one.name))

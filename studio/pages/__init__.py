@@ -1,1 +1,1 @@
-"""What people see of the studio in a browser: the hosted checkout page and the console. No script runs on them."""
+"""What people see of the studio in a browser: the hosted checkout page and the console."""

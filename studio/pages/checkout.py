@@ -5,131 +5,100 @@ Whoever has the address may pay, as with any payment link: it cannot be guessed,
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from studio.errors import Refusal, unknown
-from studio.operations.checkouts import checkout_body, order_body, status_of
-from studio.operations.context import Answer, Caller
-from studio.pages.forms import FormTokens
+from studio.operations.checkouts import STEPS, checkout_body
+from studio.operations.context import Caller
 from studio.pages.rendering import page, redirect
 from studio.service import Service
-from studio.store import Checkout, Order
-
-STEPS = ("paid", "in_production", "shipped", "delivered")
+from studio.store.records import Checkout
+from studio.wire import read_form
 
 
 class CheckoutPages:
     """Every address under `/checkout/{page_id}`. Each form is answered with a redirect or says why not."""
 
-    def __init__(self, service: Service, tokens: FormTokens) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._checkouts = service.checkouts
-        self._tokens = tokens
+
+    def routes(self) -> list[Route]:
+        root = "/checkout/{page_id}"
+        forms = {
+            "pay": self._checkouts.pay,
+            "cancel": self._checkouts.cancel,
+            "order/cancel": self._cancel_order,
+        }
+        return [
+            *(Route(f"{root}/{name}", self._form(act), methods=["POST"]) for name, act in forms.items()),
+            Route(root, self.show),
+            # The address of a form, too: a refusal was shown there, and may be loaded anew.
+            Route(f"{root}/{{form:path}}", self.show),
+        ]
 
     async def show(self, request: Request) -> Response:
         checkout = self._find(request)
-        if status_of(checkout) == "paid":
-            return redirect(request, _order_path(checkout))
-        return self._page("checkout.html", request, checkout)
+        path = _path(checkout)
+        return self._page(request, checkout) if request.url.path == path else redirect(path)
 
-    async def pay(self, request: Request) -> Response:
-        """However often and from wherever it is sent, one order."""
-        checkout = await self._of_form(request)
-        try:
-            self._checkouts.pay(checkout)
-        except Refusal as refusal:
-            return self._page("checkout.html", request, self._find(request), refusal)
-        return _closed(request, _order_path(checkout), checkout)
+    def _form(self, act: Callable[[Checkout], object]) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint of a form. A checkout makes one order, however often and from wherever it is sent."""
 
-    async def cancel(self, request: Request) -> Response:
-        checkout = await self._of_form(request)
-        try:
-            self._checkouts.cancel(checkout)
-        except Refusal as refusal:
-            return self._order_page(request, checkout, refusal)
-        return _closed(request, _path(checkout), checkout)
-
-    async def show_order(self, request: Request) -> Response:
-        checkout = self._find(request)
-        if self._order(checkout) is None:
-            return redirect(request, _path(checkout))
-        return self._order_page(request, checkout)
-
-    async def cancel_order(self, request: Request) -> Response:
-        checkout = await self._of_form(request)
-        order = self._order(checkout)
-        if order is not None:
+        async def answer(request: Request) -> Response:
+            await read_form(request)
             try:
-                self._checkouts.cancel_order(order)
+                act(self._find(request))
             except Refusal as refusal:
-                return self._order_page(request, checkout, refusal)
-        return redirect(request, _order_path(checkout))
+                return self._page(request, self._find(request), refusal)
+            return _closed(self._find(request))
+
+        return answer
+
+    def _cancel_order(self, checkout: Checkout) -> None:
+        order = self._checkouts.order(checkout)
+        if order is not None:
+            self._service.orders.cancel(order)
 
     def _find(self, request: Request) -> Checkout:
-        """Raises Refusal (404)."""
-        page_id = str(request.path_params["page_id"])
-        checkout = self._service.store.checkouts.of_page(page_id)
+        """Return the checkout of the page's address. Raises Refusal (404)."""
+        page_id = request.path_params["page_id"]
+        checkout = self._service.store.checkouts.one(page_id=page_id)
         if checkout is None:
             raise unknown("checkout", page_id)
         return checkout
 
-    async def _of_form(self, request: Request) -> Checkout:
-        checkout = self._find(request)
-        await self._tokens.read(request, _purpose(checkout))
-        return checkout
-
-    def _order(self, checkout: Checkout) -> Order | None:
-        return self._service.store.checkouts.order(checkout.account, checkout.checkout_id)
-
-    def _order_page(self, request: Request, checkout: Checkout, refusal: Refusal | None = None) -> Response:
-        order = self._order(checkout)
-        assert order is not None
-        body = order_body(order, checkout, self._service.now())
-        return self._page("order.html", request, checkout, refusal, order=body, steps=STEPS)
-
-    def _page(
-        self,
-        template: str,
-        request: Request,
-        checkout: Checkout,
-        refusal: Refusal | None = None,
-        **values: object,
-    ) -> Response:
+    def _page(self, request: Request, checkout: Checkout, refusal: Refusal | None = None) -> Response:
+        """Return the page of an order, or of a checkout that is not paid."""
+        order = self._checkouts.order(checkout)
         return page(
-            template,
+            "checkout.html" if order is None else "order.html",
             request,
-            200 if refusal is None else refusal.status,
-            checkout=checkout_body(checkout, Caller(checkout.account, "")),
+            refusal,
+            checkout=checkout_body(checkout, Caller(checkout.account)),
+            order=order and self._service.orders.answer(order),
+            steps=STEPS,
             pictures=self._pictures(checkout),
-            refusal=refusal,
-            address=_path(checkout),
-            form_token=self._tokens.token(_purpose(checkout)),
-            **values,
+            address=f"/checkout/{checkout.page_id}",
         )
 
-    def _pictures(self, checkout: Checkout) -> Answer:
-        """Picture addresses by product."""
-        products = {line.product_id for line in checkout.lines}
-        jobs = (self._service.store.jobs.of_result(checkout.account, "product", one) for one in products)
+    def _pictures(self, checkout: Checkout) -> dict[str, str]:
+        """Return picture addresses by product."""
+        jobs = (self._service.store.jobs.one(result_id=line["productId"]) for line in checkout.lines)
         return {job.result_id: f"/pictures/{job.picture_id}.png?width=256" for job in jobs if job is not None}
 
 
-def _closed(request: Request, target: str, checkout: Checkout) -> Response:
-    """Continue at this path, so that the back button asks again: no browser restores a page whose cookies changed."""
-    answer = redirect(request, target)
-    path = request.scope.get("root_path", "") + _path(checkout)
+def _closed(checkout: Checkout) -> Response:
+    """Continue at its page, so that the back button asks again: no browser restores a page whose cookies changed."""
+    answer = redirect(_path(checkout))
+    path = f"/checkout/{checkout.page_id}"
     answer.set_cookie("checkout", "closed", max_age=3600, path=path, httponly=True, samesite="strict")
     return answer
 
 
-def _purpose(checkout: Checkout) -> str:
-    return f"checkout {checkout.page_id}"
-
-
 def _path(checkout: Checkout) -> str:
-    return f"/checkout/{checkout.page_id}"
-
-
-def _order_path(checkout: Checkout) -> str:
-    return f"{_path(checkout)}/order"
+    return f"/checkout/{checkout.page_id}" + ("/order" if checkout.paid_at is not None else "")

@@ -10,11 +10,10 @@ from starlette.requests import Request
 
 from studio.errors import Refusal
 from studio.keys import Holder, Keys, sha256
-from studio.operations.context import Caller
 from studio.store import Store
+from studio.store.records import SessionRecord
 
 LASTS = timedelta(hours=12)
-PATH = "/console"
 #: It names the session. Not a cookie, which a browser sends to every port of the machine.
 HEADER = "Studio-Session"
 
@@ -24,7 +23,6 @@ class Session:
     """Who is logged in."""
 
     holder: Holder
-    caller: Caller
     token_sha256: str
 
 
@@ -37,22 +35,25 @@ class Sessions:
 
     def open(self, key: str) -> str:
         """Log in, and return the token of the session. Raises Refusal (401) unless the key is valid."""
-        self._keys.holder(f"Bearer {key}")
+        key_sha256 = sha256(key.strip())
+        self._keys.holder_of(key_sha256)
         token, now = secrets.token_urlsafe(32), datetime.now(UTC)
-        self._table.add(sha256(token), sha256(key.strip()), now, now + LASTS)
+        for session in self._table.all():
+            if session.expires_at <= now:
+                self._table.delete(sha256=session.sha256)
+        session = SessionRecord(sha256=sha256(token), key_sha256=key_sha256, expires_at=now + LASTS)
+        self._table.add(session)
         return token
 
-    def find(self, request: Request, origin: str) -> Session | None:
-        """The session that a request names, while it lasts and its key is valid."""
-        digest = sha256(request.headers.get(HEADER, ""))
-        key = self._table.key_of(digest, datetime.now(UTC))
-        if key is None:
+    def find(self, request: Request) -> Session | None:
+        """Return the session that a request names, while it lasts and its key is valid."""
+        session = self._table.one(sha256=sha256(request.headers.get(HEADER, "")))
+        if session is None or session.expires_at <= datetime.now(UTC):
             return None
         try:
-            holder = self._keys.holder_of(key)
+            return Session(self._keys.holder_of(session.key_sha256), session.sha256)
         except Refusal:
             return None
-        return Session(holder, Caller(holder.account, origin), digest)
 
     def close(self, session: Session) -> None:
-        self._table.delete(session.token_sha256)
+        self._table.delete(sha256=session.token_sha256)

@@ -1,6 +1,6 @@
 -- The studio's tables. A file has their digest, and one with another digest is refused. Instants are seconds since 1970.
 
-CREATE TABLE job (
+CREATE TABLE IF NOT EXISTS job (
     seq         INTEGER PRIMARY KEY,
     job_id      TEXT NOT NULL UNIQUE,
     account     TEXT NOT NULL,
@@ -14,11 +14,11 @@ CREATE TABLE job (
     started_at  REAL NOT NULL,
     ends_at     REAL NOT NULL
 ) STRICT;
-CREATE INDEX job_account ON job (account, kind);
-CREATE INDEX job_prompt ON job (json_extract(subject, '$.prompt')) WHERE kind = 'pattern';
+CREATE INDEX IF NOT EXISTS job_account ON job (account, kind);
+CREATE INDEX IF NOT EXISTS job_prompt ON job (json_extract(subject, '$.design.prompt')) WHERE kind = 'pattern';
 
 -- Every create request that was understood.
-CREATE TABLE record (
+CREATE TABLE IF NOT EXISTS record (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     at          REAL NOT NULL,
     operation   TEXT NOT NULL,
@@ -28,12 +28,12 @@ CREATE TABLE record (
     body        TEXT NOT NULL,
     account     TEXT NOT NULL
 ) STRICT;
-CREATE TRIGGER record_is_kept BEFORE DELETE ON record
+CREATE TRIGGER IF NOT EXISTS record_is_kept BEFORE DELETE ON record
     BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
-CREATE TRIGGER record_is_unchanged BEFORE UPDATE ON record
+CREATE TRIGGER IF NOT EXISTS record_is_unchanged BEFORE UPDATE ON record
     BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 
-CREATE TABLE request (
+CREATE TABLE IF NOT EXISTS request (
     account     TEXT NOT NULL,
     request_id  TEXT NOT NULL,
     operation   TEXT NOT NULL,
@@ -42,20 +42,20 @@ CREATE TABLE request (
     PRIMARY KEY (account, request_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE checkout (
+CREATE TABLE IF NOT EXISTS checkout (
     seq          INTEGER PRIMARY KEY,
     checkout_id  TEXT NOT NULL UNIQUE,
     account      TEXT NOT NULL,
     page_id      TEXT NOT NULL UNIQUE,    -- the unguessable part of checkoutUrl
-    lines        TEXT NOT NULL,           -- JSON: products, quantities and prices as they were
+    lines        TEXT NOT NULL,           -- JSON: as answers have them, with the prices as they were
     created_at   REAL NOT NULL,
     paid_at      REAL,
     cancelled_at REAL,
     CHECK (paid_at IS NULL OR cancelled_at IS NULL)
 ) STRICT;
-CREATE INDEX checkout_account ON checkout (account);
+CREATE INDEX IF NOT EXISTS checkout_account ON checkout (account);
 
-CREATE TABLE orders (
+CREATE TABLE IF NOT EXISTS orders (
     seq           INTEGER PRIMARY KEY,
     order_id      TEXT NOT NULL UNIQUE,
     checkout_id   TEXT NOT NULL UNIQUE REFERENCES checkout (checkout_id),
@@ -66,9 +66,9 @@ CREATE TABLE orders (
     delivered_at  REAL NOT NULL,
     cancelled_at  REAL
 ) STRICT;
-CREATE INDEX orders_account ON orders (account);
+CREATE INDEX IF NOT EXISTS orders_account ON orders (account);
 
-CREATE TABLE reference (
+CREATE TABLE IF NOT EXISTS reference (
     seq          INTEGER PRIMARY KEY,
     reference_id TEXT NOT NULL UNIQUE,
     account      TEXT NOT NULL,
@@ -81,10 +81,10 @@ CREATE TABLE reference (
     created_at   REAL NOT NULL,
     deleted_at   REAL
 ) STRICT;
-CREATE INDEX reference_account ON reference (account);
-CREATE INDEX reference_sha256 ON reference (sha256);
+CREATE INDEX IF NOT EXISTS reference_account ON reference (account);
+CREATE INDEX IF NOT EXISTS reference_sha256 ON reference (sha256);
 
-CREATE TABLE api_key (
+CREATE TABLE IF NOT EXISTS api_key (
     key_id       TEXT PRIMARY KEY,
     account      TEXT NOT NULL,
     name         TEXT NOT NULL,
@@ -94,23 +94,17 @@ CREATE TABLE api_key (
     revoked_at   REAL
 ) STRICT;
 
-CREATE TABLE feedback (
+CREATE TABLE IF NOT EXISTS feedback (
     seq          INTEGER PRIMARY KEY,
     account      TEXT NOT NULL,
     received_at  REAL NOT NULL,
     report       TEXT NOT NULL            -- JSON, after redaction
 ) STRICT;
 
-CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 
-CREATE TABLE session (
+CREATE TABLE IF NOT EXISTS session (
     sha256       TEXT PRIMARY KEY,        -- of a random token of 256 bits
     key_sha256   TEXT NOT NULL,           -- of the API key that opened it
     expires_at   REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE fault_count (
-    fault       TEXT PRIMARY KEY,         -- the name that it has in its plan
-    calls       INTEGER NOT NULL DEFAULT 0,
-    fired       INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
+) STRICT;

@@ -15,9 +15,9 @@ from patternmill.ledger.ledger import open_database
 CLOSE = 1.0
 #: Of each item its stage, its content as JSON, and when its first and last event were written.
 ITEM_TIMES = """
-    SELECT i.stage, i.content, MIN(e.at), MAX(e.at) FROM events e
+    SELECT i.stage, i.content, i.sku, MIN(e.at), MAX(e.at) FROM events e
     JOIN attempts a ON a.request_id = e.request_id JOIN items i ON i.key = a.item_key
-    GROUP BY i.key, i.stage, i.content
+    GROUP BY i.key, i.stage, i.content, i.sku
 """
 Span = tuple[float, float]
 
@@ -25,8 +25,8 @@ Span = tuple[float, float]
 def item_times(rows: Iterable[tuple[Any, ...]]) -> dict[str, Span]:
     """Return the first and last write of each item, by the name of its task run; `rows` are of ITEM_TIMES."""
     named: dict[str, Span] = {}
-    for stage, content, first, last in rows:
-        about = json.loads(content)["prompt" if stage == "pattern" else "sku"]
+    for stage, content, sku, first, last in rows:
+        about = json.loads(content)["prompt"] if stage == "pattern" else sku
         named[f"{stage} · {about}"] = first, last
     return named
 

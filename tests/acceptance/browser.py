@@ -31,20 +31,20 @@ QUIET = (
     "--disable-dev-shm-usage",
     "--window-size=1400,1800",
 )
-#: Found by its text, exactly, among what can be clicked; of several the last, which is in the dialog on top.
+#: Chosen by its text, exactly, among what can be clicked; of several the last, which is in the dialog on top.
 CLICK = """(text => {
-  const found = [...document.querySelectorAll('button, a, [role=menuitem], [role=option], [role=combobox]')]
-    .filter(one => one.textContent.trim() === text && !one.disabled && one.getClientRects().length);
-  if (!found.length) return false;
-  const one = found.at(-1), event = {bubbles: true, cancelable: true, button: 0, pointerType: 'mouse'};
-  one.dispatchEvent(new PointerEvent('pointerdown', event));
-  one.dispatchEvent(new PointerEvent('pointerup', event));
-  one.click();
+  const matches = [...document.querySelectorAll('button, a, [role=menuitem], [role=option], [role=combobox]')]
+    .filter(element => element.textContent.trim() === text && !element.disabled && element.getClientRects().length);
+  if (!matches.length) return false;
+  const element = matches.at(-1), event = {bubbles: true, cancelable: true, button: 0, pointerType: 'mouse'};
+  element.dispatchEvent(new PointerEvent('pointerdown', event));
+  element.dispatchEvent(new PointerEvent('pointerup', event));
+  element.click();
   return true;
 })"""
 #: As typing does it, so that the page notices.
 FILL = """((label, value) => {
-  const about = [...document.querySelectorAll('label')].filter(one => one.textContent.trim().startsWith(label)).at(-1);
+  const about = [...document.querySelectorAll('label')].filter(own => own.textContent.trim().startsWith(label)).at(-1);
   const near = about && about.closest('.schema-form-property, [data-slot=form-item]');
   const field = about && (document.getElementById(about.htmlFor) || near.querySelector('select, input, textarea'));
   if (!field || field.value === value) return !!field;
@@ -53,6 +53,8 @@ FILL = """((label, value) => {
   field.dispatchEvent(new Event('change', {bubbles: true}));
 })"""
 
+#: Of keys that the browser itself acts on, as Enter on a button: their numbers, and what some of them write.
+OWN_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " ")}
 #: What the browser complains of: errors of scripts, and what a page's own policy does not let it do.
 WATCH = """window.complaints = [];
 addEventListener('error', (event) => complaints.push(event.message));
@@ -68,9 +70,9 @@ class PageLeftError(Exception):
 
 def installed() -> str:
     """The browser's command; without one the test is skipped, and fails where CI should have installed one."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found:
-        return found
+    command = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if command:
+        return command
     reason = f"no browser here: none of {', '.join(BROWSERS)} is installed (Debian: apt-get install chromium)"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
@@ -150,7 +152,7 @@ class Browser:
         deadline = time.monotonic() + within
         while not self._holds(script):
             assert time.monotonic() < deadline, f"{script} on {self.do('location.href')}:\n{self.text()}"
-            time.sleep(0.2)
+            time.sleep(0.05)
 
     def _holds(self, script: str) -> bool:
         try:
@@ -170,12 +172,17 @@ class Browser:
         time.sleep(0.5)
 
     def press(self, *keys: str) -> None:
-        """Keys as a person presses them: letters, digits, or names as in `Enter`."""
+        """Keys as a person presses them: letters, capitals with Shift, digits, or names as in `Enter`."""
         for key in keys:
-            how = {"key": key, "code": f"Key{key.upper()}" if key.isalpha() and len(key) == 1 else key}
-            text = {"text": key} if len(key) == 1 else {}
-            self._send("Input.dispatchKeyEvent", type="keyDown", **how, **text)
-            self._send("Input.dispatchKeyEvent", type="keyUp", **how)
+            self._send("Input.dispatchKeyEvent", type="keyDown", **_key(key))
+            self._send("Input.dispatchKeyEvent", type="keyUp", **_key(key))
+
+    def hold(self, key: str) -> None:
+        """Hold a key down for half a second."""
+        for number in range(10):
+            self._send("Input.dispatchKeyEvent", type="keyDown", autoRepeat=number > 0, **_key(key))
+            time.sleep(0.05)
+        self._send("Input.dispatchKeyEvent", type="keyUp", **_key(key))
 
     def save_files_in(self, folder: Path) -> None:
         """Where what the page gives to save goes, unasked."""
@@ -210,3 +217,12 @@ class Browser:
         self._socket.close()
         self._process.terminate()
         self._process.wait(20)
+
+
+def _key(key: str) -> dict[str, Any]:
+    how = {"key": key, "code": f"Key{key.upper()}" if key.isalpha() and len(key) == 1 else key}
+    if key in OWN_KEYS:
+        number, text = OWN_KEYS[key]
+        return how | {"windowsVirtualKeyCode": number, "text": text}
+    text = {"text": key} if len(key) == 1 else {}
+    return how | text | ({"modifiers": 8} if key.isupper() and len(key) == 1 else {})  # Shift

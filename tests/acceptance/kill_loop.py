@@ -75,9 +75,9 @@ def mixed_faults() -> tuple[Rule, ...]:
     rules += [
         Rule("jobs/get", "answer_lost", nth=every(80, 7)),
         Rule("jobs/get", "status", {"code": 503}, nth=every(80, 20)),
-        Rule("jobs/get", "unknown_status", nth=every(50, 3), state="running"),
+        Rule("jobs/get", "unknown_status", nth=every(15, 3), state="running"),
         Rule("jobs/get", "half_json", nth=every(80, 40)),
-        Rule("jobs/get", "status", {"code": 404}, nth=every(30, 2), younger=0.4),
+        Rule("jobs/get", "status", {"code": 404}, nth=every(30, 2), younger=1.5),
         Rule("connect", "reset", nth=(5, 17, 60)),
     ]
     return tuple(rules)
@@ -134,7 +134,7 @@ def kill_at_random(
         started = room.start(inject=(*HURRY, *inject))
         tally.starts += 1
         if dice.random() < AMID:
-            _await_work(record, size, started)
+            await_work(record, size, started)
         killed = started.outlives(dice.uniform(0.02, longest))
         ended = started.kill() if killed else started.wait()
         tally.kills += ended.code == -9
@@ -148,7 +148,7 @@ def kill_at_random(
     return tally
 
 
-def _await_work(record: Path, size: int, started: Started) -> None:
+def await_work(record: Path, size: int, started: Started) -> None:
     """Until the service was asked to make something, or for a job, since its record had this size."""
     until = time.monotonic() + 60
     while time.monotonic() < until and started.runs:
@@ -193,9 +193,6 @@ def _killed_in_mid_run(evidence: Evidence) -> int:
         catalog == evidence.room.catalog and "without closing it" in record
         for _, record, catalog in evidence.ledger(sql)
     )
-
-
-# Long runs, started manually.
 
 
 def main() -> int:

@@ -17,12 +17,11 @@ from typing import Any
 
 import cli.commands.import_
 import cli.launcher
-import cli.watched_run
-import patternmill.results.results_files  # noqa: F401  # loaded once, for all forks
+import patternmill.runs.results_files  # noqa: F401  # loaded once, for all forks
 from cli.main import run
 from patternmill.ledger import ledger
 from patternmill.runs import lease
-from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
 from patternmill.service import studio_api
 from patternmill.service.resend import ResendPolicy
@@ -99,10 +98,10 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
 
 
 def _drain_for(drain: timedelta) -> None:
-    def begun(spec: RunSpec, *watchers: Any) -> Pipeline:
-        return Pipeline(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
+    def begun(spec: RunSpec, *watchers: Any) -> Run:
+        return Run(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
 
-    cli.watched_run.Pipeline = begun  # type: ignore[misc,assignment]
+    cli.launcher.Run = begun  # type: ignore[misc,assignment]
 
 
 def _explode() -> None:

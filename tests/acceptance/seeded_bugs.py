@@ -22,7 +22,7 @@ from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import Answer, No
+from patternmill.service.outcomes import Answer, Refusal
 from patternmill.service.resend import AskAgain, ResendAfter
 from patternmill.states import AttemptState, Outcome, Stage
 
@@ -137,7 +137,7 @@ def poll_error_is_failure() -> None:
     def seeded(answer: Answer, *args: Any, **known: Any) -> Any:
         decision = decide(answer, *args, **known)
         if isinstance(decision, AskAgain) and not answer.usable:
-            return No(AttemptState.FAILED, message="the service could not be asked")
+            return Refusal(AttemptState.FAILED, message="the service could not be asked")
         return decision
 
     _seed(polling, "decide_poll", seeded)
@@ -153,20 +153,20 @@ def _seed_failed_jobs() -> None:
 def overlap_ignored() -> None:
     """Every run drives the catalog, and fences off no other."""
 
-    async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
+    async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, *_: Any) -> Any:
         lease = ledger.catalogs.lease(environment, catalog)
         with ledger.transaction():
             return ledger.catalogs.claim_lease(environment, catalog, run_id, "", over=lease)
 
     _seed(run, "acquire_lease", seeded)
     _seed(Catalogs, "check_fence", lambda self, hold: None)
-    _seed(Catalogs, "_update_lease", lambda self, hold, assignment: None)
+    _seed(Catalogs, "_update_lease", lambda self, hold, assignment, **params: None)
 
 
 def fence_ignored() -> None:
     """A run that was taken over while it stood still goes on as if nothing had been."""
     _seed(Catalogs, "check_fence", lambda self, hold: None)
-    _seed(Catalogs, "_update_lease", lambda self, hold, assignment: None)
+    _seed(Catalogs, "_update_lease", lambda self, hold, assignment, **params: None)
 
 
 def result_not_kept() -> None:
@@ -174,9 +174,9 @@ def result_not_kept() -> None:
 
     learn = Attempts.learn
 
-    async def seeded(self: Attempts, item: Any, attempt: Any, job: Job) -> Any:
+    async def seeded(self: Attempts, item: Any, attempt: Any, job: Job, *exchange: Any) -> Any:
         if job.status != "succeeded":
-            return await learn(self, item, attempt, job)
+            return await learn(self, item, attempt, job, *exchange)
         return replace(attempt, state=AttemptState.SUCCEEDED, result_id=job.result_id(item.stage))
 
     _seed(Attempts, "learn", seeded)
@@ -184,7 +184,7 @@ def result_not_kept() -> None:
 
 def budget_not_reserved() -> None:
     """What a run has spent is counted by the process, so that a crash forgets it."""
-    _seed(Purchases, "_reserve", lambda self, *args: None)
+    _seed(Purchases, "_book", lambda self, *args: None)
     # Nor does the plan, which is cut to what is left of the day, see what it had.
     _seed(Purchases, "spent_on", lambda self, day: {"staging": Spent(amounts=Counter({"": -(10**9)}))})
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from getpass import getuser
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,24 @@ def assert_one_message_of_a_cancel(
     subject, body = only_message(inbox)
     assert subject == f"Partly (Cancelled): import {about[:3]}-cancelled"
     assert "Cancelled in the Prefect UI" in body and "spent" in body, body
+
+
+def test_paused_run_says_since_when_by_whom_and_why(
+    prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Its state is an end; that of Prefect's own Pause is none, and sends nothing."""
+    begun = begin_import(prefect, service, tmp_path, "held-up")
+    prefect.set_state(begun.flow_run, "PAUSED", "Paused")
+    time.sleep(QUIET_SECONDS)
+    assert inbox.messages == []
+    brake = [sys.executable, "-m", "cli.main", "pause", "--reason", "wrong prices in the feed"]
+    subprocess.run(brake, env=prefect.environment, check=True, timeout=60)
+    state = prefect.ended(begun.flow_run)
+    assert (state["type"], state["name"]) == ("CANCELLED", "Paused")
+    subject, body = only_message(inbox)
+    assert subject == "Partly (Paused): import held-up"
+    assert f"by {getuser()}: wrong prices in the feed" in body and "since 2" in body, body
+    subprocess.run([*brake[:3], "unpause"], env=prefect.environment, check=True, timeout=60)
 
 
 def test_only_an_approval_waits_for_approval(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.settings import Settings
 from tasks.approval_form import WHO
-from tests.acceptance.harness import some_rows, write_csv
+from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.workers import Prefect, deployed, statuses, workers
 from tests.hostile import Hostile, Plan, audit
@@ -88,6 +89,22 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Worke
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
 
 
+def test_plan_is_looked_at_in_the_form(
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
+) -> None:
+    """With `plan_only` a deployment's run ends Completed with the plan, asks nobody, and has bought nothing."""
+    worker()
+    file = write_csv(tmp_path / "looked.csv", some_rows(ROWS, about="looked"))
+    flow_run = prefect.begin("bulk-import", file=str(file), environment="staging", plan_only=True)
+    state = prefect.ended(flow_run)
+    assert (state["type"], state["name"]) == ("COMPLETED", "Completed"), state
+    assert "would buy 14 items" in state["message"]
+    (artifact,) = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
+    assert "To buy: 6 patterns and 8 products" in artifact["data"]
+    assert approvals(prefect, "looked") == []
+    assert not service.record.exists() or "looked-" not in service.record.read_text()
+
+
 def test_rejected_plan_is_cancelled(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
@@ -146,3 +163,50 @@ def test_waiting_run_begun_again_without_limits_waits_again(
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
     assert statuses(tmp_path / "out") == {"succeeded": ROWS}
+
+
+def test_newer_run_of_the_catalog_ends_a_waiting_question(
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
+) -> None:
+    """It is no longer listed; answered all the same, its flow run buys nothing and ends with the reason."""
+    worker()
+    older = suspended(prefect, tmp_path, "overtaken")
+    assert "Waits for approval" in status(prefect, "overtaken")
+    file = write_csv(tmp_path / "newer.csv", some_rows(1, about="newer"))
+    newer = prefect.begin("bulk-import", file=str(file), environment="staging", catalog="overtaken")
+    assert prefect.ended(newer, within=120)["name"] == "Completed"
+    (question,) = approvals(prefect, "overtaken")
+    assert question.verdict == "overtaken"
+    assert "Waits for approval" not in status(prefect, "overtaken")
+    prefect.answer(older, decision="approve")
+    state = prefect.ended(older, within=120)
+    assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
+    assert f"overtaken by {question.who}" in state["message"]
+    assert "overtaken-" not in service.record.read_text()
+
+
+def test_replaced_products_wait_for_a_person(
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
+) -> None:
+    """Whatever the other limits are: the page says what would be replaced and why; approved, it is."""
+    worker(PATTERNMILL_APPROVE_ABOVE_ITEMS="")
+    rows = some_rows(6, about="replaced")
+    file = write_csv(tmp_path / "replaced.csv", rows)
+    terms = {"file": str(file), "environment": "staging", "catalog": "replaced"}
+    assert prefect.ended(prefect.begin("bulk-import", **terms))["name"] == "Completed"
+    write_csv(file, [replace(row, prompt=f"{row.prompt}, anew") for row in rows])
+    flow_run = prefect.suspended(prefect.begin("bulk-import", **terms))
+    artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
+    assert ["It would replace 6 products that the catalog has" in found["data"] for found in artifacts] == [
+        True
+    ]
+    assert "More are replaced than --change-at-most allows." in artifacts[0]["data"]
+    assert "anew" not in service.record.read_text()
+    prefect.answer(flow_run, decision="approve")
+    assert prefect.ended(flow_run)["name"] == "Completed"
+    assert "anew" in service.record.read_text()
+
+
+def status(prefect: Prefect, catalog: str) -> str:
+    command = [COMMAND, "status", "--catalog", catalog]
+    return subprocess.run(command, env=prefect.environment, check=True, capture_output=True, text=True).stdout

@@ -1,6 +1,7 @@
 """A kill, an error and a hang at every durable write and every call of an import of three rows, then the same command.
 
-The points come from a dry run that counts what leaves the process (see points.py), so none can be forgotten.
+The points come from a dry run that counts what leaves the process (see points.py), so none can be forgotten. Without
+SOAK=1 each deed is done at the first and the last point of each kind.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def test_crash_at_every_point_of_a_chain(tmp_path: Path, zygote: Zygote, deed: s
 def crash_everywhere(
     folder: Path, zygote: Zygote, deed: str, points: list[str], rows: list[ExpectedRow]
 ) -> None:
-    if deed != "kill" and not SOAK:  # what fails or hangs after it was done is much like a kill there
-        points = [point for point in points if point.startswith("before")]
+    if not SOAK:
+        points = sampled(points, deed)
     cases = [Case(number, point, deed) for number, point in enumerate(points)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(lambda case: crash_once(folder, zygote, case, rows), cases))
@@ -112,6 +113,15 @@ def crash_everywhere(
     hit = sum(f.hit for f in found)
     print(f"{deed}: {hit} of {len(cases)} points")
     assert hit > 0.9 * len(cases), "too many points were not reached"
+
+
+def sampled(points: list[str], deed: str) -> list[str]:
+    """Return the first and the last point of each kind; what fails or hangs after it was done is much like a kill."""
+    kinds: dict[str, list[str]] = {}
+    for point in points:
+        if deed == "kill" or point.startswith("before"):
+            kinds.setdefault(point.partition(" #")[0], []).append(point)
+    return sorted({end for kind in kinds.values() for end in (kind[0], kind[-1])}, key=points.index)
 
 
 def crash_once(folder: Path, zygote: Zygote, case: Case, rows: list[ExpectedRow]) -> Found:

@@ -84,7 +84,8 @@ def make_cluster(tmp_path: Path, zygote: Zygote) -> Iterator[MakeCluster]:
         yield make
 
 
-@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(600)
 def test_killed_machine_costs_nothing(make_cluster: MakeCluster) -> None:
     """Its groups are driven by another one, and go on in the share that they had."""
     cluster = make_cluster(rows=120, window=24, seconds=1.0, workers=2, threads=4)

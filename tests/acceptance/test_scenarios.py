@@ -16,7 +16,6 @@ PLAYED: dict[str, Callable[..., list[str]]] = {
     "jobs hang while it is stopped": scenarios.stopped_while_jobs_hang,
     "the holder stood still": scenarios.holder_stood_still,
     "stopped by SIGTERM": partial(scenarios.stopped_once, by=signal.SIGTERM),
-    "stopped by SIGINT": partial(scenarios.stopped_once, by=signal.SIGINT),
     "stopped twice": scenarios.stopped_twice,
     "items limited": partial(scenarios.limited_run, options=("--max-items", "10")),
     "budget limited": partial(scenarios.limited_run, options=("--budget", "150")),

@@ -105,7 +105,7 @@ class Onlooker:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.1):
             self.looks += 1
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
@@ -121,9 +121,12 @@ def test_search_finds_planted_canaries(tmp_path: Path) -> None:
         assert found_under(tmp_path, {"KEY": KEY}), content
 
 
-def test_no_secret_that_the_service_echoes_is_kept(tmp_path: Path, service: Hostile, zygote: Zygote) -> None:
+@pytest.mark.parametrize("log_format", ["", "json"], ids=["plain", "json"])
+def test_no_secret_that_the_service_echoes_is_kept(
+    log_format: str, tmp_path: Path, service: Hostile, zygote: Zygote
+) -> None:
     """The key in bodies, pages, reasons, status words and a redirect: not in ledger, results, output or logs."""
-    room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG="1")
+    room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG="1", PATTERNMILL_LOG_FORMAT=log_format)
     with Onlooker({"KEY": KEY}) as onlooker:
         first = room.run(inject=HURRY)
         second = room.run(inject=HURRY)
@@ -131,6 +134,7 @@ def test_no_secret_that_the_service_echoes_is_kept(tmp_path: Path, service: Host
     seen = audit(service.record, room.rows, service.plan)
     assert seen.unfired(service.plan) == []
     assert (seen.strayed, seen.keys_leaked) == (0, 0)
+    assert ('"event": "accepted"' in first.output) == bool(log_format)
     assert found_under(room.folder, {"KEY": KEY}) == []
     assert found_in("the output", (first.output + second.output).encode(), {"KEY": KEY}) == []
     assert onlooker.hits == set() and onlooker.looks > 5

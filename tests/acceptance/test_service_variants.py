@@ -60,6 +60,11 @@ def test_same_file_is_bought_once_whatever_can_be_read(
                 text = room.file.read_bytes().replace(b"foxes\r\n", b"foxes\n").replace(b"A-2", b"a-2")
                 room.file.write_bytes(text)
             ended = room.run()
+            if nights[0] is LIST_AWAY and ended.code == 2:
+                # Rows that were made unchecked are asked about once the offer can be read.
+                assert number and "--confirm changes" in ended.output
+                assert len(Evidence(room).audit.purchases) == PURCHASES, f"night {number}"
+                continue
             assert ended.code == 0, ended.output
             made = [row["product_id"] for row in Evidence(room).results]
             assert made == (products or made), "a row has another product than before"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,18 +16,19 @@ from PIL import Image
 
 from patternmill.identifiers import ItemKey
 from patternmill.looking.page import page
-from patternmill.looking.server import LookServer
+from patternmill.looking.server import Door, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from prefect_host.shared_process import bound_socket
 from studio.testing import Studio
 from tests.acceptance.browser import Browser
-from tests.acceptance.test_looking_page import READY, RUN, rows
+from tests.acceptance.test_looking_page import READY, RUN, rows, shown
 
 #: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
 ATTACK = """(async () => {
   const reached = [];
   for (const [path, how] of [['/page', {}], ['/pictures/0.png', {}], ['/console/settings/api-keys', {}],
                              ['/decisions', {method: 'POST', body: '[]'}], ['/approve', {method: 'POST', body: '{}'}],
+                             ['/commands/remake', {method: 'POST', body: '{}'}],
                              ['/console/settings/api-keys', {method: 'POST', body: new URLSearchParams('name=x')}]]) {
     for (const mode of ['cors', 'no-cors']) {
       try { reached.push((await fetch(TARGET + path, {...how, mode, credentials: 'include'})).type); }
@@ -48,23 +49,20 @@ class _Run:
         self.asked: list[str] = []
         self._picture = picture
 
-    def page(self, by: str) -> Iterator[bytes]:
+    def page(self, actions: Sequence[str]) -> Iterator[bytes]:
         self.asked.append("page")
         url = "https://studio.example/0.png"
         take = {"item": "p0", "take": 1, "picture": url, "digest": "", "chosen": True, "decision": None}
         known = {ItemKey("p0"): {"takes": [take]}}
-        return page(self.record, rows(), {url: "pictures/0.png"}, known=known, served=by)
+        return page(self.record, shown(rows()), {url: "pictures/0.png"}, known=known, served=True)
 
-    def picture(self, name: str) -> Path:
+    def picture(self, name: str) -> tuple[Path, str]:
         self.asked.append(name)
-        return self._picture
+        return self._picture, "aa"
 
-    def digests(self) -> dict[str, str]:
-        self.asked.append("decisions")
-        return {}
-
-    def waiting_approval(self) -> None:
+    def approve(self, digest: str, who: str) -> str:
         self.asked.append("approve")
+        return ""
 
     def ledger(self) -> Any:
         return nullcontext()
@@ -90,13 +88,14 @@ class _Other(BaseHTTPRequestHandler):
 def looking(run: _Run) -> Iterator[str]:
     """The address that opens its page."""
     with bound_socket() as bound:
-        server, address = LookServer(cast("ViewedRun", run), bound, "Ada", lambda one: None).prepared()
+        door = Door(bound)
+        server = LookServer(cast("ViewedRun", run), "Ada", [door]).prepared()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         while not server.started:
             time.sleep(0.02)
         try:
-            yield address
+            yield door.address
         finally:
             server.should_exit = True
             thread.join()
@@ -140,7 +139,7 @@ def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]])
 def test_other_port_has_no_session_of_the_console(tmp_path: Path, other: tuple[str, list[str]]) -> None:
     """The person logs in, goes from page to page, makes a key and logs out; another port does none of it."""
     url, heard = other
-    with Studio(process=True) as studio, Browser(tmp_path / "profile") as browser:
+    with Studio() as studio, Browser(tmp_path / "profile") as browser:
         target = studio.base_url.removesuffix("/v1")
         browser.watch()
         browser.open(f"{target}/console")

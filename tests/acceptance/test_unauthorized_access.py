@@ -1,6 +1,7 @@
 """`patternmill up` against unauthorized access: a page in the person's browser, another user.
 
-One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser.
+One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser. Those that
+need the browser are played in the soak.
 """
 
 from __future__ import annotations
@@ -135,7 +136,6 @@ class Attacked(Up):
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     """Serving, with a plan that waits for a person."""
-    installed()
     folder = tmp_path_factory.mktemp("up")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
     with serve(folder, PATTERNMILL_APPROVE_ABOVE_ITEMS="3") as serving:
@@ -155,12 +155,14 @@ def thief() -> Iterator[Thief]:
 @pytest.fixture(scope="module")
 def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The person's, logged in."""
+    installed()
     with Browser(tmp_path_factory.mktemp("profile")) as one:
         one.open(up.login)
         one.until("location.pathname.includes('dashboard')")
         yield one
 
 
+@pytest.mark.soak
 def test_foreign_page_in_the_logged_in_browser_gets_nothing(
     up: Attacked, thief: Thief, browser: Browser
 ) -> None:
@@ -187,6 +189,7 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(
     assert thief.brought == []
 
 
+@pytest.mark.soak
 def test_ui_cannot_be_framed(up: Attacked, thief: Thief, browser: Browser) -> None:
     """Clickjacking."""
     thief.script = f"document.body.innerHTML = '<iframe src=\"{up.ui}/runs\"></iframe>'"
@@ -239,6 +242,7 @@ def test_run_may_choose_only_its_parameters(up: Attacked) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.soak
 def test_ui_fetches_nothing_from_elsewhere(up: Attacked, thief: Thief, browser: Browser) -> None:
     """Whatever a displayed text holds."""
     browser.open(f"{up.ui}/runs")
@@ -267,6 +271,7 @@ def test_plan_is_approved_in_the_ui(up: Attacked, browser: Browser) -> None:
     assert len((up.folder / "out" / "results.csv").read_text("utf-8").splitlines()) == 5
 
 
+@pytest.mark.soak
 def test_run_is_started_in_the_ui(up: Attacked, browser: Browser) -> None:
     """By the deployment's form; it is planned, and waits, as its catalog is the same."""
     before = up.prefect.runs()

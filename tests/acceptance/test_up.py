@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
 import subprocess
@@ -50,10 +49,6 @@ def test_runs_from_the_api_and_from_the_command_line(serving: Up, tmp_path: Path
     runs = serving.prefect.api.post("flow_runs/filter", {})
     assert [found["state"]["name"] for found in runs] == ["Completed", "Completed"]
 
-    gallery = (tmp_path / "out" / "gallery.html").read_text("utf-8")
-    shown = {tmp_path / "out" / name for name in re.findall(r"pictures/[0-9a-f]{24}[.]png", gallery)}
-    assert len(shown) == 8 + 24
-    eventually(lambda: all(map(Path.exists, shown)), 90)
     serving.process.send_signal(signal.SIGINT)
     assert serving.process.wait(90) == 0, serving.output
     assert serving.left() == []

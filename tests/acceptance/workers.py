@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prefect_host import shared_process
 from prefect_host.own_server import LOGIN_PATH, USER, OwnServer, own_password
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
@@ -168,7 +169,7 @@ def up(folder: Path, **settings: str) -> Iterator[Up]:
     """Serving, until the end of the block at the latest."""
     environment = clean_environment() | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
     with (folder / "output.txt").open("wb") as output:
-        process = subprocess.Popen(
+        process = shared_process.start_process(
             [str(COMMAND), "up"], cwd=folder, env=environment | settings, stdout=output, stderr=output
         )
     serving = Up(folder, process)

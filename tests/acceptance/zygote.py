@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import cli.main
-from patternmill.service import client
+from patternmill.service.network import tls_context
 from prefect_host import shared_process
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,11 @@ LOADED = (
     "rich._emoji_codes",
     "patternmill.ledger.postgres",
     "patternmill.ledger.sqlite",
-    "patternmill.results.results_files",
+    "patternmill.runs.results_files",
+    "patternmill.tables.catalog",
+    "patternmill.tables.checks",
+    "patternmill.tables.proposals",
+    "patternmill.tables.report",
     "studio.server",
     PLAIN,
 )
@@ -244,7 +248,7 @@ def _load() -> Callable[[], None]:
     client_settings.use_server = use_server
     gc.enable()
     # Made once, as each run would make it anew and alike: half of the CPU time of a run of three rows.
-    client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    tls_context()
     return read_settings
 
 

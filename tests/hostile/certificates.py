@@ -56,10 +56,32 @@ def _certificate(
         .not_valid_before(now - datetime.timedelta(days=30))
         .not_valid_after(ends)
         .add_extension(x509.BasicConstraints(ca=host is None, path_length=None), critical=True)
+        # Python 3.13 verifies strictly: a certificate names who signed it, and what its key is for.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+        )
+        .add_extension(_key_usage(signs_certificates=host is None), critical=True)
     )
     if host is not None:
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
     return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    unused = dict.fromkeys(
+        (
+            "content_commitment",
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "crl_sign",
+            "encipher_only",
+            "decipher_only",
+        ),
+        False,
+    )
+    return x509.KeyUsage(digital_signature=not signs_certificates, key_cert_sign=signs_certificates, **unused)
 
 
 def _name(text: str) -> x509.Name:

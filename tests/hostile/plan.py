@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -98,15 +99,19 @@ class Rule:
 
 @dataclass(frozen=True)
 class Times:
-    """How long jobs of one kind run, in seconds; each job's own time is drawn from the seed and its requestId."""
+    """How long jobs of one kind run, in seconds; each job's own time is drawn from the seed and its content."""
 
-    kind: Literal["constant", "uniform"] = "constant"
+    kind: Literal["constant", "uniform", "lognormal"] = "constant"
     median: float = 0.0
+    sigma: float = 0.0
     low: float = 0.0
     high: float = 0.0
 
     def draw(self, seed: str) -> float:
-        return random.Random(seed).uniform(self.low, self.high) if self.kind == "uniform" else self.median
+        chance = random.Random(seed)
+        if self.kind == "uniform":
+            return chance.uniform(self.low, self.high)
+        return self.median * math.exp(chance.gauss(0, self.sigma)) if self.sigma else self.median
 
 
 CATALOG: Mapping[str, Mapping[str, tuple[str, ...]]] = {

@@ -44,6 +44,7 @@ class HostileService:
         self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._is_served = False
         self._adopt(plan)
         lines = list(lines_of(record_path))
         self._shop = Shop(plan, self._record, clock)
@@ -72,6 +73,7 @@ class HostileService:
         self._second = await asyncio.start_server(self._serve_elsewhere, "127.0.0.1", 0)
         self.elsewhere = f"http://127.0.0.1:{self._second.sockets[0].getsockname()[1]}"
         self._record.write("started", self._clock(), seed=self.plan.seed)
+        self._is_served = True
         for job in self._shop.jobs.values():
             self._schedule(job)
         return self
@@ -86,10 +88,20 @@ class HostileService:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.close()
+
+    def close(self) -> None:
+        """Close the record."""
         self._record.close()
 
+    def ask(self, request: Request) -> Answer:
+        """Answer without a wire and without faults, by the clock alone: jobs whose time has come have ended."""
+        self._shop.end_due()
+        call, refused = self._receive(request)
+        return refused or self._execute(call)[0]
+
     def _schedule(self, job: Job) -> None:
-        if job.ended or job.ends_at == NEVER:
+        if job.ended or job.ends_at == NEVER or not self._is_served:
             return
         delay = job.ends_at - self._clock()
         if delay <= 0:

@@ -148,6 +148,12 @@ class Shop:
         result = job.result_id if job.reason is None else None
         self.record.write("ended", self.clock(), jobId=job.job_id, status=job.status, resultId=result)
 
+    def end_due(self) -> None:
+        """End the jobs whose time has come, where no timer does."""
+        for job in self.jobs.values():
+            if job.ends_at <= self.clock():
+                self.end(job)
+
     def known(self, call: Call) -> Job | None:
         return self.requests.get((call.key, call.request_id or ""))
 
@@ -175,10 +181,9 @@ class Shop:
     def _begin(self, call: Call, fate: Fate) -> Job:
         now = self.clock()
         request_id = call.request_id or ""
-        digest = hashlib.sha256(f"{self.plan.seed}/{len(self.jobs)}/{request_id}".encode()).hexdigest()[:20]
         ends_at = now + self._duration(call, fate)
         job = Job(
-            f"job_{digest}",
+            self.name_of(call),
             call.key,
             request_id,
             call.operation,
@@ -195,11 +200,16 @@ class Shop:
         )  # fmt: skip
         return job
 
+    def name_of(self, call: Call) -> str:
+        """Return the ID of a job that this request begins."""
+        text = f"{self.plan.seed}/{len(self.jobs)}/{call.request_id or ''}"
+        return f"job_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
     def _duration(self, call: Call, fate: Fate) -> float:
         if fate.seconds is not None:
             return fate.seconds
         times = self.plan.products if call.operation == "products/create" else self.plan.patterns
-        return times.draw(f"{self.plan.seed}/{call.request_id}")
+        return times.draw(f"{self.plan.seed}/{call.content}")
 
     def fault_of(self, call: Call) -> Answer | None:
         """Why a create is refused as invalid; None if it is not."""

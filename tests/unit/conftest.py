@@ -1,4 +1,4 @@
-"""How thoroughly properties are tried out: as by default, or a few examples each (`make test-quick`).
+"""How thoroughly properties are tried out: 40 examples each, a few (`make test-quick`), or many (`make soak`).
 
 Without a deadline: no test fails because the machine was busy.
 """
@@ -9,6 +9,6 @@ from hypothesis import settings
 
 from tests.quick_writer import quick_writer as quick_writer
 
-settings.register_profile("whole", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=15)
-settings.load_profile("whole")
+for name, examples in (("usual", 40), ("quick", 15), ("many", 500)):
+    settings.register_profile(name, deadline=None, max_examples=examples)
+settings.load_profile("usual")

@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 
 from cli.main import VERBS, patternmill
-from patternmill.catalog.problems import FileCode, RowCode
 from patternmill.env_file import PREFIX
+from patternmill.planning.problems import RowCode
+from patternmill.reading import FileCode
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, WRITTEN_OFF, AttemptState, Outcome, RowStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-OPERATIONS = ROOT / "docs" / "operations.md"
+ON_CALL = ROOT / "docs" / "on-call.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 FOLDERS = ("docs", "inputs", "studio", "benchmarks", "deployments")
@@ -135,8 +136,8 @@ def test_every_named_test_file_exists() -> None:
 
 
 def test_readme_is_short() -> None:
-    """At most 900 words."""
-    assert len(README.read_text(encoding="utf-8").split()) <= 900
+    """At most 700 words."""
+    assert len(README.read_text(encoding="utf-8").split()) <= 700
 
 
 def test_each_decision_is_short_and_complete() -> None:
@@ -158,23 +159,23 @@ def test_each_decision_is_in_the_list() -> None:
         assert f"[{page.name[:4]}]({page.name}) | {title} |" in listed
 
 
-def test_operations_page_explains_every_state() -> None:
+def test_on_call_page_explains_every_state() -> None:
     """Of attempts, rows and runs."""
-    documented = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    documented = set(re.findall(r"`(\w+)`", ON_CALL.read_text(encoding="utf-8")))
     assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= documented
 
 
 def test_every_exit_code_is_documented() -> None:
-    """In the operations page, next to its outcome."""
+    """On the page for people on call, next to its outcome."""
     for outcome, code in EXIT_CODES.items():
-        assert f"| `{outcome}` | {code} |" in OPERATIONS.read_text(encoding="utf-8")
+        assert f"| `{outcome}` | {code} |" in ON_CALL.read_text(encoding="utf-8")
 
 
-def test_operations_page_explains_every_error_code_of_a_row() -> None:
+def test_on_call_page_explains_every_error_code_of_a_row() -> None:
     """Those that the service's answers lead to, found where they are decided."""
     written = {
         *re.findall(
-            r'No\(\s*(?:None|AttemptState\.HELD|AttemptState\.REJECTED|state), "(\w+)"',
+            r'Refusal\(\s*(?:None|AttemptState\.HELD|AttemptState\.REJECTED|state), "(\w+)"',
             " ".join(_source("service", "resend", "polling", "studio_api").split()),
         ),
         *re.findall(r'_refused\("(\w+)"', _source("service", "resend")),
@@ -187,7 +188,7 @@ def test_operations_page_explains_every_error_code_of_a_row() -> None:
     assert len(written) > 12
     #: Not a row's code: such a row reads in_doubt.
     written -= {"in_doubt_too_long", "in_doubt", "service_away"}
-    documented = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    documented = set(re.findall(r"`(\w+)`", ON_CALL.read_text(encoding="utf-8")))
     assert written <= documented
 
 

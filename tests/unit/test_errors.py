@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 import re
 
 from patternmill import errors
-from patternmill.errors import LedgerError, PatternmillError
+from patternmill.errors import PatternmillError
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PatternmillError)]
 
@@ -30,8 +29,3 @@ def test_every_error_has_a_code_of_its_own() -> None:
     codes = [kind.code for kind in ALL]
     assert len(set(codes)) == len(codes)
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
-
-
-def test_errors_can_be_pickled() -> None:
-    """As far as their text goes."""
-    assert str(pickle.loads(pickle.dumps(LedgerError("It broke.")))) == "It broke."

@@ -11,6 +11,8 @@ import pytest
 from patternmill.env_file import variable
 from patternmill.errors import ConfigurationError
 from patternmill.settings import Settings, load_settings
+from tests.unit.test_keys import STRANGER, by_root
+from tests.unit.test_keys import folder as folder
 
 #: What a folder's `.env` may set, what only tightens there, and what is for the environment alone.
 FREE = [
@@ -19,26 +21,13 @@ FREE = [
 ]
 TIGHTENING = [
     *("attempts", "in_doubt_limit", "day_budget", "approve_above_items", "approve_above_cost"),
-    *("confirm_above", "retire_at_most"),
+    *("confirm_above", "retire_at_most", "change_at_most"),
 ]
 EXPORTED = [
     *("profiles", "home", "environment", "ledger_url", "dask", "final_reasons", "operations_file"),
-    *("confirm", "sources"),
+    *("confirm", "sources", "out_below"),
 ]
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
-#: A user who is not this one.
-STRANGER = 65_533
-by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and nothing set."""
-    for name in list(os.environ):
-        if name.upper().startswith("PATTERNMILL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 # -- `.env`
@@ -76,53 +65,42 @@ def test_env_file_sets_nothing_that_is_exported_only(folder: Path, line: str) ->
 
 
 @pytest.mark.parametrize(
-    ("field", "looser", "tighter"),
-    [
-        ("attempts", "3", "1"),
-        ("in_doubt_limit", "PT13H", "PT1H"),
-        ("confirm_above", "101", "7"),
-        ("retire_at_most", "5,11%", "5,3%"),
-        ("retire_at_most", "100%", "0"),
-    ],
-)
-def test_limit_of_the_folder_is_tighter_than_the_default(
-    folder: Path, field: str, looser: str, tighter: str
-) -> None:
-    (folder / ".env").write_text(f"{variable(field)}={tighter}\n")
-    assert getattr(load_settings(), field) != Settings.model_fields[field].default
-    (folder / ".env").write_text(f"{variable(field)}={looser}\n")
-    with pytest.raises(ConfigurationError, match=f"{variable(field)} looser than the default"):
-        load_settings()
-
-
-@pytest.mark.parametrize(
     ("field", "exported", "looser", "tighter"),
     [
+        ("attempts", None, "3", "1"),
+        ("in_doubt_limit", None, "PT13H", "PT1H"),
+        ("confirm_above", None, "101", "7"),
+        ("retire_at_most", None, "5,11%", "5,3%"),
+        ("retire_at_most", None, "100%", "0"),
         ("attempts", "3", "4", "2"),
         ("in_doubt_limit", "PT14H", "PT15H", "PT13H"),
         ("day_budget", "500", "501", "499"),
-        ("approve_above_items", "0", "1", None),
+        ("approve_above_items", "1", "2", "0"),
         ("approve_above_cost", "10", "1000", "9"),
         ("confirm_above", "200", "201", "199"),
         ("retire_at_most", "50,50%", "51,1%", "49,1%"),
     ],
 )
-def test_tighter_limit_counts(
+def test_limit_of_the_folder_only_tightens(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     field: str,
-    exported: str,
+    exported: str | None,
     looser: str,
-    tighter: str | None,
+    tighter: str,
 ) -> None:
-    """Of the exported one and the folder's."""
-    monkeypatch.setenv(variable(field), exported)
-    held = getattr(load_settings(), field)
+    """A looser one than the default is refused where none is exported; else the tighter one counts."""
+    if exported is not None:
+        monkeypatch.setenv(variable(field), exported)
+    before = getattr(load_settings(), field)
+    (folder / ".env").write_text(f"{variable(field)}={tighter}\n")
+    assert getattr(load_settings(), field) != before
     (folder / ".env").write_text(f"{variable(field)}={looser}\n")
-    assert getattr(load_settings(), field) == held
-    if tighter is not None:
-        (folder / ".env").write_text(f"{variable(field)}={tighter}\n")
-        assert getattr(load_settings(), field) != held
+    if exported is not None:
+        assert getattr(load_settings(), field) == before
+    else:
+        with pytest.raises(ConfigurationError, match=f"{variable(field)} looser than the default"):
+            load_settings()
 
 
 def test_cluster_is_an_address_or_a_file_of_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +159,14 @@ def test_checkout_is_no_such_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @by_root
-@pytest.mark.parametrize("place", ["", "ledger.sqlite3", "prefect", "studio/pictures/x.png"])
-@pytest.mark.parametrize("how", ["foreign", "group", "all", "linked"])
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [
+        *(("", how) for how in ("foreign", "group", "all", "linked")),
+        *((place, "group") for place in ("ledger.sqlite3", "prefect", "studio/pictures/x.png")),
+        *(("ledger.sqlite3", how) for how in ("foreign", "linked")),
+    ],
+)
 def test_home_that_others_write_is_refused(folder: Path, place: str, how: str) -> None:
     """The home itself, and whatever is in it: its ledger decides what is bought."""
     home = folder / ".patternmill"

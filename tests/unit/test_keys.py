@@ -57,12 +57,13 @@ def home_file(folder: Path, url: str = ONE, mode: int = 0o600) -> Path:
         f"PATTERNMILL_STUDIO_URL={EVIL}",
         f"patternmill_studio_url={EVIL}",
         f"PATTERNMILL_STUDIO_URL={EVIL}\nPATTERNMILL_API_KEY=sk_file",
+        "",
     ],
 )
 def test_address_of_the_folder_gets_no_key_from_elsewhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
-    """Its author would get it. One address of each source is none."""
+    """Its author would get it. Half a pair is none, and does not go to the embedded studio instead."""
     (folder / ".env").write_text(lines + "\n")
     export(monkeypatch, API_KEY="sk_exported")
     with pytest.raises(ConfigurationError, match="any folder could have the key sent anywhere") as refused:
@@ -88,14 +89,6 @@ def test_folder_does_not_name_a_secret_of_the_environment(
     (folder / ".env").write_text(f"PATTERNMILL_STUDIO_URL={EVIL}/x\nPATTERNMILL_API_KEY='{text}'\n")
     monkeypatch.setenv("SECRET", "sk_exported")
     assert pair_of(load_settings()) == (f"{EVIL}/x", text)
-
-
-@pytest.mark.parametrize("name", ["url", "key"])
-def test_half_a_profile_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """An import that was meant for a service does not go to the embedded studio instead."""
-    export(monkeypatch, **({"STUDIO_URL": ONE} if name == "url" else {"API_KEY": "sk_key"}))
-    with pytest.raises(ConfigurationError, match="is not: any folder"):
-        load_settings()
 
 
 def test_file_in_the_home_has_several(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +130,6 @@ def test_what_is_another_users_is_refused(folder: Path, path: str) -> None:
     [
         {"url": "https://h/v1", "key": ""},
         {"url": "https://h/v1", "key": "canary x"},
-        {"url": "https://h/v1", "key": "canary\n"},
         {"url": "https://h/v1", "key": "canaryß"},
         {"url": "https://h/v1"},
         {"key": "canary"},
@@ -147,9 +139,7 @@ def test_what_is_another_users_is_refused(folder: Path, path: str) -> None:
         {"url": "h/v1", "key": "canary"},
         {"url": "file:///canary", "key": "k"},
         {"url": "http://studio.example/v1", "key": "canary"},
-        {"url": "http://10.0.0.5/v1", "key": "canary"},
         {"url": "http://127.0.0.1.studio.example/v1", "key": "canary"},
-        {"url": "http://evil.localhost/v1", "key": "canary"},
         {"url": "http://0.0.0.0/v1", "key": "canary"},
     ],
 )

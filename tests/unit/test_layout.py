@@ -97,6 +97,41 @@ def test_installed_packages_can_be_imported() -> None:
         )
 
 
+#: What is declared and not imported, and why.
+LOADED_BY_OTHERS = {
+    "fastapi": "Prefect's server loads it, and needs it older than it asks for",
+    "s3fs": "fsspec loads it for s3:// addresses",
+    "gcsfs": "fsspec loads it for gs:// addresses",
+    "prefect-redis": "Prefect's server loads it, as its settings name it",
+    "distributed": "prefect-dask loads it, older than we need",
+}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    """Return the names of distributions, without their extras and versions."""
+    return {re.match(r"[\w.-]+", one)[0].lower().replace("_", "-") for one in requirements}  # type: ignore[index]
+
+
+def test_what_is_declared_is_imported_and_the_other_way_round() -> None:
+    """By the installed packages; a package that another one brings along may leave with it."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    names = declared(PROJECT["project"]["dependencies"]) | declared(
+        [one for extra, requirements in extras.items() if extra != "dev" for one in requirements]
+    )
+    of_module = importlib.metadata.packages_distributions()
+    tops = {name.partition(".")[0] for name in packages_of_the_tree()}
+    trees = [ast.parse(path.read_text("utf-8")) for top in tops for path in (ROOT / top).rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    foreign = (
+        {module.partition(".")[0] for module in modules} - tops - {*sys.stdlib_module_names, "_typeshed"}
+    )
+    imported = {of_module[module][0].lower().replace("_", "-") for module in foreign}
+    # Of the same release as pydantic.
+    assert imported - {"pydantic-core"} == names - LOADED_BY_OTHERS.keys()
+
+
 def test_what_we_start_imports_nothing_from_the_working_folder() -> None:
     """A `json.py` or `click.py` that somebody left there would have the key: each interpreter is started with -P."""
     tops = {name.partition(".")[0] for name in packages_of_the_tree()}

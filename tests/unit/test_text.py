@@ -1,4 +1,4 @@
-"""How counts, durations, moments, money, and texts that look alike, are written for people."""
+"""How counts, durations, moments, money, and differences between texts, are written for people."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from babel.numbers import list_currencies
 
-from patternmill.money import money, read_money
+from patternmill.money import SIGNS, money, read_money
 from patternmill.text import contrasted, duration, duration_range, moment, shown, visible
 
 
@@ -20,6 +19,9 @@ from patternmill.text import contrasted, duration, duration_range, moment, shown
         (50000, "KWD", "KWD50.000"),
         (50000, "CAD", "CA$500.00"),
         (-5, "USD", "-$0.05"),
+        (12_345, "CHF", "CHF123.45"),
+        (5, "CLF", "CLF0.0005"),
+        (10**17 + 1, "EUR", "€1,000,000,000,000,000.01"),
         (50000, None, "50,000 units"),
         (1, None, "1 unit"),
     ],
@@ -60,7 +62,7 @@ def test_money_that_a_person_writes(text: str, currency: str | None, amount: int
 
 def test_money_is_read_as_it_is_shown() -> None:
     """No currency's sign has a hidden character, which a terminal would be shown as an escape."""
-    for currency in list_currencies("en"):
+    for currency in SIGNS:
         for amount in (0, 1, 123456):
             text = money(amount, currency)
             assert (read_money(text, currency), visible(text)) == (amount, text)
@@ -125,13 +127,9 @@ def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
     ("old", "new", "seen"),
     [
         ("a\nb", "a\r\nb", (r"`a\nb`", r"`a\r\nb`")),
-        ("caf\u00e9", "cafe\u0301", (r"`caf\u00e9`", r"`cafe\u0301`")),
-        ("\u0430bc", "abc", (r"`\u0430bc`", "`abc`")),
-        ("a  b", "a b", (r"`a \u0020b`", "`a b`")),
-        ("\u2764\ufe0f", "\u2764", (r"`\u2764\ufe0f`", r"`\u2764`")),
         ("Lüneburg", "Luneburg", ("`Lüneburg`", "`Luneburg`")),
+        ("x" * 70, "x" * 50 + "y", (f"`…{'x' * 40}`", f"`…{'x' * 20}y`")),
     ],
 )
-def test_texts_that_look_alike_are_shown_apart(old: str, new: str, seen: tuple[str, str]) -> None:
-    """Escapes where nothing else helps; what differs for every eye stays legible."""
+def test_texts_are_shown_from_where_they_differ(old: str, new: str, seen: tuple[str, str]) -> None:
     assert contrasted(old, new) == seen

@@ -15,22 +15,20 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.catalog_file import NO_CHOICES
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.profiles import Profile
-from patternmill.results.row_results import RowResult, input_file, row_results
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import RetryRequest
-from patternmill.runs.results_input import run_of_file
 from patternmill.runs.retry import select_rows
-from patternmill.runs.run import RunEnding
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.spec import RunSpec, runs_of_file
 from patternmill.settings import Settings
+from patternmill.tables.sheet import NO_CHOICES
 from studio.testing import Studio
 from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
+from tests.row_results import RowResult, row_results
 
 
 def picture(red: int = 31) -> bytes:
@@ -77,7 +75,7 @@ class Chains:
     def spec(self, text: str, **options: Any) -> RunSpec:
         file = self.home / "spring.csv"
         file.write_text(text, "utf-8")
-        return RunSpec(file, "spring", self.settings, RunOptions(**options), out=self.home / "out")
+        return RunSpec(str(file), "spring", self.settings, RunOptions(**options), out=self.home / "out")
 
     def run(self, text: str, **options: Any) -> ChainRun:
         return self._run(self.spec(text, **options))
@@ -92,10 +90,10 @@ class Chains:
         return self._run(
             replace(
                 spec,
-                file=selection.file,
+                file=selection.checked.catalog,
                 selection=selection,
-                retry=selection.chooses,
-                source=Path(record.source),
+                retries=True,
+                source=record.source,
             )
         )
 
@@ -103,11 +101,11 @@ class Chains:
         """The failures of the last run, from the folder that they were written to."""
         file = self.home / "out" / "failures.csv"
         spec = RunSpec(
-            file,
+            str(file),
             "spring",
             self.settings,
             RunOptions(),
-            origin=run_of_file(file, NO_CHOICES, self.settings),
+            origins=tuple(runs_of_file(file, NO_CHOICES, self.settings)),
             out=self.home / "out-again",
         )
         return self._run(spec)
@@ -119,11 +117,11 @@ class Chains:
 
     def _run(self, spec: RunSpec) -> ChainRun:
         async def main() -> ChainRun:
-            async with Pipeline(spec) as work:
+            async with Run(spec) as work:
                 await work.run_through()
                 with open_ledger(self.settings) as ledger:
                     record = work.ended.record
-                    rows = {row.sku: row for row in row_results(ledger, record, input_file(ledger, record))}
+                    rows = {row.sku: row for row in row_results(ledger, record)}
                     assert not list(problems(ledger))
                 return ChainRun(work.ended, rows)
 
@@ -131,7 +129,7 @@ class Chains:
 
     def preview(self, text: str) -> Preview:
         async def main() -> Preview:
-            async with Pipeline(self.spec(text)) as work:
+            async with Run(self.spec(text)) as work:
                 await work.read()
                 await work.check()
                 return await work.preview()

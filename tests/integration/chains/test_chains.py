@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.catalog.problems import RowCode
 from patternmill.planning.plan import TO_BUY
+from patternmill.planning.problems import RowCode
 from patternmill.states import Outcome, RowStatus, Stage
 from tests.integration.chains.conftest import Chains
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prefect_host.own_server import OwnServer
+from prefect_host.own_server import LEDGER_URL, OwnServer
 from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
 from tests.prefect_api import PrefectApi, api_of
 
@@ -31,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(home: Path) -> Iterator[OwnServer]:
-    with OwnServer(home, settings={}) as running:
+    with OwnServer(home, settings={LEDGER_URL: f"sqlite:///{home / 'ledger.sqlite3'}"}) as running:
         yield running
 
 

@@ -161,7 +161,7 @@ def test_worker_of_compose_makes_products(
             **started,
         )
     try:
-        eventually(lambda: "Limits: " in log.read_text("utf-8"), 60, lambda: log.read_text("utf-8"))
+        eventually(lambda: "limits: " in log.read_text("utf-8"), 60, lambda: log.read_text("utf-8"))
         deployment = ask("deployments/name/bulk-import/bulk-import")["id"]
         asked = {"file": "inputs/spring_catalog.csv", "environment": "production", "max_items": 6}
         run = ask(f"deployments/{deployment}/create_flow_run", {"parameters": asked})["id"]
@@ -183,10 +183,10 @@ def test_worker_of_compose_makes_products(
     assert worker.returncode == 0, log.read_text("utf-8")
     said = log.read_text("utf-8")
     for line in (
-        "Ledger: postgresql://127.0.0.1",
-        "Environment production",
+        "ledger: postgresql://127.0.0.1",
+        "service production",
         "€500.00 a day",
-        "Sources: supplier",
+        "sources supplier",
     ):
         assert line in said, said
     assert services["worker"]["environment"]["PREFECT_API_URL"] in said

@@ -19,7 +19,8 @@ import yaml
 
 from cli import worker
 from cli.commands import up
-from cli.main import EXIT_REFUSED, VERBS
+from cli.main import VERBS
+from patternmill.states import EXIT_REFUSED
 from tests.integration.deployments.conftest import CHECKOUT
 
 DEPLOYMENTS = CHECKOUT / "deployments"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prefect_host.own_server import OwnServer
+from prefect_host.own_server import METRICS_PATH, OwnServer
 from prefect_host.work_pool import POOL
 from tasks.deployments import SCHEDULED
 from tests.acceptance.harness import COMMAND
@@ -129,6 +131,37 @@ def test_what_people_set_survives_a_registration(
 
     assert register(environment) == ""
     assert {name: of_people(found) for name, found in by_name(ask).items()} == before
+
+
+def test_doctor_asks_the_server(
+    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer, tmp_path: Path
+) -> None:
+    """It finds it by the home, and says what nobody would do: no worker is online, and the pool is paused."""
+    here = {name: text for name, text in environment.items() if not name.startswith("PREFECT_")}
+
+    def facts(expected: int) -> dict[str, dict[str, str]]:
+        done = run_process([str(COMMAND), "doctor", "--json"], cwd=tmp_path, env=here, timeout=120)
+        assert done.returncode == expected, done.stdout + done.stderr
+        return {fact["about"]: fact for fact in json.loads(done.stdout)["facts"]}
+
+    shown = facts(2)
+    assert shown["prefect"]["text"] == f"{server.api_url} answers"
+    assert shown["workers"]["text"] == "0 online: what is scheduled waits"
+    assert shown["deployments"]["text"].startswith(f"{len(by_name(ask))} registered")
+    api_of(server).patch(f"work_pools/{POOL}", {"is_paused": True})
+    try:
+        assert "is paused" in facts(2)["workers"]["text"]
+    finally:
+        api_of(server).patch(f"work_pools/{POOL}", {"is_paused": False})
+
+
+def test_metrics_are_behind_the_credential(server: OwnServer) -> None:
+    """On the same port and for the same password as the API."""
+    address = f"{server.ui_url}{METRICS_PATH}"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(address, timeout=20)
+    with urllib.request.urlopen(urllib.request.Request(address, headers=api_of(server).headers)) as page:
+        assert page.read().endswith(b"# EOF\n")
 
 
 def test_schedule_of_a_catalog(

@@ -11,7 +11,7 @@ from typing import Any, cast
 from prefect.utilities.engine import capture_sigterm
 
 from patternmill.runs.run import Run
-from prefect_host.stop_signals import Stopping, stop_on_signals
+from prefect_host.stop_signals import stop_on_signals
 
 
 @dataclass
@@ -36,8 +36,8 @@ async def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
     """Prefect puts its own handler back for each nested flow run, unless it finds it there: ours stays."""
     run = StandIn()
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with capture_sigterm(), stop_on_signals() as stopping:
-        stopping.attach(run.as_run())
+    with capture_sigterm(), stop_on_signals() as attach:
+        attach(run.as_run())
         with capture_sigterm():
             for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
                 os.kill(os.getpid(), number)
@@ -47,18 +47,11 @@ async def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
 
 
 async def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
-    """During reading and planning: the run is stopped before anything is bought."""
-    run = StandIn()
-    with stop_on_signals() as stopping:
+    """During reading and planning, before anything is bought. A run that has ended has nothing to stop."""
+    run, ended = StandIn(), StandIn(ending="ended")
+    with stop_on_signals() as attach:
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(0.05)
-        stopping.attach(run.as_run())
-    assert run.stops == ["Stopped by Ctrl-C."]
-
-
-def test_signal_after_the_end_changes_nothing() -> None:
-    """Its results are being written; there is nothing to stop."""
-    run, stopping = StandIn(ending="ended"), Stopping()
-    stopping.attach(run.as_run())
-    stopping.request("Stopped by SIGTERM.")
-    assert run.stops == []
+        attach(run.as_run())
+        attach(ended.as_run())
+    assert (run.stops, ended.stops) == (["Stopped by Ctrl-C."], [])

@@ -13,6 +13,7 @@ import pytest
 
 from patternmill.errors import LedgerError
 from patternmill.ledger.ledger import Ledger, open_database
+from patternmill.ledger.schema import MIGRATIONS
 
 SERVER = "postgresql://postgres@127.0.0.1:5432"
 
@@ -53,11 +54,24 @@ def postgres_server() -> Iterator[str]:
             admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
+#: Empties the tables of a ledger of this version, which takes a tenth of the time of making them.
+EMPTY = """
+SET session_replication_role = replica;
+DELETE FROM documents; DELETE FROM items; DELETE FROM attempts; DELETE FROM events; DELETE FROM runs;
+DELETE FROM run_rows; DELETE FROM run_groups; DELETE FROM leases; DELETE FROM spending; DELETE FROM approvals;
+DELETE FROM catalog_rows; DELETE FROM pauses; UPDATE ledger SET brake = 0
+"""
+
+
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    """The session's database with nothing in it."""
+    """The session's database with an empty ledger in it, or nothing."""
     with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
+        with suppress(psycopg.Error):
+            if connection.execute("SELECT schema FROM ledger").fetchall() == [(len(MIGRATIONS),)]:
+                connection.execute(EMPTY)
+                return postgres_server
+        connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return postgres_server
 

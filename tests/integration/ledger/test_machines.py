@@ -1,4 +1,4 @@
-"""A run on several machines, over each database: its groups are driven from its record, and nothing is bought twice."""
+"""Runs on several machines: groups are driven from the run's record, in one window, and nothing is bought twice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError, LeaseLost
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.records import RunGroup
 from patternmill.profiles import Profile
-from patternmill.runs import machines
-from patternmill.runs.machines import Execution, Followed, shares
+from patternmill.runs import lease
+from patternmill.runs.machines import Execution, FollowedGroups, shares
 from patternmill.runs.run import Run
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, RowStatus
-from tests.unit.runs.fake_studio import Crash, Create, FakeStudioApi, Service, failed
+from tests.hostile.in_process import Crash, Create, InProcessApi, Service, failed
 from tests.unit.runs.workshop import Ended, Workshop, many, until
 
 
@@ -26,11 +27,11 @@ class Machines(Workshop):
     """The run's own process, and others of which each has an API of its own to the same service."""
 
     def drive(
-        self, catalog: str, work: Callable[[Run, Followed], Coroutine[Any, Any, None]], **options: Any
+        self, catalog: str, work: Callable[[Run, FollowedGroups], Coroutine[Any, Any, None]], **options: Any
     ) -> Ended:
         async def main() -> Ended:
             _, run = await self.begin(catalog, **options)
-            followed = await Followed.begin(run)
+            followed = await FollowedGroups.begin(run)
             await followed.look()
             await work(run, followed)
             await followed.look()
@@ -39,8 +40,8 @@ class Machines(Workshop):
 
         return asyncio.run(asyncio.wait_for(main(), 60))
 
-    async def execution(self, run: Run, number: int) -> tuple[Execution, FakeStudioApi]:
-        api = FakeStudioApi(self.service)
+    async def execution(self, run: Run, number: int) -> tuple[Execution, InProcessApi]:
+        api = InProcessApi(self.service)
         execution = await Execution.begin(
             self.settings, run.record.run_id, number, lambda settings: cast(StudioApi, api)
         )
@@ -54,13 +55,19 @@ def service() -> Service:
 
 
 @pytest.fixture
-def shop(url: str, tmp_path: Path, service: Service) -> Machines:
+def shop(tmp_path: Path, service: Service) -> Machines:
+    return Machines(tmp_path / "home", service)
+
+
+@pytest.fixture
+def shop_over(url: str, tmp_path: Path, service: Service) -> Machines:
+    """A shop over each database."""
     return Machines(tmp_path / "other-home", service, SecretStr(url))
 
 
 @pytest.fixture(autouse=True)
 def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "HEARTBEAT_INTERVAL", machines.HEARTBEAT_INTERVAL / 20)
+    monkeypatch.setattr(lease, "HEARTBEAT_INTERVAL", lease.HEARTBEAT_INTERVAL / 20)
 
 
 def watch_window(service: Service) -> list[int]:
@@ -76,7 +83,7 @@ def watch_window(service: Service) -> list[int]:
     return counts
 
 
-async def drive_all(shop: Machines, run: Run, followed: Followed) -> None:
+async def drive_all(shop: Machines, run: Run, followed: FollowedGroups) -> None:
     """Drive each group once it has a share, as the cluster does."""
     driving: dict[int, asyncio.Task[None]] = {}
     while left := [group for group in await followed.look() if group.ended_at is None]:
@@ -88,35 +95,25 @@ async def drive_all(shop: Machines, run: Run, followed: Followed) -> None:
     await asyncio.gather(*driving.values())
 
 
-def test_groups_share_one_window(shop: Machines, service: Service) -> None:
-    """Three machines with a window of four: never five jobs, and each row has its product in the end."""
-    jobs = watch_window(service)
+def test_groups_share_one_window(shop_over: Machines, service: Service) -> None:
+    """Three machines with a window of five: never six jobs, those of an earlier run included.
 
-    async def work(run: Run, followed: Followed) -> None:
-        await drive_all(shop, run, followed)
-        assert (run.progress.ended, run.progress.failed) == (41, 0)
-
-    ended = shop.drive(many(41), work, max_in_flight=4)
-    assert ended.outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 82
-    assert max(jobs) == 4
-
-
-def test_jobs_of_an_earlier_run_are_in_the_window(shop: Machines, service: Service) -> None:
-    """Their group has a share from the beginning, and follows them before it begins anything."""
+    The group of these has a share from the beginning, and follows them before it begins anything.
+    """
     jobs = watch_window(service)
     count, service.at_job_end = service.at_job_end, crash
-    catalog = many(60).splitlines(keepends=True)
-    shop.crash("".join([catalog[0], *catalog[26:31]]), max_in_flight=5)
+    catalog = many(41).splitlines(keepends=True)
+    shop_over.crash("".join([catalog[0], *catalog[26:31]]), max_in_flight=5)
     service.at_job_end = count
 
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         assert [group.share for group in await followed.look()] == [0, 5, 0]
-        await drive_all(shop, run, followed)
+        await drive_all(shop_over, run, followed)
+        assert (run.progress.ended, run.progress.failed) == (41, 0)
 
-    ended = shop.drive("".join(catalog), work, max_in_flight=5)
+    ended = shop_over.drive("".join(catalog), work, max_in_flight=5)
     assert ended.outcome is Outcome.COMPLETED
-    assert len(service.bought) == len(set(service.bought)) == 120
+    assert len(service.bought) == len(set(service.bought)) == 82
     assert max(jobs) == 5
 
 
@@ -135,31 +132,31 @@ def test_shares_never_pass_the_window() -> None:
     assert shares([group(1, 20, 15), group(2, 20, 0), group(3, 20, 20)], 30) == {}
 
 
-def test_two_executions_at_once_buy_nothing_twice(shop: Machines, service: Service) -> None:
+def test_two_executions_at_once_buy_nothing_twice(shop_over: Machines, service: Service) -> None:
     """A machine that was frozen goes on while another one drives its group by now: it ends quietly."""
 
-    async def work(run: Run, followed: Followed) -> None:
-        older, its_api = await shop.execution(run, 1)
+    async def work(run: Run, followed: FollowedGroups) -> None:
+        older, its_api = await shop_over.execution(run, 1)
         its_api.jobs_may_end.clear()
         frozen = asyncio.create_task(older.drive())
         await until(lambda: len(service.creates) == 20)
-        newer, _ = await shop.execution(run, 1)
+        newer, _ = await shop_over.execution(run, 1)
         driving = asyncio.create_task(newer.drive())
         its_api.jobs_may_end.set()
         with pytest.raises(LeaseLost):
             await frozen
         await driving
 
-    ended = shop.drive(many(20), work)
+    ended = shop_over.drive(many(20), work)
     assert ended.outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 40
-    assert all(len(attempts) == 1 for attempts in shop.attempts().values())
+    assert all(len(attempts) == 1 for attempts in shop_over.attempts().values())
 
 
 def test_lost_group_goes_on_in_its_share(shop: Machines, service: Service) -> None:
     """The jobs of a machine that is gone keep their part of the window, which is followed before anything is begun."""
 
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         lost, its_api = await shop.execution(run, 1)
         its_api.jobs_may_end.clear()
         driving = asyncio.create_task(lost.drive())
@@ -184,7 +181,7 @@ def test_lost_group_goes_on_in_its_share(shop: Machines, service: Service) -> No
 def test_stop_reaches_all_groups(shop: Machines, service: Service) -> None:
     """What is in flight is followed for a while, and nothing new is begun; also by a group that had not begun."""
 
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         driven, its_api = await shop.execution(run, 1)
         its_api.jobs_may_end.clear()
         driving = asyncio.create_task(driven.drive())
@@ -207,7 +204,7 @@ def test_failures_are_counted_over_all_groups(shop: Machines, service: Service) 
     for number in (0, 1, 20, 21):
         service.on_follow[f"prompt {number:03}"] = [failed()]
 
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         for number in (1, 2):
             execution, _ = await shop.execution(run, number)
             await execution.drive()
@@ -217,7 +214,7 @@ def test_failures_are_counted_over_all_groups(shop: Machines, service: Service) 
         late, _ = await shop.execution(run, 3)
         await late.drive()
 
-    ended = shop.drive(many(60), work, most_failures=3, attempts=1)
+    ended = shop.drive(many(41), work, most_failures=3, attempts=1)
     assert ended.outcome is Outcome.FAILED
     assert ended.counts[RowStatus.SUCCEEDED] == 36
     assert "--max-failures" in (ended.ending.record.reason or "")
@@ -228,19 +225,19 @@ def test_items_of_a_person_are_retried_once(shop: Machines, service: Service) ->
     service.on_follow["prompt 000"] = [failed()] * 9
     assert shop.run(many(1), attempts=1).outcome is Outcome.COMPLETED_WITH_FAILURES
 
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         for _ in range(3):
             execution, _ = await shop.execution(run, 1)
             execution.engine.halt.begin = lambda *_, **__: None  # type: ignore[method-assign]
             await execution.engine.drive()
             await execution._writer.close()
 
-    shop.drive(many(1), work, attempts=1, retry=lambda row: True)
+    shop.drive(many(1), work, attempts=1, retries=True)
     assert [attempt.state for attempt in shop.attempts()["prompt 000"]] == [AttemptState.FAILED] * 2
 
 
 def test_other_address_is_refused(shop: Machines, service: Service) -> None:
-    async def work(run: Run, followed: Followed) -> None:
+    async def work(run: Run, followed: FollowedGroups) -> None:
         elsewhere = shop.settings.at(Profile(url="http://127.0.0.1:8/v1", key=SecretStr("key")))
         with pytest.raises(ConfigurationError, match="and http://127\\.0\\.0\\.1:8/v1 is set"):
             await Execution.begin(elsewhere, run.record.run_id, 1)
@@ -255,3 +252,27 @@ def test_run_that_ended_is_driven_by_nobody(shop: Machines, service: Service) ->
     assert ended.counts == {RowStatus.NOT_STARTED: 1}
     begun = asyncio.run(Execution.begin(shop.settings, ended.ending.record.run_id, 1))
     assert begun is None
+
+
+def test_pause_waits_for_groups_on_other_machines(shop_over: Machines, service: Service) -> None:
+    """For each execution that lives, until its own beat has acknowledged; one without beats is lost."""
+
+    async def work(run: Run, followed: FollowedGroups) -> None:
+        execution, api = await shop_over.execution(run, 1)
+        frozen, _ = await shop_over.execution(run, 2)
+        api.jobs_may_end.clear()
+        driving = asyncio.create_task(execution.drive())
+        await until(lambda: bool(service.creates))
+        with shop_over.ledger() as ledger:
+            ledger.database.execute("UPDATE run_groups SET beat_at = beat_at - 11 WHERE number = 2")
+            _, count = ledger.brake.set(Pause("", "", "why", "anna"))
+            assert 1 in {holder.group for holder in ledger.brake.holders_without(count)}
+            while ledger.brake.holders_without(count):
+                await asyncio.sleep(0.01)
+            sent = len(service.creates)
+            api.jobs_may_end.set()
+            await driving
+            await frozen.drive()
+            assert len(service.creates) == sent
+
+    assert shop_over.drive(many(41), work, max_in_flight=4).outcome is Outcome.PAUSED

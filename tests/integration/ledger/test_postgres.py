@@ -1,20 +1,24 @@
-"""What only a database server can do to a ledger: go away, return, and differ from a wrong address."""
+"""What only a database server can do to a ledger: go away, return, freeze, have a clock, and refuse an address."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
+from patternmill.errors import LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.identifiers import RequestId
+from patternmill.ledger import postgres as postgres_module
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import AttemptState
 
+from .frozen import Frost
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
 
 
@@ -32,24 +36,17 @@ def cut_off(url: str) -> None:
         )
 
 
-def test_connection_lost_between_writes_is_reopened(postgres: Ledger, postgres_url: str) -> None:
-    """The write that finds it lost is refused; the next one succeeds."""
+def test_lost_connection_is_reopened(postgres: Ledger, postgres_url: str) -> None:
+    """The read or write that finds it lost is refused; the next one succeeds."""
     begin(postgres, "a")
     cut_off(postgres_url)
     with pytest.raises(LedgerError, match="PostgreSQL"):
         begin(postgres, "b")
     assert begin(postgres, "b").state is AttemptState.INTENDED
-    postgres.close()
-
-
-def test_connection_lost_between_reads_is_reopened(postgres: Ledger, postgres_url: str) -> None:
-    """A read outside of a transaction is refused as a LedgerError, and works again."""
-    begin(postgres, "a")
     cut_off(postgres_url)
     with pytest.raises(LedgerError):
         postgres.catalogs.lease(STAGING, CATALOG)
-    assert postgres.catalogs.lease(STAGING, CATALOG) is None
-    assert len(list(postgres.purchases.last_attempts(STAGING, CATALOG))) == 1
+    assert len(list(postgres.purchases.last_attempts(STAGING, CATALOG))) == 2
     postgres.close()
 
 
@@ -80,14 +77,6 @@ def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> Non
     postgres.close()
 
 
-def test_unreachable_server_is_reported_without_the_address(tmp_path: Path) -> None:
-    """It may hold a password."""
-    with pytest.raises(LedgerError) as caught:
-        open_database("postgresql://user:canary-secret@127.0.0.1:1/nothing", tmp_path)
-    assert "PATTERNMILL_LEDGER_URL" in str(caught.value)
-    assert "canary-secret" not in f"{caught.value}{caught.value.__cause__!r}"
-
-
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [
@@ -105,17 +94,26 @@ def test_wrong_name_is_not_called_unreachable(
     assert "swordfish" not in str(refused.value)
 
 
-def test_unknown_kind_of_database_is_refused_without_the_address(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="unknown kind of database") as caught:
-        open_database("mysql://user:canary-secret@127.0.0.1/nothing", tmp_path)
-    assert "canary-secret" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("postgresql://user:canary-secret@127.0.0.1:1/nothing", "PATTERNMILL_LEDGER_URL"),
+        ("mysql://user:canary-secret@127.0.0.1/nothing", "unknown kind of database"),
+    ],
+)
+def test_refused_address_is_not_shown(tmp_path: Path, address: str, text: str) -> None:
+    """It may contain a password."""
+    with pytest.raises(PatternmillError) as caught:
+        open_database(address, tmp_path)
+    assert text in f"{caught.value}{caught.value.remedy}"
+    assert "canary-secret" not in f"{caught.value}{caught.value.__cause__!r}"
 
 
 def test_server_ends_the_transaction_of_a_paused_process(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one has its locks, and the paused one, resumed, has written nothing."""
-    monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 500)
+    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
         hold = other.catalogs.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
@@ -133,7 +131,7 @@ def test_slow_reader_of_a_stream_is_not_ended(
     postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with an export into a pager."""
-    monkeypatch.setattr("patternmill.ledger.postgres_connection._LONGEST_PAUSE_MS", 200)
+    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 200)
     begin(postgres, "a")
     reader = Ledger(PostgresDatabase(postgres_url))
     stream = reader.purchases.last_attempts(STAGING, CATALOG)
@@ -142,3 +140,111 @@ def test_slow_reader_of_a_stream_is_not_ended(
     assert list(stream) == []
     for ledger in (reader, postgres):
         ledger.close()
+
+
+# -- a server that answers nothing: every wait ends
+
+
+@pytest.fixture
+def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
+    """The proxy to the server, and deadlines that a test can wait for."""
+    monkeypatch.setattr(postgres_module, "_ANSWER_WITHIN", 0.5)
+    monkeypatch.setitem(postgres_module._KEEPALIVES, "connect_timeout", 2)
+    with Frost(postgres_url) as proxy:
+        yield proxy
+        proxy.is_frozen.clear()
+
+
+WAITS: dict[str, Callable[[Ledger], object]] = {
+    "a read": lambda ledger: ledger.catalogs.lease(STAGING, CATALOG),
+    "many changes": lambda ledger: ledger.purchases.add_items(STAGING, CATALOG, [item("half")]),
+    "a stream": lambda ledger: list(ledger.purchases.last_attempts(STAGING, CATALOG)),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_operations_on_a_frozen_database_end(frost: Frost, wait: str) -> None:
+    """With an error that names the database as unresponsive; afterwards the ledger can be used again."""
+    ledger = Ledger(PostgresDatabase(frost.url))
+    begin(ledger, "a")
+    frost.is_frozen.set()
+    with pytest.raises(LedgerUnavailable, match=r"PostgreSQL \(patternmill_test_.* does not answer"):
+        WAITS[wait](ledger)
+    frost.is_frozen.clear()
+    assert [attempt.item_key for attempt in ledger.purchases.last_attempts(STAGING, CATALOG)] == ["a"]
+    ledger.close()
+
+
+def test_commit_without_an_answer_ends(frost: Frost) -> None:
+    """The server freezes between the last statement and the commit."""
+    ledger = Ledger(PostgresDatabase(frost.url))
+    with pytest.raises(LedgerUnavailable), ledger.transaction():
+        ledger.purchases.add_items(STAGING, CATALOG, [item("a")])
+        frost.is_frozen.set()
+    frost.is_frozen.clear()
+    assert ledger.database.rows("SELECT key FROM items") in ([], [("a",)])
+    ledger.close()
+
+
+def test_frozen_stream_ends(frost: Frost) -> None:
+    """As a read does; a slow reader is not taken for a frozen server."""
+    ledger = Ledger(PostgresDatabase(frost.url))
+    with ledger.transaction():
+        ledger.purchases.add_items(STAGING, CATALOG, [item(f"i{number}") for number in range(1500)])
+    stream = ledger.database.stream("SELECT key FROM items")
+    next(stream)
+    time.sleep(1.2)
+    next(stream)
+    frost.is_frozen.set()
+    with pytest.raises(LedgerUnavailable):
+        list(stream)
+    ledger.close()
+
+
+def test_connecting_to_a_frozen_server_ends(frost: Frost) -> None:
+    """A server that accepts the connection and answers nothing."""
+    frost.is_frozen.set()
+    with pytest.raises(LedgerUnavailable, match="cannot be reached"):
+        PostgresDatabase(frost.url)
+
+
+# -- its clock
+
+
+def server_time(ledger: Ledger) -> float:
+    return float(ledger.database.rows("SELECT extract(epoch FROM clock_timestamp())")[0][0])
+
+
+@pytest.mark.parametrize("skew", [-26 * 3600.0, 26 * 3600.0])
+def test_postgres_ledger_is_dated_by_the_servers_clock(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, skew: float
+) -> None:
+    """Attempts, events and everything else, whatever the machine's clock says."""
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + skew)
+    ledger = Ledger(PostgresDatabase(postgres_url))
+    assert ledger.now() == pytest.approx(server_time(ledger), abs=1)
+    assert begin(ledger, "a").intended_at == pytest.approx(server_time(ledger), abs=1)
+    ledger.close()
+
+
+def test_servers_clock_is_measured_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After half a minute, so that a clock that was set is followed; an answer that took too long is no measurement."""
+    now, answers, seconds = 50.0, iter((1000.0, 5000.0, 9000.0)), iter((0.4, 9.0, 0.0))
+
+    def ask(sql: str) -> SimpleNamespace:
+        nonlocal now
+        now += next(seconds)
+        return SimpleNamespace(fetchall=lambda: [[next(answers)]])
+
+    database = PostgresDatabase(postgres_url)
+    monkeypatch.setattr(postgres_module, "uptime", lambda: now)
+    database._measured_at = float("-inf")
+    database._measure_clock(SimpleNamespace(execute=ask))  # type: ignore[arg-type]
+    assert database.time() == pytest.approx(1000.2)
+    now += 30
+    database._measure_clock(SimpleNamespace(execute=ask))  # type: ignore[arg-type]
+    assert database.time() == pytest.approx(1039.2)
+    database._measure_clock(SimpleNamespace(execute=ask))  # type: ignore[arg-type]
+    assert database.time() == 9000
+    database.close()

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from patternmill import processes
 from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Lease
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.runs.lease import acquire_lease
 
@@ -64,19 +65,19 @@ def holder(file: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Ledger]:
-    """Opens ledgers that wait for a lock for a moment only."""
-
-    def opened(file: Path) -> Ledger:
-        ledger = Ledger(SqliteDatabase(file))
+def ledger(file: Path) -> Iterator[Ledger]:
+    """A ledger that waits for a lock for a moment only."""
+    with Ledger(SqliteDatabase(file)) as ledger:
         ledger.database.rows("PRAGMA busy_timeout = 200")
-        return ledger
-
-    return opened
+        yield ledger
 
 
 async def no_time(seconds: float) -> None:
     """The watched silence takes no time of the test's."""
+
+
+def acquire(ledger: Ledger, catalog: str) -> Lease:
+    return asyncio.run(acquire_lease(ledger, STAGING, catalog, RunId("mine"), sleep=no_time))
 
 
 def test_reading_needs_no_lock(
@@ -90,15 +91,12 @@ def test_reading_needs_no_lock(
     monkeypatch.delenv("PATTERNMILL_LEDGER_URL", raising=False)
     began = time.monotonic()
     assert main.run(["status"]) == 0
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30, "it waited for the lock"
     assert f"stopped by a signal (process {holder.pid})" in capsys.readouterr().out
 
 
-def test_holder_of_the_lock_is_named(
-    file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
-) -> None:
-    """By process, command, time and run, with the remedy; once it has ended, the ledger is written again."""
-    ledger = impatient(file)
+def test_holder_of_the_lock_is_named_and_not_ended(ledger: Ledger, holder: subprocess.Popen[str]) -> None:
+    """By process, command, time and run, with the remedy, also to a run; once it has ended, the ledger is written."""
     with pytest.raises(LedgerUnavailable) as caught:
         begin(ledger, "a")
     assert re.search(
@@ -108,62 +106,29 @@ def test_holder_of_the_lock_is_named(
     )
     for command in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
         assert command in caught.value.remedy
+    for catalog in ("spring", "autumn"):
+        with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
+            acquire(ledger, catalog)
     holder.send_signal(signal.SIGCONT)
     with pytest.raises(LedgerUnavailable, match=r"(?s)process \d+ \(.*UTC\)\. ") as caught:
         begin(ledger, "a")
     assert "wait for it" in caught.value.remedy
-    holder.kill()
-    holder.wait()
-    begin(ledger, "a")
-    ledger.close()
-
-
-@pytest.mark.parametrize("catalog", ["spring", "autumn"])
-def test_run_ends_no_other_process(
-    file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger], catalog: str
-) -> None:
-    """It waits for a while, of its own catalog too, then ends with the name of the process; a person ends that."""
-    ledger = impatient(file)
-    with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
-        asyncio.run(acquire_lease(ledger, STAGING, catalog, RunId("mine"), sleep=no_time))
     assert holder.poll() is None
     holder.kill()
     holder.wait()
-    assert asyncio.run(acquire_lease(ledger, STAGING, catalog, RunId("mine"), sleep=no_time)).run_id == "mine"
-    ledger.close()
+    begin(ledger, "a")
+    assert acquire(ledger, "spring").run_id == "mine"
 
 
-def test_holder_stopped_outside_a_transaction_is_not_ended(
-    file: Path, impatient: Callable[[Path], Ledger]
-) -> None:
+def test_holder_stopped_outside_a_transaction_is_not_ended(ledger: Ledger) -> None:
     """It blocks no write: it is taken over, and is fenced if it resumes."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    ledger = impatient(file)
     its = {"machine": processes.machine(), "pid": process.pid, "born": processes.birth(process.pid)}
     with ledger.transaction():
         ledger.catalogs.claim_lease(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    assert asyncio.run(acquire_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
+    assert acquire(ledger, "spring").fence == 2
     assert process.poll() is None
     process.kill()
     process.communicate()
-    ledger.close()
-
-
-def test_many_processes_create_one_ledger(tmp_path: Path) -> None:
-    """The later ones find the tables made."""
-    code = (
-        "import sys; from pathlib import Path; from patternmill.ledger.sqlite import SqliteDatabase; "
-        "sys.stdin.readline(); print(SqliteDatabase(Path(sys.argv[1])).rows('SELECT count(*) FROM runs'))"
-    )
-    path = tmp_path / "new" / "ledger.sqlite3"
-    command = [sys.executable, "-c", code, str(path)]
-    makers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
-    ]
-    for maker in makers:
-        assert maker.stdin is not None
-        maker.stdin.write("\n")
-        maker.stdin.flush()
-    assert [maker.communicate()[0] for maker in makers] == ["[(0,)]\n"] * 4

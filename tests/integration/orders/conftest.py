@@ -12,10 +12,16 @@ from tests.integration.orders.shop import CATALOG, Shop
 from tests.quick_writer import quick_writer as quick_writer
 
 
-@pytest.fixture
-def studio() -> Iterator[Studio]:
+@pytest.fixture(scope="session")
+def one_studio() -> Iterator[Studio]:
     with Studio() as studio:
         yield studio
+
+
+@pytest.fixture
+def studio(one_studio: Studio) -> Studio:
+    one_studio.reset()
+    return one_studio
 
 
 @pytest.fixture

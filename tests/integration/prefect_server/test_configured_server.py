@@ -57,7 +57,7 @@ def served() -> Iterator[Server]:
 async def ask(server: Server, path: str = "/api", scheme: str = "http") -> None:
     url = f"{scheme}://127.0.0.1:{server.server_port}{path}"
     with temporary_settings({PREFECT_API_URL: url}):
-        await connection._ask(url)
+        await connection.require_server(url)
 
 
 async def test_server_is_accepted(served: Server) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.embedded_studio import EmbeddedStudio
+from cli.services import EmbeddedStudio
 from patternmill.errors import ConfigurationError, PatternmillError
 from prefect_host.shared_process import bound_socket
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from cli.embedded_studio import EmbeddedStudio
-from patternmill.catalog.changes import CurrentRow
+from cli.services import EmbeddedStudio
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import open_ledger
-from patternmill.runs.pipeline import Pipeline
+from patternmill.planning.changes import CurrentRow
 from patternmill.runs.request import RefreshRequest
-from patternmill.runs.run import RunEnding
+from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from studio.store import read_record
@@ -78,7 +77,7 @@ class Desk:
     def refresh(self, source: str | None = None, **options: Any) -> Refreshed:
         async def main() -> Refreshed:
             request = RefreshRequest(source=source or str(self.source), catalog=self.catalog, **options)
-            async with Pipeline(run_spec(request)) as work:
+            async with Run(run_spec(request)) as work:
                 await work.run_through()
                 return Refreshed(work.ended, work.published.out)
 

@@ -1,4 +1,4 @@
-"""Ten sheets of sixty rows as people write them, each with the answers that its owner has to give once."""
+"""Ten sheets as people write them, each with the answers that its owner has to give once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-ROWS = 60
+ROWS = 24
 #: Category, size, then what it is made of.
 PRODUCTS = (
     ("Cushion", "50x50", "velvet"),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.catalog.changes import change_counts
 from patternmill.ledger.ledger import open_ledger
 from patternmill.looking.page import gallery
-from patternmill.results.results_files import rebuild
-from patternmill.runs.pipeline import Pipeline
+from patternmill.planning.changes import change_counts
 from patternmill.runs.request import RefreshRequest, RetryRequest
+from patternmill.runs.results_files import rebuild
+from patternmill.runs.run import Run
 from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from patternmill.states import Outcome
@@ -131,7 +131,7 @@ def test_retry_of_an_older_run_restores_no_old_content(desk: Desk) -> None:
     request = RetryRequest(run=first.ending.record.run_id, sku=("A-3",))
 
     async def again() -> None:
-        async with Pipeline(run_spec(request)) as work:
+        async with Run(run_spec(request)) as work:
             await work.run_through()
 
     asyncio.run(again())
@@ -145,21 +145,22 @@ def test_products_of_a_crashed_refresh_are_in_the_catalog(desk: Desk) -> None:
     desk.write(A1.replace("linen", "cotton"), A2)
 
     async def dies() -> None:
-        work = Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog)))
+        work = Run(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog)))
         await work.read()
         await work.check()
-        run = await work.plan()
-        await run.engine.drive()
-        await run._heartbeat.stop()
-        await run.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
-        await run.writer.close()
+        await work.begin()
+        await work.engine.drive()
+        await work._heartbeat.stop()
+        await work.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
+        await work.writer.close()
         await work._api.close()
 
     asyncio.run(dies())
     assert desk.products() == old
     before = desk.creates()
-    assert desk.refresh().counts == {"unchanged": 2}
+    assert desk.refresh().counts == {"changed": 1, "unchanged": 1, "retired": 1}
     assert desk.creates() == before
+    assert desk.refresh().counts == {"unchanged": 2}
     assert desk.products().keys() == {"A-1", "A-2"}
     assert desk.products()["A-1"] != old["A-1"]
 
@@ -171,10 +172,8 @@ def test_plan_shows_changes_and_writes_nothing(desk: Desk) -> None:
     before = desk.creates()
 
     async def look() -> dict[str, int]:
-        async with Pipeline(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))) as work:
-            await work.read()
-            await work.check()
-            return change_counts(await work.changes((await work.preview()).plan))
+        async with Run(run_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))) as work:
+            return change_counts((await work.preview()).changes)
 
     counts = asyncio.run(look())
     assert (counts["changed"], counts["unchanged"], counts["retired"]) == (1, 1, 1)

@@ -55,8 +55,7 @@ def resets(*first: bytes) -> Answering:
     """Resets the connection, after these bytes."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
-        for part in first:
-            writer.write(part)
+        writer.writelines(first)
         await writer.drain()
         if first:
             await asyncio.sleep(0.05)
@@ -69,8 +68,7 @@ def closes(*first: bytes) -> Answering:
     """Closes the connection cleanly, after these bytes."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
-        for part in first:
-            writer.write(part)
+        writer.writelines(first)
         writer.close()
 
     return answer
@@ -134,21 +132,16 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, dict[str, st
 
 
 @asynccontextmanager
-async def client(url: str, timeout: float = 2.0, **options: object) -> AsyncIterator[StudioClient]:
-    """A client with the test's key."""
-    made = StudioClient(
-        url,
-        SecretStr(KEY),
-        request_timeout=timedelta(seconds=timeout),
-        **options,  # type: ignore[arg-type]
-    )
-    async with made:
+async def client(url: str, timeout: float = 2.0, max_connections: int = 100) -> AsyncIterator[StudioClient]:
+    """Yield a client with the test's key."""
+    made = StudioClient(url, SecretStr(KEY), timedelta(seconds=timeout), max_connections)
+    try:
         yield made
+    finally:
+        await made.close()
 
 
-async def ask(answering: Answering, times: int = 1, timeout: float = 2.0, **options: object) -> Answer:
-    """The last answer of a client that posts that often to a server that answers like that."""
-    async with serving(answering) as server, client(server.url, timeout, **options) as made:
-        for _ in range(times):
-            answer = await made.post("patterns/create", BODY)
-        return answer
+async def ask(answering: Answering, timeout: float = 2.0) -> Answer:
+    """Return the answer of a client that posts to a server that answers like that."""
+    async with serving(answering) as server, client(server.url, timeout) as made:
+        return await made.post("patterns/create", BODY)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from patternmill.results.row_results import RowResult
 from patternmill.states import NOT_REPEATABLE, UNCLEAR_REFUSAL, RowStatus, Stage
+from tests.hostile.shop import Job
 from tests.integration.simulation.play import Line, Story
-from tests.integration.simulation.service import LOOK_UP, POLL, REFINE, SimulatedJob
+from tests.integration.simulation.service import LOOK_UP, POLL, REFINE
 from tests.integration.simulation.weather import FINAL, NOT_MADE, Weather
+from tests.row_results import RowResult
 
 CATEGORY_IDS = {"Tote": "cat_tote", "Mug": "cat_mug"}
 
@@ -28,11 +30,11 @@ def faults(story: Story) -> list[str]:
     ]
 
 
-def jobs_by_content(story: Story) -> dict[tuple[str, str], list[SimulatedJob]]:
+def jobs_by_content(story: Story) -> dict[tuple[str, str], list[Job]]:
     """What was charged for each thing, in order. A product's pattern is named by its prompt."""
-    found: dict[tuple[str, str], list[SimulatedJob]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for job in story.service.jobs.values():
-        fields = {name: value for name, value in job.fields.items() if name != "requestId"}
+        fields = {name: value for name, value in job.body.items() if name != "requestId"}
         found[job.operation, json.dumps(fields, sort_keys=True)].append(job)
     return found
 
@@ -43,7 +45,7 @@ def bought_twice(story: Story) -> Iterator[str]:
         if len(jobs) > story.setup.attempts:
             yield f"{operation} {content} was bought {len(jobs)} times"
         for before, after in pairwise(jobs):
-            if before.failure_told is None or before.failure_told > after.begun:
+            if story.service.failure_told.get(before.job_id, math.inf) > after.created_at:
                 yield f"{operation} {content}: {after.job_id} was bought while {before.job_id} had not failed"
             if before.reason is not None and FINAL in before.reason:
                 yield f"{operation} {content} was bought again after a final refusal"
@@ -93,15 +95,13 @@ def wrong_advice(story: Story) -> Iterator[str]:
             yield f"row {line.sku} is to be corrected: {row.error}"
 
 
-def _last_job(
-    line: Line, jobs: Mapping[tuple[str, str], list[SimulatedJob]]
-) -> tuple[SimulatedJob | None, bool]:
+def _last_job(line: Line, jobs: Mapping[tuple[str, str], list[Job]]) -> tuple[Job | None, bool]:
     """How far the row has come at the service, and whether that is its product."""
     asked = [("patterns/create", {"prompt": line.prompt})]
     asked += [(REFINE, {"palette": [line.colour]})] * bool(line.colour)
     selections = {"name": line.sku, "size": line.size}
     product = ("products/create", {"categoryId": CATEGORY_IDS[line.category], "selections": selections})
-    last: SimulatedJob | None = None
+    last: Job | None = None
     for operation, fields in [*asked, product]:
         built_on = {"patternId": last.result_id} if last else {}
         found = jobs.get((operation, json.dumps(fields | built_on, sort_keys=True)))

@@ -16,25 +16,25 @@ from typing import cast
 
 import pytest
 
-from patternmill.catalog.offer import Category, Offer
-from patternmill.catalog.row_checks import CheckedCatalog, check_rows
-from patternmill.engine.item_attempts import FINAL_CODES
 from patternmill.errors import Overlap
 from patternmill.ledger.ledger import Ledger, open_database
-from patternmill.results.row_results import RowResult
+from patternmill.ledger.reports.requests import find_request
+from patternmill.planning.offer import Category, Offer
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.settlement import Decision, Settlement, requested, settle
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, AttemptState, Outcome
+from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, Outcome
+from patternmill.tables.checks import Checked, check_rows
 from tests.dialects import DIALECTS, UNKNOWN
+from tests.hostile.in_process import Service
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, LOOK_UP, SimulatedClient, SimulatedService
 from tests.integration.simulation.weather import FINAL, NOT_MADE, Weather, mixed
 from tests.integrity import problems
-from tests.unit.runs.fake_studio import Service
+from tests.row_results import RowResult
 from tests.unit.runs.workshop import Workshop, drive
 
 OFFER = Offer((Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), note=None)
@@ -167,7 +167,7 @@ class _Player:
         self.operations = home.with_suffix(".json")
         self.operations.write_text(json.dumps({"staging": names}))
         self.chance = random.Random(f"{setup.seed}/lives")
-        self.checked: CheckedCatalog = check_rows(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
+        self.checked: Checked = check_rows(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
         self.ledgers: list[Ledger] = []
         self.runs: list[Run] = []
 
@@ -190,8 +190,7 @@ class _Player:
             how, after = ends.pop(0) if ends else ("itself", 0.0)
             ending = await self._life(how, after)
             self._look_at_the_ledger()
-            # What failed as a run was stopped has its next attempt in the next one.
-            if ending is not None and how != "stop" and not self._is_left(ending):
+            if ending is not None and not self._is_left(ending):
                 break
             if ending is not None and self.chance.random() < 0.5:
                 await self._settle()
@@ -204,7 +203,7 @@ class _Player:
             asked = len(self.service.asked)
             ending = await self._life("itself", 0.0)
             assert ending is not None
-            if len(self.service.asked) != asked:
+            if len(self.service.asked) != asked and not self._refused(ending):
                 self.story.offences.append("a run with nothing left to do asked the service")
         self.story.rows = self.shop.results(ending)
         self.story.lasted = self.loop.time()
@@ -214,16 +213,16 @@ class _Player:
         """Whether the next run has something to do: it was stopped, is not over, or was refused for what may pass."""
         if set(ending.rows) & UNFINISHED_ROWS or self.setup.weather.dialect in UNKNOWN:
             return bool(set(ending.rows) & UNFINISHED_ROWS)
+        return ending.outcome is Outcome.FAILED or bool(self._refused(ending) - self._never_made())
+
+    def _refused(self, ending: RunEnding) -> set[str]:
+        """Return the rows that the next run sends again, as their refusal may pass."""
         rows = self.shop.results(ending).values()
-        # A stop may have kept back another attempt.
-        kept_back = any(
-            item.state is AttemptState.FAILED and item.attempts < self.setup.attempts
-            for row in rows
-            if row.error_code not in FINAL_CODES
-            for item in row.items
-        )
-        is_refused = not PASSING_REFUSALS.isdisjoint(row.error_code for row in rows)
-        return ending.outcome is Outcome.FAILED or kept_back or is_refused
+        return {row.sku for row in rows if row.error_code in PASSING_REFUSALS}
+
+    def _never_made(self) -> set[str]:
+        """Return the rows of a size that is not made. A run with such a row alone cannot know that it is the row."""
+        return {line.sku for line in self.setup.lines if line.size == NOT_MADE}
 
     async def _settle(self) -> None:
         """A person, who does not die, has what was answered with another job, or with none, sent once more."""
@@ -233,7 +232,7 @@ class _Player:
                 "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.state = 'held' "
                 "AND i.stage <> 'refinement' AND a.error_code IN ('wrong_job', 'job_unknown') ORDER BY 1"
             )
-            items = [requested(ledger, request_id) for (request_id,) in held]
+            items = [find_request(ledger, request_id) for (request_id,) in held]
             decision = Settlement(Decision.RESEND, "it is there", "a person")
             left = await settle(ledger, items, decision, limit=timedelta(hours=12))
             self.story.offences += map(str, left.values())
@@ -279,6 +278,8 @@ class _Player:
         life, setup = len(self.story.began), self.setup
         api = StudioApi(
             SimulatedClient(self.service, life),
+            create_rate=200.0,
+            poll_rate=100.0,
             policy=ResendPolicy(jitter=random.Random(f"{setup.seed}/jitter/{life}").random),
             clock=self.loop.time,
             uptime=self.loop.time,
@@ -290,7 +291,8 @@ class _Player:
         )
         named = {"operations_file": self.operations}
         spec = replace(spec, settings=spec.settings.model_copy(update=named))
-        run = await Run.begin(spec, self.checked, api)
+        run = Run(spec, api=api, checked=self.checked)
+        await run.begin()
         self.runs.append(run)
         if how == "stop":
             self.loop.call_later(after, self._stop, run)
@@ -313,7 +315,7 @@ class _Player:
             return
         other = StudioApi(SimulatedClient(self.service, -1), clock=self.loop.time)
         try:
-            await Run.begin(self.shop.spec(), self.checked, other)
+            await Run(self.shop.spec(), api=other, checked=self.checked).begin()
             self.story.offences.append("two runs hold the catalog at once")
         except Overlap:
             self.service.fired["overlap"] += 1

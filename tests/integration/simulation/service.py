@@ -16,6 +16,8 @@ from patternmill.service.client import Look
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import reason_in
 from tests.dialects import DIALECTS, UNKNOWN
+from tests.hostile.in_process import KEY, QuietShop
+from tests.hostile.shop import Call, Fate, Job
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.weather import FINAL, NOT_MADE, SPELLS, Weather
 
@@ -31,34 +33,6 @@ UNEXECUTED = {"failed_unexecuted", "limited", *SPELLS} - {"redirect_302", "redir
 _NOT_SENT = {"no_name": Trouble.NAME_NOT_FOUND, "tls": Trouble.TLS}
 #: What a job is rightly held as whose end is odd.
 _ODD = {"result_missing", "job_of_another_kind", "job_of_another_pattern", "failed_with_result"}
-
-
-@dataclass
-class SimulatedJob:
-    """What one create was charged as."""
-
-    job_id: str
-    request_id: str
-    operation: str
-    body: bytes
-    begun: float
-    ends: float
-    reason: str | None
-    #: When the service first reported that it had failed.
-    failure_told: float | None = None
-    #: What is odd about its end, if anything.
-    odd: str = ""
-    #: A create was answered with it, if that arrived.
-    reported: bool = False
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        fields: dict[str, Any] = json.loads(self.body)
-        return fields
-
-    @property
-    def result_id(self) -> str:
-        return f"made-by-{self.job_id}"
 
 
 @dataclass(frozen=True)
@@ -100,8 +74,6 @@ class SimulatedService:
     seed: str
     weather: Weather
     loop: SimulationLoop
-    jobs: dict[str, SimulatedJob] = field(default_factory=dict)
-    by_request: dict[str, SimulatedJob] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     #: Requests that were refused, because it has them or for a limit of the account.
     refused: set[str] = field(default_factory=set)
@@ -110,13 +82,24 @@ class SimulatedService:
     fired: Counter[str] = field(default_factory=Counter)
     #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
+    #: By job, when it was first reported that it had failed, and what is odd about its end.
+    failure_told: dict[str, float] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+    #: By request, its bytes.
+    bodies: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(f"{self.seed}/service")
+        self.shop = QuietShop(self.loop.time)
         creates = Limit(self.weather.create_rate, self.weather.create_rate or 0.0)
         polls = Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)
         self.limits = {POLL: polls, LOOK_UP: polls}
         self.limits |= {"patterns/create": creates, "products/create": creates, REFINE: creates}
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """What each create was charged as."""
+        return self.shop.jobs
 
     # -- the transport
 
@@ -135,7 +118,7 @@ class SimulatedService:
                 self._after(
                     there, answer, Answer(ExchangeResult.NOT_SENT, _NOT_SENT.get(fault, Trouble.CONNECT))
                 )
-                if fault == "unconnected":
+                if fault in SPELLS:
                     self.may_be_held[name].add("no_clear_answer")
             case "reset_before":
                 self._after(there, answer, Answer(ExchangeResult.LOST, Trouble.RESET))
@@ -201,18 +184,17 @@ class SimulatedService:
         if not self.limits[operation].takes(now):
             self.fired["over_the_limit"] += 1
             return self.limited()
-        fields = json.loads(body)
+        self.shop.end_due()
+        call = self.shop.understand(operation, body, KEY)
+        assert call is not None
         if operation == LOOK_UP:
             self.fired["looked_up"] += 1
-            job = self.by_request.get(fields["requestId"])
-            return make_answer(200, self._job_json(job)) if job else make_answer(404)
-        return (
-            self._job_answer(fields["jobId"]) if operation == POLL else self._create(operation, fields, body)
-        )
+            return make_answer(200, self._job_json(call.job)) if call.job else make_answer(404)
+        return self._job_answer(call.body["jobId"]) if operation == POLL else self._create(call)
 
-    def _create(self, operation: str, fields: dict[str, Any], body: bytes) -> Answer:
-        request_id = fields["requestId"]
-        job = self.by_request.get(request_id)
+    def _create(self, call: Call) -> Answer:
+        operation, fields, request_id = call.operation, call.body, call.identity
+        job = call.job
         if fields.get("selections", {}).get("size") == NOT_MADE:
             self.fired["row_refused"] += 1
             self.may_be_held[request_id].add("refused_in_doubt")
@@ -223,12 +205,14 @@ class SimulatedService:
             return make_answer(422, {"error": ACCOUNT_LIMIT}, detail=ACCOUNT_LIMIT)
         is_known = job is not None
         if job is None:
-            job = self._charge(operation, request_id, body)
+            job = self._charge(call)
+            if job is None:
+                return make_answer(422)
             is_known = (
                 random.Random(f"{self.seed}/elsewhere/{request_id}").random() < self.weather.sent_elsewhere
             )
             self.fired["sent_elsewhere"] += is_known
-        elif job.body != body or job.operation != operation:
+        elif self.bodies[request_id] != call.raw or job.operation != operation:
             self.offences.append(f"request {request_id} was sent again with other bytes")
         if is_known and self.weather.dialect:
             self.refused.add(request_id)
@@ -247,10 +231,11 @@ class SimulatedService:
         # For a known request it may report the present state of the job.
         return make_answer(200, self._job_json(job, running=self.chance.random() < 0.5))
 
-    def _charge(self, operation: str, request_id: str, body: bytes) -> SimulatedJob:
+    def _charge(self, call: Call) -> Job | None:
+        """Begin a job for a new request; None: it builds on what is not there."""
+        request_id, weather = call.identity, self.weather
         fate = random.Random(f"{self.seed}/{request_id}")
-        now, weather = self.loop.time(), self.weather
-        typical = weather.pattern_time if operation.startswith("patterns") else weather.product_time
+        typical = weather.pattern_time if call.operation.startswith("patterns") else weather.product_time
         lasting, drawn = typical * fate.lognormvariate(0, weather.spread), fate.random()
         reason = None
         if drawn < weather.jobs_fail:
@@ -260,25 +245,17 @@ class SimulatedService:
         if fate.random() < weather.jobs_stuck:
             self.fired["job_stuck"] += 1
             lasting = fate.uniform(2400, 4000)
-        job = SimulatedJob(
-            f"job-{len(self.jobs) + 1}", request_id, operation, body, now, now + lasting, reason
-        )
+        answer, job = self.shop.create(call, Fate(reason=reason, seconds=lasting))
+        if job is None:
+            self.offences.append(f"request {request_id} was refused: {answer.body.decode()}")
+            return None
         odd = random.Random(f"{self.seed}/odd/{request_id}")
         if odd.random() < weather.jobs_odd:
-            job.odd = "failed_with_result" if reason else odd.choice(["without_result", "of_another_kind"])
+            is_odd = "failed_with_result" if reason else odd.choice(["without_result", "of_another_kind"])
+            self.odd[job.job_id] = is_odd
             self.may_be_held[request_id] |= _ODD
-        self._check_ingredients(job)
-        self.jobs[job.job_id] = self.by_request[request_id] = job
+        self.bodies[request_id] = call.raw
         return job
-
-    def _check_ingredients(self, job: SimulatedJob) -> None:
-        if job.operation == "patterns/create":
-            return
-        pattern = self.jobs.get(job.fields["patternId"].removeprefix("made-by-"))
-        if pattern is None or pattern.reason or pattern.ends > self.loop.time():
-            self.offences.append(
-                f"request {job.request_id} builds on {job.fields['patternId']}, which is none"
-            )
 
     def _job_answer(self, job_id: str) -> Answer:
         job = self.jobs.get(job_id.removesuffix(RENAMED))
@@ -289,7 +266,7 @@ class SimulatedService:
             self.fired["polls_mixed"] += 1
             self.may_be_held[job.request_id].add("wrong_job")
             return make_answer(200, self._job_json(next(one for one in self.jobs.values() if one is not job)))
-        age, named = self.loop.time() - job.begun, {"jobId": job_id}
+        age, named = self.loop.time() - job.created_at, {"jobId": job_id}
         if age < 5 and self.chance.random() < self.weather.jobs_unknown:
             self.fired["job_unknown"] += 1
             return make_answer(404)
@@ -299,24 +276,22 @@ class SimulatedService:
             return make_answer(200, self._job_json(job, running=True) | named | {"status": "pondering"})
         return make_answer(200, self._job_json(job) | named)
 
-    def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
-        stage, other = ("product", "pattern") if job.operation.startswith("prod") else ("pattern", "product")
-        body = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
-        if running or self.loop.time() < job.ends:
-            return body
-        self.fired[job.odd] += bool(job.odd)
-        made = {f"{other if job.odd == 'of_another_kind' else stage}Id": job.result_id}
-        named = {} if job.odd == "without_result" else made
-        if job.reason is None:
-            return body | {"status": "succeeded", "result": named}
-        if job.failure_told is None:
-            job.failure_told = self.loop.time()
+    def _job_json(self, job: Job, *, running: bool = False) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(job.to_answer().body)
+        if running or not job.ended:
+            body.pop("error", None)
+            return body | {"status": "running", "result": None}
+        odd = self.odd.get(job.job_id, "")
+        self.fired[odd] += bool(odd)
+        if odd == "without_result":
+            body["result"] = {}
+        elif odd:
+            is_product = (job.makes == "product") ^ (odd == "of_another_kind")
+            body["result"] = {"productId" if is_product else "patternId": job.result_id}
+        if job.reason is not None and job.job_id not in self.failure_told:
+            self.failure_told[job.job_id] = self.loop.time()
             self.fired["job_refused" if FINAL in job.reason else "job_failed"] += 1
-        return body | {
-            "status": "failed",
-            "error": {"message": job.reason},
-            "result": named if job.odd else None,
-        }
+        return body
 
     def limited(self) -> Answer:
         """429, with one of the forms of Retry-After."""

@@ -45,16 +45,17 @@ def test_all_faults_at_once(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "weather",
+    ("number", "weather"),
     [
-        {"polls_mixed": 0.1, "renamed": 1.0, "dialect": None, "spells": ()},
-        {"spells": (Spell("asked_to_wait", 40.0, 90.0, 1.0),)},
+        (4, {"polls_mixed": 0.1, "renamed": 1.0, "dialect": None, "spells": ()}),
+        (4, {"spells": (Spell("asked_to_wait", 40.0, 90.0, 1.0),)}),
+        (2, {"spells": (Spell("item_failed", 20.0, 1500.0, 0.5),)}),
     ],
-    ids=["a second job", "a long wait"],
+    ids=["a second job", "a long wait", "no clear answer"],
 )
-def test_rare_weather(weather: dict[str, Any]) -> None:
+def test_rare_weather(number: int, weather: dict[str, Any]) -> None:
     """What few seeds have."""
-    setup = mixed_setup(4)
+    setup = mixed_setup(number)
     judged(replace(setup, weather=replace(setup.weather, **weather)))
 
 

@@ -136,6 +136,6 @@ def running() -> Iterator[Studio]:
 
 @pytest.fixture
 def instruments(running: Studio) -> Studio:
-    """A studio in a thread whose clock, faults and meter the test has; empty."""
+    """A studio whose clock, faults and meter the test has; empty."""
     running.reset()
     return running

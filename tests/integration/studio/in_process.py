@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
 from PIL import Image
+from starlette.applications import Starlette
 
 from studio.app import build_app
 from studio.operations.context import Clock
@@ -33,14 +33,14 @@ class InProcess:
 
     home: Path
     service: Service
-    app: FastAPI
+    app: Starlette
 
     @classmethod
     @contextmanager
     def open(cls, home: Path, pace: Pace = Pace.INSTANT, clock: Clock = utc_now) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
         service = Service(store, home=home, pace=pace, clock=clock)
-        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
+        yield cls(home, service, build_app(service, Pictures(home), frozenset({KEY})))
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
@@ -85,7 +85,7 @@ class InProcess:
         )["productId"]
 
     def pay(self, checkout: dict[str, Any]) -> None:
-        found = self.service.store.checkouts.of_page(str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
+        found = self.service.store.checkouts.one(page_id=str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
         assert found is not None
         self.service.checkouts.pay(found)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from studio.keys import Keys
-from studio.store import Account
+from studio.store.records import Account
 
 from .in_process import KEY, InProcess
 from .visitor import Visitor
 
-PAGES = ("patterns", "products", "settings/api-keys")
+PAGES = ("patterns", "products", "orders", "settings/api-keys")
 HOSTILE = "<script>alert(1)</script> \u202eesrever שלום \"'><img src=x onerror=alert(1)> " + "koi " * 900
 
 
@@ -32,7 +32,7 @@ def visitor(studio: InProcess) -> Visitor:
 
 
 def key_of(studio: InProcess, account: str) -> str:
-    return Keys(studio.service.store).create("theirs", Account(account), studio.service.now())[1]
+    return Keys(studio.service.store).create("theirs", Account(account))[1]
 
 
 @pytest.mark.parametrize("page", ["", *(f"/{name}" for name in PAGES)])
@@ -107,14 +107,34 @@ def test_forms_need_the_session(studio: InProcess, visitor: Visitor) -> None:
     assert "Last used" not in visitor.get("/console/settings/api-keys").text
 
 
+def order(studio: InProcess) -> str:
+    """Pay two of a new product; the order's ID."""
+    product = studio.product("a", studio.pattern("p", "ferns of default"))
+    checkout = studio.ask("checkouts/create", requestId="c", lines=[{"productId": product, "quantity": 2}])
+    studio.pay(checkout)
+    return str(studio.ask("orders/get", checkoutId=checkout["checkoutId"])["orderId"])
+
+
+def test_orders_are_listed_with_what_is_in_them(studio: InProcess, visitor: Visitor) -> None:
+    """Each leads to its page, which says where it is."""
+    assert "No order yet" in visitor.get("/console/orders").text
+    order_id = order(studio)
+
+    page = visitor.get("/console/orders")
+    for shown in (order_id, "2 × Mug, 11oz, matte", "€28.80", "delivered"):
+        assert shown in page.text
+    [link] = [one for one in page.attributes("a", "href") if one.startswith("/checkout/")]
+    assert order_id in visitor.get(link).text
+
+
 def test_account_sees_only_its_own(studio: InProcess, visitor: Visitor) -> None:
-    """Patterns, products and keys."""
-    studio.product("a", studio.pattern("p", "ferns of default"))
+    """Patterns, products, orders and keys."""
+    order_id = order(studio)
     shop = Visitor(studio)
     shop.log_in(key_of(studio, "shop"))
 
     texts = " ".join(shop.get(f"/console/{name}").text for name in PAGES)
-    assert "ferns of default" not in texts and "Mug" not in texts
+    assert not [one for one in ("ferns of default", "Mug", order_id) if one in texts]
     own = visitor.get("/console/settings/api-keys")
     assert "theirs" not in own.text
     revoke = own.form("/api-keys")

@@ -84,12 +84,13 @@ def check(
 
 
 @EVERY_OPERATION
+@pytest.mark.parametrize("examples", [2, pytest.param(30, marks=pytest.mark.soak)])
 def test_every_operation_answers_as_documented(
-    schema: OpenApiSchema, operation: str, known: dict[str, str]
+    schema: OpenApiSchema, operation: str, known: dict[str, str], examples: int
 ) -> None:
     """Valid bodies are accepted and invalid ones refused, with a documented status and shape; never with a 5xx."""
     for mode in GenerationMode:
-        answered = check(schema, operation, mode, known, settings(SETTINGS, max_examples=6))
+        answered = check(schema, operation, mode, known, settings(SETTINGS, max_examples=examples))
         assert answered, mode
         assert set(answered) <= {200, 400, 401, 404, 409, 413, 422}, mode
 
@@ -112,8 +113,9 @@ def walk(schema: OpenApiSchema, within: settings) -> Counter[tuple[str, int]]:
     return followed
 
 
+@pytest.mark.soak
 def test_generated_requests_follow_the_links(schema: OpenApiSchema) -> None:
-    """The library takes some of its turns by true chance, so that only the soak can say how far they led."""
-    followed = walk(schema, settings(SETTINGS, max_examples=8))
+    """They are answered as documented wherever they lead."""
+    followed = walk(schema, settings(SETTINGS, max_examples=50))
 
     assert {status for _, status in followed} <= {200, 401, 404, 409, 422}

@@ -31,7 +31,7 @@ def pay(home: Path, page_id: str) -> str:
     store = Store(home / "studio.db")
     try:
         service = Service(store)
-        checkout = service.store.checkouts.of_page(page_id)
+        checkout = service.store.checkouts.one(page_id=page_id)
         assert checkout is not None
         return service.checkouts.pay(checkout).order_id
     finally:

@@ -1,4 +1,4 @@
-"""`feedback/create`: exactly the bounds of the interface, what is kept of a report, and the switch."""
+"""`feedback/create`: exactly the bounds of the interface, and what is kept of a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from .in_process import KEY, InProcess
+from studio.testing import Studio, post_json
+
+from .in_process import InProcess
 
 LEAST = {"requestId": "f", "text": "t"}
 
@@ -92,13 +94,13 @@ def test_secrets_are_removed_before_it_is_kept(studio: InProcess) -> None:
     assert b"https://host/x" in written
 
 
-def test_switched_off_it_is_unavailable(studio: InProcess) -> None:
-    """Until it is switched on; the key is looked at before."""
-    studio.service.feedback.switch(on=False)
-    off = studio.request("feedback/create", LEAST)
-    unauthorized = studio.request("feedback/create", LEAST, key=f"{KEY}x")
-    studio.service.feedback.switch(on=True)
+def test_it_may_be_unavailable(instruments: Studio) -> None:
+    """As a fault says; the key is looked at before."""
+    refuse = {"kind": "refuse", "status": 503, "code": "feedback_unavailable"}
+    instruments.faults.use({"on": "feedback/create", "first": 1, "effect": refuse})
+    url = f"{instruments.base_url}/feedback/create"
+    assert post_json(url, f"{instruments.key}x", LEAST)[0] == 401
 
-    assert (off.status_code, off.json()["error"]["code"]) == (503, "feedback_unavailable")
-    assert unauthorized.status_code == 401
-    assert studio.request("feedback/create", LEAST).status_code == 200
+    status, answer = instruments.ask("feedback/create", **LEAST)
+    assert (status, answer["error"]["code"]) == (503, "feedback_unavailable")
+    assert instruments.ask("feedback/create", **LEAST)[0] == 200

@@ -14,7 +14,7 @@ import pytest
 from studio.instruments.meter import PATTERN_PRICE, PRODUCT_PRICE, read_meter
 from studio.keys import Keys
 from studio.pace import Pace
-from studio.store import Account
+from studio.store.records import Account
 
 from .in_process import KEY, InProcess
 
@@ -72,7 +72,7 @@ def test_pattern_takes_one_to_two_minutes(studio: InProcess, clock: Clock) -> No
     assert result["patternId"] == pattern_id
     assert result["imageUrl"].endswith(f"/pictures/{picture_id}.png")
     picture = studio.service.picture(picture_id)
-    assert picture is not None and picture.order.design.prompt == "ferns"
+    assert picture is not None and picture.design.prompt == "ferns"
     assert studio.service.picture("guess") is None
     product = studio.ask("products/create", **build)
     clock.pass_time(20)
@@ -107,7 +107,7 @@ def test_record_is_append_only(studio: InProcess, statement: str) -> None:
 
 def test_meter_has_what_was_bought_and_what_was_bought_twice(studio: InProcess, clock: Clock) -> None:
     """A repeated request is bought once, and a checkout when it is paid; another account's or prompt's is another."""
-    other = Keys(studio.service.store).create("other", Account("other"), clock.now)[1]
+    other = Keys(studio.service.store).create("other", Account("other"))[1]
     for request_id, prompt, key in (
         *(("1", "ferns", KEY), ("1", "ferns", KEY), ("1", "ferns", other)),
         *(("2", "ferns", KEY), ("3", "ferns", KEY), ("4", "moons", KEY)),

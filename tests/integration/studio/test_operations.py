@@ -11,7 +11,8 @@ import pytest
 
 from studio.keys import Keys
 from studio.operations.table import OPERATIONS
-from studio.store import Account, read_record
+from studio.store import read_record
+from studio.store.records import Account
 
 from .in_process import InProcess, encoded_picture
 
@@ -39,7 +40,7 @@ def product_id(studio: InProcess, pattern_id: str) -> str:
 @pytest.fixture
 def other_key(studio: InProcess) -> str:
     """A key of another account."""
-    return Keys(studio.service.store).create("other", Account("other"), studio.service.now())[1]
+    return Keys(studio.service.store).create("other", Account("other"))[1]
 
 
 def code(studio: InProcess, operation: str, body: object, key: str | None = None) -> tuple[int, str]:

@@ -71,9 +71,8 @@ def test_keys_are_never_in_the_arguments(studio: StudioProcess) -> None:
     assert KEY.encode() not in arguments
 
 
-def test_studio_without_keys_makes_a_private_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studio_without_keys_makes_a_private_one(tmp_path: Path) -> None:
     """Started by hand, it needs no preparation."""
-    monkeypatch.delenv("STUDIO_API_KEYS", raising=False)
     options = read_options(["--home", str(tmp_path)])
 
     assert read_keys(options) == read_keys(options)
@@ -100,3 +99,13 @@ def test_files_are_private(new_studio: StudioProcess) -> None:
     written = [path for path in new_studio.home.rglob("*") if path.name != "keys"]
     assert [path for path in written if path.stat().st_mode & 0o077] == []
     assert any(path.name == "studio.db" for path in written)
+
+
+def test_newest_pictures_are_drawn_before_anybody_looks(new_studio: StudioProcess) -> None:
+    """Of patterns that have succeeded: a page that shows them does not stay blank."""
+    new_studio.start()
+    job = new_studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body
+    assert new_studio.ended(job)["status"] == "succeeded"
+
+    pictures = new_studio.home / "pictures"
+    wait_for(lambda: list(pictures.glob("*-256.png")), "the picture is drawn")

@@ -7,19 +7,21 @@ from datetime import timedelta
 
 import pytest
 
-from cli.commands.status import status_lines
+from cli.commands.status import Status
+from cli.json_output import text_of
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Intent, NewItem, OrderRecord, PickedLine, SpendingLimits
-from patternmill.ledger.reports.order_report import (
+from patternmill.ledger.reports.checkouts import (
+    CheckoutStatus,
     checkout_called,
     checkouts,
-    checkouts_of_products,
     checkouts_of_run,
+    checkouts_with,
 )
+from patternmill.ledger.reports.requests import unsettled
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.ledger.reports.story import stories
-from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.planning.items import Scope, canonical_json, checkout_item
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import select_rows
@@ -52,20 +54,20 @@ def test_row_counts_of_open_and_ended_runs_agree(run: BegunRun) -> None:
 def test_status_explain_and_retry_answer(run: BegunRun) -> None:
     """Every question of `status`, `explain` and `retry` has its answer."""
     run.end()
-    text = "\n".join(status_lines(run.ledger, load_settings(), None, None, None))
+    text = text_of(Status(run.ledger, load_settings()).sections())
     assert "1 pattern waiting for a person's decision" in text
     (story,) = stories(run.ledger, "H-2")
     assert [event.what for event in story.events][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
     chosen = select_rows(run.ledger, RetryRequest())
-    assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
+    assert list(chosen.rows) == ["H-2", "F-1"]
 
 
 def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> None:
     """What is known of superseded rows, other services and other catalogs' products."""
     past = run.past
-    kept = run.ledger.catalogs.source_rows("staging", "spring")
-    assert (kept["h-1"].product_key, kept["r-1"].product_key) == (run.product("H-1").key, None)
+    requested = run.ledger.catalogs.requested_rows("staging", "spring")
+    assert requested["h-1"].product_key == run.product("H-1").key and "r-1" not in requested
     refused = past.begin("S-1,storks,Mug,11oz,,", catalog="autumn", studio_url="http://127.0.0.1:7/v1")
     refused.attempt(refused.pattern("S-1"), AttemptState.REJECTED)
     assert [asked.run_id for asked in asked_services(run.ledger)] == [run.record.run_id]
@@ -117,12 +119,12 @@ def test_orders_are_read_alike(run: BegunRun) -> None:
     ordered(run)
     (record,) = checkouts(run.ledger, environment="staging", scope="spring/orders")
     assert record.order is not None and (record.order.order_id, record.order.status) == ("ord_1", "shipped")
-    assert record.is_paid, "said once"
+    assert record.status is CheckoutStatus.PAID, "said once"
     assert checkouts(run.ledger, environment="production") == []
     assert checkout_called(run.ledger, "chk_1") == record
     assert checkout_called(run.ledger, "chk_2") is None
     assert checkouts_of_run(run.ledger, run.record.run_id) == [record]
-    assert list(checkouts_of_products(run.ledger, [run.product("H-1").key]).values()) == [[record]]
+    assert checkouts_with(run.ledger, [run.product("H-1").key]) == [record]
     assert stories(run.ledger, "chk_1") == stories(run.ledger, "H-1")
     (story,) = stories(run.ledger, "H-1")
     assert story.checkouts == (record,)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from patternmill.ledger.ledger import Ledger, open_database
 from tests.unit.cli.ledgers import Clock, Past
+
+
+@pytest.fixture(autouse=True)
+def _program_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands named as they are typed where the program's environment is active, and each step shown anew."""
+    monkeypatch.setattr("cli.terminal.steps._last", "")
+    monkeypatch.setattr("cli.terminal.shutil.which", lambda name: f"/usr/bin/{name}")
 
 
 @pytest.fixture
@@ -19,6 +27,37 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is typed on a terminal, one a question; Enter where there is nothing more, and Ctrl-C for `^C`."""
+    left: list[str] = []
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        answer = left.pop(0) if left else ""
+        print(f"{prompt}{answer}")
+        asked.append(prompt)
+        if answer == "^C" or len(asked) > 50:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    monkeypatch.setattr("click.termui.visible_prompt_func", typed)
+    return left
+
+
+@pytest.fixture
+def approved() -> Callable[[str, Path], None]:
+    """Compare what is printed with the text that was approved; with APPROVE=1 in the environment it is approved."""
+
+    def compare(text: str, place: Path) -> None:
+        if os.environ.get("APPROVE"):
+            place.write_text(text, encoding="utf-8")
+        assert text == place.read_text(encoding="utf-8")
+
+    return compare
 
 
 @pytest.fixture

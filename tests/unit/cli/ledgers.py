@@ -8,19 +8,18 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.runs import entry_text
-from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.items import Item, ItemMaker, Scope, canonical_json
+from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, make_plan
-from patternmill.planning.recognition import Memory
-from patternmill.runs.followed_source import source_rows_of
+from patternmill.planning.rows import Row
 from patternmill.states import AttemptState, Outcome, Stage
-from tests.unit.catalog.samples import HEADER, checked
+from patternmill.tables.checks import Checked
+from tests.unit.tables.samples import HEADER, checked
 
 NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
 HERON = "H-1,blue herons,Cushion,S,linen,"
@@ -64,6 +63,7 @@ class Past:
     #: Of the runs that are begun.
     flow_run: str | None = None
     _numbers: Any = field(default_factory=lambda: count(1))
+    _fences: Any = field(default_factory=lambda: count(1))
 
     def begin(
         self,
@@ -76,27 +76,26 @@ class Past:
         """Put a run on record; each begins a minute after the one before."""
         self.clock.now += 60
         found = checked("\n".join((HEADER, *rows)) + "\n")
-        plan = make_plan(Scope(environment, catalog), found.entries, Memory(), only=only)
+        plan = make_plan(ItemMaker(Scope(environment, catalog)), found.entries, Memory(), only=only)
         record = replace(self._record(found, catalog, environment), **of_record)
         with self.ledger.transaction():
-            self.ledger.runs.add(record, found.file.raw)
+            self.ledger.runs.add(record, found.catalog.sheet.raw, number=next(self._fences))
             items = [planned.item for planned in plan.items.values()]
             self.ledger.purchases.add_items(environment, catalog, map(_new_item, items))
             self.ledger.runs.add_rows(record.run_id, map(_run_row, plan.rows))
             if RETRY_OF not in record.options:
-                kept = self.ledger.catalogs.source_rows(environment, catalog)
-                rows = source_rows_of(record.run_id, plan, found.file, kept)
-                self.ledger.catalogs.keep_source_rows(record, rows)
+                requested = [row for row in map(_run_row, plan.rows) if row.product_key is not None]
+                self.ledger.catalogs.keep_requests(record, requested)
         return BegunRun(self, record, plan)
 
-    def _record(self, found: CheckedCatalog, catalog: str, environment: str) -> RunRecord:
+    def _record(self, found: Checked, catalog: str, environment: str) -> RunRecord:
         return RunRecord(
             run_id=RunId(f"run-{next(self._numbers)}"),
             catalog=catalog,
             environment=environment,
             source=f"inputs/{catalog}.csv",
-            input_sha256=found.file.sha256,
-            input_encoding=found.file.encoding,
+            input_sha256=found.catalog.sheet.layout.sha256,
+            input_encoding=found.catalog.sheet.layout.encoding or "utf-8",
             studio_url="http://127.0.0.1:9/v1",
             started_at=datetime.fromtimestamp(self.clock.now, UTC),
             prefect_flow_run_id=self.flow_run,
@@ -180,4 +179,4 @@ def _new_item(item: Item) -> NewItem:
 
 def _run_row(row: Any) -> RunRow:
     sku = row.sku or next((problem.sku for problem in row.entry.problems if problem.sku), "")
-    return RunRow(row.position, row.entry.record.line, sku, row.pattern, row.product, entry_text(row.entry))
+    return RunRow(row.position, row.entry.line, sku, row.pattern, row.product, entry_text(row.entry))

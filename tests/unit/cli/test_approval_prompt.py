@@ -13,12 +13,12 @@ from cli.approval_prompt import agreed
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.records import Approval
-from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import ImportRequest
+from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.service.studio_api import StudioApi
-from tests.unit.runs.fake_studio import FakeStudioApi, Service
+from tests.hostile.in_process import InProcessApi, Service
 from tests.unit.runs.workshop import many
 
 
@@ -26,7 +26,7 @@ from tests.unit.runs.workshop import many
 def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """Plans of more than three items wait."""
     service = Service()
-    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: FakeStudioApi(service))
+    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: InProcessApi(service))
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
     monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "3")
@@ -40,12 +40,12 @@ def asked_for(folder: Path, count: int) -> RunSpec:
 
 
 def is_approved(spec: RunSpec, digest: str | None = None, *, asks: bool = False) -> bool:
-    return asyncio.run(asyncio.wait_for(agreed(spec, plan_of(spec), digest, asks=asks), 30))
+    return agreed(spec, plan_of(spec), digest, asks=asks)
 
 
 def plan_of(spec: RunSpec) -> Preview:
     async def main() -> Preview:
-        async with Pipeline(spec) as work:
+        async with Run(spec) as work:
             return await work.preview()
 
     return asyncio.run(main())
@@ -56,11 +56,11 @@ def digest_of(spec: RunSpec) -> str:
 
 
 def carry_out(spec: RunSpec) -> None:
-    async def main(work: Pipeline) -> None:
+    async def main(work: Run) -> None:
         async with work:
             await work.run_through()
 
-    asyncio.run(asyncio.wait_for(main(Pipeline(spec)), 30))
+    asyncio.run(asyncio.wait_for(main(Run(spec)), 30))
 
 
 def on_record(home: Path) -> list[Approval]:
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_the_question_at_once(
         answered.append(text)
         return True
 
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
     monkeypatch.setattr("cli.approval_prompt.said_yes", interrupted)
     with pytest.raises(click.Abort):
         is_approved(asked_for(tmp_path, 4))
@@ -154,7 +154,7 @@ def test_question_of_an_import_shows_what_it_costs(
     for limit in ("ITEMS", "COST"):
         monkeypatch.delenv(f"PATTERNMILL_APPROVE_ABOVE_{limit}", raising=False)
     asked: list[str] = []
-    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: asked.append(text) or answer)
+    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text, default: asked.append(text) or answer)
     spec = asked_for(tmp_path, 4)
     assert is_approved(spec, asks=True) is answer
     assert len(asked) == 1 and asked[0].startswith("Make 8 items") and asked[0].endswith("in staging?")
@@ -163,3 +163,33 @@ def test_question_of_an_import_shows_what_it_costs(
     carry_out(spec)
     assert is_approved(spec, asks=True)
     assert len(asked) == 1
+
+
+def test_question_says_what_would_be_replaced_and_why(
+    service: Service,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In at most three lines, right before the plan's one question; agreed to, the plan is made."""
+    monkeypatch.delenv("PATTERNMILL_APPROVE_ABOVE_ITEMS")
+    spec = asked_for(tmp_path, 8)
+    carry_out(spec)
+    Path(spec.source).write_text(many(8).replace("prompt 0", "other 0"), encoding="utf-8")
+    with pytest.raises(ApprovalNeeded, match="would replace 8 products") as refused:
+        is_approved(spec)
+    assert "(or `--confirm changes`)" in refused.value.remedy
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    questions: list[str] = []
+    monkeypatch.setattr("cli.approval_prompt.said_yes", lambda text: not questions.append(text))
+    assert is_approved(spec, asks=True)
+    assert len(questions) == 1
+    *_, plan, first, second, digest = capsys.readouterr().out.splitlines()
+    assert plan.startswith("The plan would buy 16 items")
+    assert first == "It would replace 8 products that the catalog has: S-000, S-001, S-002 … and 5 more."
+    assert second == "More are replaced than --change-at-most allows."
+    assert digest.startswith("Its digest is ")
+    before = len(service.bought)
+    carry_out(spec)
+    assert len(service.bought) == before + 16

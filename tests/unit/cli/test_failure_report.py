@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +13,8 @@ import pytest
 
 from cli import main
 from patternmill.ledger.feedback_log import ANSWERED
+from patternmill.ledger.leases import this_process
 from patternmill.ledger.records import Attempt
-from patternmill.runs.lease import this_process
 from patternmill.states import AttemptState
 from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, REFUSED, BegunRun, Past
@@ -216,7 +215,7 @@ def test_nothing_is_sent_without_a_yes(
     attempt = failed(past)
     assert run("F-1") == 2
     assert "--yes" in capsys.readouterr().err
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
     assert run("F-1") == 2
     assert (desk.raw, kinds(past, attempt)) == ([], [])

@@ -18,10 +18,10 @@ import pytest
 
 from cli import launcher
 from cli.commands.up import _end
-from cli.watched_run import WatchedRun
+from cli.launcher import Launch
 from patternmill.errors import PatternmillError
 from patternmill.runs.request import ImportRequest
-from patternmill.runs.spec import run_spec
+from patternmill.runs.spec import RunSpec, run_spec
 from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import Interruption, run_in_thread
 
@@ -44,11 +44,11 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     run = SimpleNamespace(
         ending=None, results=None, is_stopped=False, spec=SimpleNamespace(options=options), stop=stops.append
     )
-    watched, loop = WatchedRun(cast(Any, None)), asyncio.new_event_loop()
-    watched.begun, watched._loop = cast(Any, run), loop
-    watched.on_signal("Stopped by Ctrl-C.")
+    launch, loop = Launch(cast(Any, None)), asyncio.new_event_loop()
+    launch.begun, launch._loop = cast(Any, run), loop
+    launch.on_signal("Stopped by Ctrl-C.")
     with pytest.raises(Exited, match="130"):
-        watched.on_signal("Stopped by Ctrl-C.")
+        launch.on_signal("Stopped by Ctrl-C.")
     assert "A second Ctrl-C ends it at once." in capsys.readouterr().err
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
@@ -68,16 +68,16 @@ def test_signals_are_called_what_a_person_did(number: signal.Signals, name: str)
     assert reasons == [f"Stopped by {name}."]
 
 
-@pytest.mark.parametrize("signals", [0, 1, 2])
-def test_second_signal_ends_the_worker_of_up_at_once(signals: int) -> None:
+@pytest.mark.parametrize(("signals", "ends"), [(0, 0), (1, 0), (2, -signal.SIGTERM)])
+def test_second_signal_ends_the_worker_of_up_at_once(signals: int, ends: int) -> None:
     """Also where it came before the first one was answered; else it drains."""
     stop = Interruption()
     for _ in range(signals):
         stop.interrupt(2, None)
-    drains = "import sys, time; sys.stdin.read(); time.sleep(1)"
-    worker = subprocess.Popen([sys.executable, "-c", drains], stdin=subprocess.PIPE)
+    drains = "import sys, time; sys.stdin.read(); time.sleep(0.4)"
+    worker = subprocess.Popen([sys.executable, "-S", "-c", drains], stdin=subprocess.PIPE)
     _end(worker, stop)
-    assert worker.returncode == (-signal.SIGTERM if signals == 2 else 0)
+    assert worker.returncode == ends
 
 
 def test_results_are_shown_while_the_flow_still_ends() -> None:
@@ -101,24 +101,23 @@ def test_prefect_is_loaded_before_its_server_is_asked(monkeypatch: pytest.Monkey
     """Both load Prefect, and two threads that do at once get it half loaded."""
     steps: list[str] = []
 
-    def load(watched: WatchedRun) -> None:
+    def load(launch: Launch) -> None:
         time.sleep(0.1)
         steps.append("loaded")
 
-    async def run_alone(watched: WatchedRun, spec: object) -> None:
+    async def run_alone(launch: Launch, spec: object) -> None:
         steps.append("run")
 
     connection = SimpleNamespace(is_chosen=True, start=str, wait=lambda: steps.append("asked"))
-    monkeypatch.setattr(WatchedRun, "_flow", load)
-    monkeypatch.setattr(WatchedRun, "_run_alone", run_alone)
-    asyncio.run(WatchedRun(cast(Any, None)).run(cast(Any, None), cast(Any, connection)))
+    monkeypatch.setattr(Launch, "_flow", load)
+    monkeypatch.setattr(Launch, "_run_alone", run_alone)
+    asyncio.run(Launch(cast(Any, None)).drive(cast(Any, None), cast(Any, connection)))
     assert steps == ["loaded", "asked", "run"]
 
 
 def test_summary_does_not_wait_for_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor for the pictures."""
     calls: list[str] = []
 
     class Connection(PrefectConnection):
@@ -129,17 +128,24 @@ def test_summary_does_not_wait_for_the_record(
             calls.append("record")
             return True
 
-    async def nothing(watched: WatchedRun, *arguments: object) -> None:
-        watched.is_shown = True
+    async def nothing(launch: Launch, *arguments: object) -> None:
+        launch._is_shown = True
+
+    def agreed(*arguments: object, **more: object) -> bool:
+        return True
+
+    def look(launch: Launch, spec: RunSpec, questions: object) -> RunSpec:
+        launch.preview = cast(Any, SimpleNamespace(proposal=SimpleNamespace(to_buy={})))
+        return spec
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
     monkeypatch.setattr(launcher, "PrefectConnection", Connection)
     monkeypatch.setattr(launcher, "available_service", lambda settings: nullcontext(settings))
-    monkeypatch.setattr(WatchedRun, "look", nothing)
-    monkeypatch.setattr(WatchedRun, "run", nothing)
-    monkeypatch.setattr(WatchedRun, "print_ending", lambda watched: calls.append("summary"))
-    monkeypatch.setattr(WatchedRun, "keep_pictures", lambda watched: calls.append("pictures"))
+    monkeypatch.setattr(Launch, "look", look)
+    monkeypatch.setattr(Launch, "drive", nothing)
+    monkeypatch.setattr(launcher, "agreed", agreed)
+    monkeypatch.setattr(Launch, "print_ending", lambda launch: calls.append("summary"))
     request = ImportRequest(file=Path("tea.csv"))
     launcher.run_request(request, run_spec(request))
-    assert calls == ["summary", "pictures", "record"]
+    assert calls == ["summary", "record"]

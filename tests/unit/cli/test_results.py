@@ -5,12 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
 from cli import main
 from patternmill.looking.page import gallery
-from patternmill.results.results_files import rebuild
-from patternmill.states import AttemptState, Outcome
+from patternmill.runs.results_files import rebuild
+from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 
@@ -66,44 +64,3 @@ def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
     assert (folder / "latest").resolve().name == staging.record.run_id
     assert (folder / "latest-staging").resolve().name == staging.record.run_id
     assert (folder / "latest-production").resolve().name == production.record.run_id
-
-
-def test_crashed_run_shows_the_present_states(
-    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without a recorded end, a run's rows have the ledger's present states."""
-    run = past.begin(HERON, FERN)
-    run.make("H-1")
-    assert main.run(["results", "latest", "--out", str(tmp_path / "out")]) == 0
-    assert "1 succeeded, 1 not started" in capsys.readouterr().out
-    assert b"made-" in (tmp_path / "out" / "results.csv").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("nothing", "no run 'nothing'"),
-        ("run", "2 runs begin with 'run'"),
-        ("latest", "Which catalog is meant"),
-    ],
-)
-def test_ambiguous_and_unknown_names_are_refused(
-    past: Past, capsys: pytest.CaptureFixture[str], name: str, shown: str
-) -> None:
-    """With what to write instead."""
-    past.begin(HERON).end()
-    past.begin(HERON, catalog="autumn").end()
-    assert main.run(["results", name]) == 2
-    assert shown in capsys.readouterr().err
-
-
-def test_skipped_run_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """It made nothing, and `latest` never means it."""
-    held = past.begin(HERON)
-    held.end()
-    skipped = past.begin(HERON)
-    skipped.end(Outcome.SKIPPED_OVERLAP)
-    assert main.run(["results", skipped.record.run_id]) == 2
-    assert "made nothing" in capsys.readouterr().err
-    assert main.run(["results", "latest"]) == 0
-    assert held.record.run_id in capsys.readouterr().out

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 from cli import launcher, main
-from patternmill.catalog.changes import Change
 from patternmill.engine.options import RunOptions
+from patternmill.planning.changes import Change
 from patternmill.planning.plan import Cost
-from patternmill.runs.input_mapping import read_input
+from patternmill.runs.input import read_input
+from patternmill.runs.preview import preview
 from patternmill.runs.request import RetryRequest, RunRequest
-from patternmill.runs.retry import RetrySelection, cost, select_rows
+from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.spec import RunSpec
+from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
-PRICED = RunOptions(attempts=2, pattern_price=50, product_price=200)
+PRICED = RunOptions(attempts=2, prices={Stage.PATTERN: 50, Stage.PRODUCT: 200})
 OWL, DOE = "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,"
 
 
@@ -39,7 +41,7 @@ def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
 
 
 def skus(found: RetrySelection) -> list[str]:
-    return [row.sku for row in found.rows]
+    return list(found.rows)
 
 
 @pytest.mark.parametrize(
@@ -125,22 +127,6 @@ def test_row_refused_now_is_left_out(past: Past) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--status", "failed,made"), "--status must be of succeeded, failed, refused"),
-        (("--status", "held"), "Rows that are held cannot be retried.\n  Decide about them"),
-        (("--changed-since", "soon"), "--changed-since must be a date"),
-    ],
-)
-def test_filter_that_fits_no_retry_is_refused(
-    past: Past, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
-) -> None:
-    troubled(past)
-    assert main.run(["retry", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("sku", "bought", "spent"),
     [
         # Its pattern is paid: never another.
@@ -153,24 +139,10 @@ def test_filter_that_fits_no_retry_is_refused(
 )
 def test_cost_counts_what_is_not_paid(past: Past, sku: str, bought: dict[Stage, int], spent: Cost) -> None:
     """Made and begun items cost nothing more; the worst case is every attempt that is allowed."""
-    assert cost(chosen(past, troubled(past), sku=(sku,)).rows, PRICED) == (bought, spent)
-
-
-def test_plan_only_and_no_terminal_begin_nothing(
-    past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both show the rows and the cost; without a terminal and --yes the exit code is 2."""
-    monkeypatch.setattr(launcher, "run_request", _never)
-    monkeypatch.setenv("PATTERNMILL_PATTERN_PRICE", "50")
-    monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "200")
-    troubled(past)
-    assert main.run(["retry", "--plan-only"]) == 0
-    shown = capsys.readouterr()
-    cost = "at least 850 units, at most 1,800 units if jobs fail"
-    assert f"To buy: 1 pattern and 4 products for {cost}." in shown.out
-    assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in shown.out
-    assert main.run(["retry"]) == 2
-    assert capsys.readouterr().out == shown.out
+    selection = chosen(past, troubled(past), sku=(sku,))
+    spec = RunSpec("spring.csv", "spring", load_settings(), PRICED, selection=selection, retries=True)
+    planned = preview(spec, selection.checked)
+    assert (planned.plan.purchases(), planned.proposal.cost) == (bought, spent)
 
 
 def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,17 +163,13 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     asked = ("--sku", "D-1", "--yes", "--budget", "7", "--max-failures", "10%", "--approve", "098799b1ba16")
     assert main.run(["retry", *asked]) == 3
     (spec,) = seen
-    assert read_input(spec).raw == past.ledger.runs.input_of(run.record)
+    assert read_input(spec).sheet.raw == past.ledger.runs.input_of(run.record)
     assert read_input(spec).name == "spring.csv"
     assert (spec.catalog, spec.settings.environment) == ("spring", "staging")
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
     assert spec.selection is not None
     assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")
-    assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
-
-
-def _never(*asked: object) -> int:
-    raise AssertionError("nothing was to be begun")
+    assert spec.retries and _chosen_by(spec.only, run) == ["D-1"]
 
 
 def _chosen_by(predicate: Any, run: BegunRun) -> list[str]:

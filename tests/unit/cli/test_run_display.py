@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,11 +18,11 @@ from rich.console import Console
 from cli.run_display import Display, ending_lines
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
-from patternmill.results.results_files import FAILURES_BOOK, Results
-from patternmill.results.summary import Cause
+from patternmill.runs.results_files import FAILURES_BOOK, Results
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import progress_line
-from patternmill.states import UNDECIDED, Outcome, RowStatus, Stage
+from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.tables.totals import Cause
 
 
 class ShownRun(SimpleNamespace):
@@ -30,13 +30,10 @@ class ShownRun(SimpleNamespace):
     def waiting(self) -> str:
         return cast(str, self.writer.waiting)
 
-    in_flight, time_left = Run.in_flight, Run.time_left
-
 
 def run_with(writer: object, queued: int = 0, **counts: Any) -> Run:
-    studio = SimpleNamespace(queued=queued)
     engine = SimpleNamespace(is_paused=False)
-    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), engine=engine, _studio=studio)
+    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), engine=engine, queued=queued)
     return cast(Run, shown)
 
 
@@ -67,17 +64,6 @@ def test_progress_line(waiting: str, halt: str, counts: dict[str, Any], pattern:
     assert re.search(pattern, progress_line(run))
 
 
-def test_run_without_an_end_says_why() -> None:
-    """With a full disk neither its end can be written, nor what the Prefect server was to show of it."""
-    run = run_with(SimpleNamespace(waiting=""))
-    run.ending = None
-    run.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))
-    assert list(ending_lines(run, "", "patternmill import spring.csv")) == [
-        "The ledger cannot be used: the disk is full.",
-        "The run ended before it was complete. To go on: patternmill import spring.csv",
-    ]
-
-
 @pytest.mark.parametrize("terminal", [True, False])
 def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Redrawn with the line below it; without a terminal only plain lines, and messages stay."""
@@ -86,7 +72,7 @@ def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
     monkeypatch.setattr("cli.run_display._LINE_EVERY", 0.01)
     display = Display()
-    display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
+    display.run = run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0)
     with display.showing():
         display.print("[b]4 rows[/b]")
         deadline = monotonic() + 10
@@ -104,7 +90,7 @@ def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPat
     console = Console(file=screen, force_terminal=True, width=80)
     monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
     display = Display()
-    display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
+    display.run = run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0)
     with display.showing():
         display.end("Ended at once.")
         shown = screen.getvalue()
@@ -112,131 +98,83 @@ def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPat
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > -1
 
 
-def results_of(
-    *causes: Cause, files: tuple[str, ...] = (), to_retry: Mapping[RowStatus, int] = MappingProxyType({})
-) -> Results:
-    return Results(Path("results"), files, cast(Any, None), causes, to_retry)
+APPROVED = Path(__file__).parent / "last_lines_of_runs.txt"
+CAUSES = [Cause("unknown_category", 2, (), f"category `{number}`", "") for number in range(19)]
+WAITS, FAILURES = {RowStatus.TO_CHOOSE: 3, RowStatus.DISCARDED: 2}, Outcome.COMPLETED_WITH_FAILURES
+BEGUN = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2}
+NEW, REFUSED, FAILED = {RowStatus.NOT_STARTED: 2}, {RowStatus.REFUSED: 1}, {RowStatus.FAILED: 1}
+DOUBT, ONE_WAITS = {RowStatus.IN_DOUBT: 3}, {RowStatus.WAITING: 1}
+MORE = "Run again: what is left needs another approval."
+#: Outcome, rows by status, and what else differs: `left` are the rows that a retry takes up, if not all.
+ENDINGS: dict[str, tuple[Outcome, dict[RowStatus, int], dict[str, Any]]] = {
+    "more causes than are listed": (FAILURES, {}, {"causes": CAUSES}),
+    "no import decides about what waits for a choice": (Outcome.COMPLETED, WAITS, {"left": {}}),
+    "other rows wait beside it": (Outcome.COMPLETED, WAITS | ONE_WAITS, {"left": ONE_WAITS}),
+    "a limit": (Outcome.BUDGET_REACHED, NEW, {"reason": "Raise --budget."}),
+    "an approval that is used up": (Outcome.BUDGET_REACHED, NEW, {"reason": MORE}),
+    "a pause": (Outcome.PAUSED, NEW, {}),
+    "a person decides": (FAILURES, DOUBT, {"to_decide": 2}),
+    "a person and a run go on": (FAILURES, DOUBT, {"to_decide": 2, "resumed": 1}),
+    "a run goes on": (FAILURES, DOUBT, {"resumed": 3}),
+    "stopped as all was begun": (Outcome.CANCELLED, BEGUN, {}),
+    "stopped": (Outcome.CANCELLED, BEGUN | {RowStatus.NOT_STARTED: 7}, {}),
+    "refused and failed": (FAILURES, REFUSED | FAILED, {}),
+    "refused rows of a workbook": (FAILURES, REFUSED, {"files": (FAILURES_BOOK,)}),
+    "failed": (FAILURES, FAILED, {}),
+    "failed, and its pattern was rejected meanwhile": (FAILURES, FAILED, {"left": {}}),
+    "made": (FAILURES, {RowStatus.SUCCEEDED: 1, RowStatus.HELD: 1}, {"left": {}, "made": 2}),
+}
 
 
-def ended_run(outcome: Outcome, rows: dict[RowStatus, int] | None = None, **changes: Any) -> Run:
+def ended_run(
+    outcome: Outcome,
+    rows: dict[RowStatus, int],
+    left: dict[RowStatus, int] | None = None,
+    *,
+    causes: Sequence[Cause] = (),
+    files: tuple[str, ...] = (),
+    reason: str | None = None,
+    to_decide: int = 0,
+    resumed: int = 0,
+    made: int = 0,
+) -> Run:
     """A run that has ended, as far as its last lines read it."""
     now = datetime(2026, 9, 1, tzinfo=UTC)
-    record = SimpleNamespace(run_id="r1", catalog="spring", environment="staging", reason=None, options={})
-    record.started_at = record.ended_at = now
-    spent = SimpleNamespace(amounts={"EUR": 1_040})
-    values: dict[str, Any] = {
-        "record": record,
-        "ending": SimpleNamespace(
-            outcome=outcome, rows=rows or {}, record=record, spent=spent, to_decide=0, resumed=0
-        ),
-        "results": results_of(to_retry=rows or {}),
-        "progress": Progress(),
-        "reported": "",
-        "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
-    }
-    return cast(Run, SimpleNamespace(**values | changes))
-
-
-def last_lines(run: Run) -> list[str]:
-    return list(ending_lines(run, "", "patternmill import spring.csv"))
-
-
-def test_end_of_a_run_says_where_the_other_causes_are() -> None:
-    """Ten are listed; how many more there are, of how many rows, and which file has them."""
-    causes = [
-        Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
-    ]
-    lines = last_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results_of(*causes)))
-    assert lines[0].startswith("Completed with failures: ")
-    assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
-
-
-@pytest.mark.parametrize("others", [0, 1])
-def test_rows_that_wait_for_a_choice_are_gone_on_with_by_looking(others: int) -> None:
-    """No import decides; what waits for anything else goes on with it."""
-    cause, rows = Cause(UNDECIDED, "", 3, (), "", ""), {RowStatus.WAITING: 3 + others}
-    results = results_of(cause, to_retry={RowStatus.WAITING: others})
-    lines = last_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, rows, results=results))
-    assert "To decide: patternmill look spring" in lines
-    assert ("To go on: patternmill import spring.csv" in lines) is bool(others)
-
-
-def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
-    """The command is the very one to type; a limit that was reached is to be raised."""
+    record = SimpleNamespace(
+        run_id="r1",
+        catalog="spring",
+        environment="staging",
+        reason=reason,
+        options={},
+        started_at=now,
+        ended_at=now,
+    )
+    spent = SimpleNamespace(amounts={"EUR": 1_040}, items=Counter({Stage.PRODUCT: made}))
+    ending = SimpleNamespace(
+        outcome=outcome, rows=rows, record=record, spent=spent, to_decide=to_decide, resumed=resumed
+    )
+    results = Results(Path("results"), files, cast(Any, None), tuple(causes), rows if left is None else left)
     spec = SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40}))
-    cost = Cost(1_000, 2_000, "EUR")
-    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2}, cost=cost, spec=spec)
-    cast(Any, run.record).reason = "Raise PATTERNMILL_DAY_BUDGET and run the same command again."
-    lines = last_lines(run)
-    assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
-    assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
+    values = {
+        "record": record,
+        "ending": ending,
+        "results": results,
+        "spec": spec,
+        "cost": Cost(1_000, 2_000, "EUR"),
+    }
+    return cast(Run, SimpleNamespace(progress=Progress(), **values))
 
 
-@pytest.mark.parametrize(
-    ("reason", "typed", "line"),
-    [
-        (
-            "Raise --budget and run the same command again.",
-            "--budget '€ 10' --max-items 4",
-            ", with a higher limit: patternmill import a.csv --budget … --max-items 4",
-        ),
-        (
-            "Raise --max-items and run the same command again.",
-            "--max-items=4",
-            ", with a higher limit: patternmill import a.csv --max-items=…",
-        ),
-        ("Run again: what is left needs another approval.", "", ": patternmill import a.csv"),
-    ],
-)
-def test_limit_that_was_reached_is_not_printed_again(reason: str, typed: str, line: str) -> None:
-    run = ended_run(Outcome.BUDGET_REACHED, {RowStatus.NOT_STARTED: 2})
-    cast(Any, run.record).reason = reason
-    lines = list(ending_lines(run, "", f"patternmill import a.csv {typed}".strip()))
-    assert lines[-1] == f"To go on{line}"
-
-
-@pytest.mark.parametrize(("left", "goes_on"), [((2, 0), False), ((2, 1), True), ((0, 3), True)])
-def test_end_of_a_run_leads_to_whoever_can_go_on(left: tuple[int, int], goes_on: bool) -> None:
-    """What is too old to be resent waits for a person, whatever is run again."""
-    run = ended_run(Outcome.COMPLETED_WITH_FAILURES, {RowStatus.IN_DOUBT: 3})
-    cast(Any, run.ending).to_decide, cast(Any, run.ending).resumed = left
-    lines = last_lines(run)
-    decide = "To decide, as no run resends 2 requests: patternmill settle"
-    assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left[0]), goes_on)
-
-
-@pytest.mark.parametrize("rest", [0, 7])
-def test_end_of_a_stopped_run_says_what_is_kept(rest: int) -> None:
-    """And what the next command does."""
-    rows = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2, RowStatus.NOT_STARTED: rest}
-    lines = last_lines(ended_run(Outcome.CANCELLED, rows))
-    assert lines[0] == f"Cancelled: 3 succeeded, {f'{rest} not started, ' if rest else ''}2 not finished"
-    assert lines[-2:] == [
-        "What was made or begun is kept, and is not bought again: the next command finishes 2 rows"
-        f"{f', and begins {rest}' if rest else ''}.",
-        "To go on: patternmill import spring.csv",
+def test_last_lines_of_runs(approved: Callable[[str, Path], None]) -> None:
+    """What was made and spent, where the files are, and who goes on how: a command is named where it does something."""
+    lost = run_with(SimpleNamespace(waiting=""))
+    lost.ending = None
+    lost.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))
+    runs = {name: ended_run(outcome, rows, **more) for name, (outcome, rows, more) in ENDINGS.items()} | {
+        "a full disk": lost
+    }
+    parts = [
+        [f"== {name}", *ending_lines(run, "", lambda: "patternmill import a.csv")]
+        for name, run in runs.items()
     ]
-
-
-@pytest.mark.parametrize(
-    ("statuses", "files", "step"),
-    [
-        ([RowStatus.REFUSED, RowStatus.FAILED], (), "correct failures.csv, then patternmill import "),
-        ([RowStatus.REFUSED], (FAILURES_BOOK,), "correct failures.xlsx, then patternmill import "),
-        ([RowStatus.FAILED], (), "patternmill retry --catalog spring --environment staging; or correct "),
-        ([RowStatus.SUCCEEDED, RowStatus.HELD, RowStatus.NOT_STARTED], (), None),
-        # Its pattern was rejected meanwhile.
-        ([RowStatus.FAILED], None, None),
-    ],
-)
-def test_end_of_a_run_says_what_to_do_about_its_failures(
-    statuses: list[RowStatus], files: tuple[str, ...] | None, step: str | None
-) -> None:
-    to_retry = dict.fromkeys(statuses, 1) if files is not None else {}
-    results = results_of(files=files or (), to_retry=to_retry)
-    lines = last_lines(
-        ended_run(Outcome.COMPLETED_WITH_FAILURES, dict.fromkeys(statuses, 1), results=results)
-    )
-    assert [one.startswith(f"Next: {step}") for one in lines if one.startswith("Next: ")] == [True] * bool(
-        step
-    )
+    approved("\n\n".join("\n".join(lines) for lines in parts) + "\n", APPROVED)

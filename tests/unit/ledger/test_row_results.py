@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.ledger.row_outcomes import row_outcome
+from patternmill.ledger.records import Attempt, RowDecision, RunRecord, RunRow, row_content
+from patternmill.ledger.row_outcomes import outcome_of_row, row_outcome
 from patternmill.ledger.runs import entry_text
 from patternmill.ledger.sqlite import SqliteDatabase
-from patternmill.results.row_results import RowResult, input_file, row_results
+from patternmill.looking.recorded_run import run_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.tables.checks import Checked
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
-from tests.unit.catalog.samples import HEADER, checked
+from tests.row_results import row_results
+from tests.unit.tables.samples import HEADER, checked
 
 OUTCOMES = [*Outcome, None]
 CSV = (
@@ -32,44 +33,72 @@ def attempt(state: AttemptState, **changes: Any) -> Attempt:
     return replace(Attempt(RequestId("r"), ItemKey("k"), 1, state), **changes)
 
 
-_STOPPED = {
-    outcome: RowStatus.CANCELLED if outcome in (None, Outcome.CANCELLED) else RowStatus.WAITING
-    for outcome in OUTCOMES
-}
-_OF_AN_ITEM = {
-    AttemptState.SUCCEEDED: RowStatus.SUCCEEDED,
-    AttemptState.FAILED: RowStatus.FAILED,
-    AttemptState.REJECTED: RowStatus.FAILED,
-    AttemptState.HELD: RowStatus.HELD,
-    AttemptState.INTENDED: RowStatus.IN_DOUBT,
-}
-
-
-def expected(
-    pattern: AttemptState | None, product: AttemptState | None, outcome: Outcome | None
-) -> RowStatus:
-    """The table, stated once more in another form: the product counts, and before it there is one, the pattern."""
-    begun = [state for state in (product, pattern) if state not in (None, AttemptState.WITHDRAWN)]
-    if not begun or begun[0] is None:
-        return RowStatus.NOT_STARTED
-    if begun[0] is AttemptState.ACCEPTED:
-        return _STOPPED[outcome]
-    if begun[0] is AttemptState.SUCCEEDED and begun[0] is pattern and len(begun) == 1:
-        return RowStatus.CANCELLED
-    return _OF_AN_ITEM[begun[0]]
-
-
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_status_of_a_row(outcome: Outcome | None) -> None:
     """Every state of a pattern without a product, and every state of a product on a made pattern."""
-    for state in (*AttemptState, None):
-        found = row_outcome(attempt(state) if state else None, None, outcome)
-        assert found.status is expected(state, None, outcome), state
-        withdrawn = row_outcome(attempt(state) if state else None, attempt(AttemptState.WITHDRAWN), outcome)
-        assert withdrawn == found
-    for state in set(AttemptState) - {AttemptState.WITHDRAWN}:
-        found = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome)
-        assert found.status is expected(AttemptState.SUCCEEDED, state, outcome), state
+    is_stopped = outcome in (None, Outcome.CANCELLED)
+    by_product = {
+        AttemptState.SUCCEEDED: RowStatus.SUCCEEDED,
+        AttemptState.FAILED: RowStatus.FAILED,
+        AttemptState.REJECTED: RowStatus.FAILED,
+        AttemptState.HELD: RowStatus.HELD,
+        AttemptState.INTENDED: RowStatus.IN_DOUBT,
+        AttemptState.ACCEPTED: RowStatus.CANCELLED if is_stopped else RowStatus.WAITING,
+    }
+    by_pattern = by_product | {
+        AttemptState.SUCCEEDED: RowStatus.CANCELLED,
+        AttemptState.WITHDRAWN: RowStatus.NOT_STARTED,
+        None: RowStatus.NOT_STARTED,
+    }
+    for state, status in by_pattern.items():
+        for product in (None, attempt(AttemptState.WITHDRAWN)):
+            outcome_so_far = row_outcome(attempt(state) if state else None, product, outcome)
+            assert outcome_so_far.status is status, state
+    for state, status in by_product.items():
+        row = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome)
+        assert row.status is status, state
+
+
+@pytest.mark.parametrize(
+    ("takes", "status"),
+    [
+        ("succeeded succeeded succeeded", RowStatus.TO_CHOOSE),
+        ("succeeded failed succeeded", RowStatus.TO_CHOOSE),
+        ("failed succeeded rejected", RowStatus.FAILED),
+        ("succeeded accepted succeeded", RowStatus.WAITING),
+        ("failed intended succeeded", RowStatus.IN_DOUBT),
+        ("succeeded held succeeded", RowStatus.HELD),
+        ("succeeded succeeded none", RowStatus.CANCELLED),
+        ("succeeded withdrawn none", RowStatus.CANCELLED),
+        ("none withdrawn", RowStatus.NOT_STARTED),
+    ],
+)
+@pytest.mark.parametrize("product", [None, AttemptState.FAILED, AttemptState.SUCCEEDED])
+def test_row_with_takes_to_choose_from(takes: str, status: RowStatus, product: AttemptState | None) -> None:
+    """It is to choose once its takes have ended and there are two at least, whether its product was there or not."""
+    states = [None if word == "none" else AttemptState(word) for word in takes.split()]
+    keys = tuple(ItemKey(f"take {number}") for number in range(1, len(states) + 1))
+    attempts = {
+        key: attempt(state, item_key=key)
+        for key, state in zip((*keys, ItemKey("product")), (*states, product), strict=True)
+        if state is not None
+    }
+    has_product = product is AttemptState.SUCCEEDED
+    for decided, expected in ((RowStatus.TO_CHOOSE, status), (RowStatus.DISCARDED, RowStatus.DISCARDED)):
+        content = row_content({"prompt": "herons"}, RowDecision(decided, keys, has_product))
+        row = RunRow(0, 2, "A", keys[0], ItemKey("product"), content)
+        outcome = outcome_of_row(row, attempts, Outcome.COMPLETED_WITH_FAILURES)
+        assert outcome.status is expected
+        assert outcome.error and outcome.remedy
+
+
+def test_row_whose_product_was_made_since_is_not_to_choose_any_more() -> None:
+    key = ItemKey("product")
+    row = RunRow(
+        0, 2, "A", ItemKey("1"), key, row_content({}, RowDecision(RowStatus.TO_CHOOSE, (ItemKey("1"),)))
+    )
+    made = {key: attempt(AttemptState.SUCCEEDED, item_key=key)}
+    assert outcome_of_row(row, made, None).status is RowStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("state", AttemptState)
@@ -92,11 +121,11 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def catalog() -> CheckedCatalog:
+def catalog() -> Checked:
     return checked(CSV)
 
 
-def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunRecord:
+def recorded(ledger: Ledger, catalog: Checked, run: str = RUN) -> RunRecord:
     """A run over the catalog: its first row has the items `herons` and `cushion`, its third `ferns` and `tote`."""
     record = replace(
         RECORD,
@@ -108,7 +137,7 @@ def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunReco
     rows = [
         RunRow(
             position,
-            entry.record.line,
+            entry.line,
             entry.row.sku if entry.row else "X-1",
             ItemKey(keys[0]) if keys else None,
             ItemKey(keys[1]) if keys else None,
@@ -122,8 +151,7 @@ def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunReco
     return record
 
 
-def results(ledger: Ledger, record: RunRecord) -> list[RowResult]:
-    return list(row_results(ledger, record, input_file(ledger, record)))
+results = row_results
 
 
 def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
@@ -134,47 +162,42 @@ def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
     return ended
 
 
-def test_rows_are_read_back_as_in_the_file(ledger: Ledger, catalog: CheckedCatalog) -> None:
+def test_rows_are_read_back_as_in_the_file_with_all_attempts_and_problems(
+    ledger: Ledger, catalog: Checked
+) -> None:
     """Every row, in order, with its line, its cells byte for byte, and what was understood of it."""
-    found = results(ledger, recorded(ledger, catalog))
-    assert [(row.position, row.line, row.sku) for row in found] == [
-        (0, 2, "H-1"),
-        (1, 3, "X-1"),
-        (2, 4, "F-1"),
-    ]
-    assert [row.cells[-1] for row in found] == ["007", "NA", "=1+1"]
-    first = found[0]
-    assert (first.prompt, first.category_id) == ("blue herons", "cat_1")
-    assert first.selections == {"fabric": "linen", "size": "S"}
-
-
-def test_refused_row_has_all_its_problems(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """With the code of the first, whatever the outcome."""
-    row = results(ledger, recorded(ledger, catalog))[1]
-    problems = catalog.entries[1].problems
-    assert len(problems) > 1
-    assert (row.status, row.error_code) == (RowStatus.REFUSED, problems[0].code.value)
-    assert all(problem.message in (row.error or "") for problem in problems)
-    assert (row.pattern, row.product, row.product_id, row.pattern_id) == (None, None, None, None)
-
-
-def test_row_has_all_attempts_and_results(ledger: Ledger, catalog: CheckedCatalog) -> None:
     at_state(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "herons", AttemptState.SUCCEEDED, 2)
     at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
-    row = results(ledger, recorded(ledger, catalog))[0]
-    assert (row.status, row.pattern_id, row.product_id) == (
+    record = recorded(ledger, catalog)
+    understood, rows = run_results(ledger, record).read(), results(ledger, record)
+    assert [(row.line, row.sku) for row in understood.lines] == [(2, "H-1"), (3, "X-1"), (4, "F-1")]
+    assert list(understood.catalog.sheet.column(5)) == ["007", "NA", "=1+1"]
+    first, refused, _ = rows
+    assert (understood.lines[0].prompt, understood.lines[0].category_id) == ("blue herons", "cat_1")
+    assert understood.lines[0].selections == {"fabric": "linen", "size": "S"}
+    assert (first.status, first.pattern_id, first.product_id) == (
         RowStatus.SUCCEEDED,
         "made-herons/2",
         "made-cushion/1",
     )
-    assert row.pattern is not None and row.pattern.attempts == 2
+    assert first.pattern is not None and first.pattern.attempts == 2
+    problems = catalog.entries[1].problems
+    assert len(problems) > 1
+    assert (refused.status, refused.error_code) == (RowStatus.REFUSED, problems[0].code.value)
+    assert all(problem.message in (refused.error or "") for problem in problems)
+    assert (refused.pattern, refused.product, refused.product_id, refused.pattern_id) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
     "state", sorted(set(AttemptState) - {AttemptState.SUCCEEDED, AttemptState.FAILED}), ids=str
 )
-def test_ended_run_keeps_its_statuses(ledger: Ledger, catalog: CheckedCatalog, state: AttemptState) -> None:
+def test_ended_run_keeps_its_statuses(ledger: Ledger, catalog: Checked, state: AttemptState) -> None:
     """Whatever a later run makes of its open attempts."""
     at_state(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "herons", state, 2)
@@ -195,14 +218,6 @@ def test_ended_run_keeps_its_statuses(ledger: Ledger, catalog: CheckedCatalog, s
     assert results(ledger, second)[0].status is RowStatus.SUCCEEDED
 
 
-def test_closing_is_repeatable_after_a_crash(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """Rows that were fixed are fixed again alike."""
-    at_state(ledger, "herons", AttemptState.ACCEPTED)
-    record = recorded(ledger, catalog)
-    once = results(ledger, close(ledger, record, Outcome.FAILED))
-    assert results(ledger, close(ledger, record, Outcome.FAILED)) == once
-
-
 def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
     """None is left out, and none is counted twice."""
     lines = "".join(f"S-{number},prompt,Tote bag,,,\r\n" for number in range(1204))
@@ -218,10 +233,10 @@ def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
         ledger.runs.add_rows(RUN, rows)
         counts = ledger.runs.close_rows(replace(record, outcome=Outcome.CANCELLED))
     assert counts == {RowStatus.IN_DOUBT: 1203, RowStatus.NOT_STARTED: 1}
-    assert [row.position for row in results(ledger, record)] == list(range(1204))
+    assert len({row.sku for row in results(ledger, record)}) == 1203
 
 
-def test_decision_writes_the_rows_that_had_no_end(ledger: Ledger, catalog: CheckedCatalog) -> None:
+def test_decision_writes_the_rows_that_had_no_end(ledger: Ledger, catalog: Checked) -> None:
     """Those that were held, failed or unfinished follow the decision; what nobody decided stays."""
     at_state(ledger, "herons", AttemptState.HELD)
     at_state(ledger, "ferns", AttemptState.FAILED)

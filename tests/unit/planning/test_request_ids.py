@@ -13,26 +13,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.normal_text import normalised
-from patternmill.catalog.refinements import Refinement
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RequestId
 from patternmill.planning.items import (
     NAMESPACE,
     Item,
+    ItemMaker,
     Scope,
     canonical_json,
-    reference_content,
-    refinement_content,
+    canonical_texts,
+    catalog_of,
+    checkout_item,
+    pattern_content,
 )
+from patternmill.planning.normal_text import normalised
+from patternmill.planning.offer import Category, Option
+from patternmill.planning.refinements import Refinement
+from patternmill.planning.rows import Row
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.states import Stage
-from tests.unit.planning.items import pattern_item, product_item
 
 STAGING = Scope("staging", "spring")
-HERONS = pattern_item(STAGING, "blue herons at dawn")
-CUSHION = product_item(STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"})
+ROW = Row("blue herons at dawn", "cat_cushion", {"size": "45x45", "fabric": "linen"}, line=2, sku="CU-001")
+SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 texts = st.text(st.characters(codec="utf-8"), min_size=1)
+
+
+def pattern_item(scope: Scope, prompt: str, **terms: Any) -> Item:
+    return Item(Stage.PATTERN, scope, pattern_content(prompt, **terms))
+
+
+def chain(scope: Scope = STAGING, unstated: Unstated | None = None, **change: Any) -> tuple[Item, ...]:
+    """Return the items of a row."""
+    maker = ItemMaker(scope, picture_of=lambda sha256: b"picture", unstated=unstated or Unstated())
+    return maker.chain(replace(ROW, **change))
+
+
+HERONS, CUSHION = chain()
+RECOLOR = Refinement("recolor", {"palette": ["#1f3a5f"]})
+REFINED = {"model": "linocut", "reference": SHA, "refinements": (RECOLOR,)}
+REFERENCE, GUIDED, RECOLORED, _ = chain(**REFINED)
+ORDERS = STAGING.of_orders
+LINES = (("prd_1", 2), ("prd_2", 1))
+CHECKOUT = checkout_item(ORDERS, "samples", LINES)
 
 GOLDEN = {
     "a pattern": (HERONS, 1, "0d4cfdc0-8310-5536-922c-355b3c5c2416"),
@@ -53,13 +76,18 @@ GOLDEN = {
         "66b48834-9d20-5fdf-8738-7d78973680cf",
     ),
     "beyond ASCII": (pattern_item(STAGING, "café crème 蓝色 🦩"), 1, "85169e11-0c6d-5368-a90c-a8f8c054bdcd"),
-    "a product": (CUSHION, 1, "efa11558-0ff5-5359-926f-cbc4850e8a50"),
-    "a product's second attempt": (CUSHION, 2, "f0dd4cfc-327f-5f87-90ec-941175b104c1"),
+    "a product": (CUSHION, 1, "f131931e-eed0-53fb-9e89-4a353bd1ab18"),
+    "a product's second attempt": (CUSHION, 2, "44229534-d972-55cf-a5e8-2b7ae6f62dc8"),
     "a product without selections": (
-        product_item(STAGING, "SKU-é", HERONS.key, "cat_cushion", {}),
+        chain(sku="SKU-é", selections={})[-1],
         1,
-        "cef9c37d-aa4d-5dba-85cb-6961e865ce25",
+        "3bdf9999-f5e8-5182-81ca-2bab6f0669c4",
     ),
+    "a reference": (REFERENCE, 1, "dfce653a-bf2e-5273-a29b-04bf8c3d2466"),
+    "a pattern by it, of a model": (GUIDED, 1, "594f412d-fb7b-566f-b563-570446d7bf7d"),
+    "a refinement": (RECOLORED, 1, "61854ea5-d28b-56e3-bcd1-9fb47c9269b7"),
+    "a checkout": (CHECKOUT, 1, "e0e9eb18-f930-5289-b504-80a52458d344"),
+    "a checkout's second attempt": (CHECKOUT, 2, "5e500cdd-ca1b-56ce-82ec-5dd9a4eb1dcb"),
 }
 
 
@@ -71,8 +99,16 @@ def test_golden_request_ids(item: Item, attempt: int, expected: str) -> None:
 
 def test_golden_item_keys() -> None:
     """The keys by which the ledger knows items are pinned too."""
-    assert HERONS.key == "e5ff3d83-0660-504f-a5a4-3cd47fb032dd"
-    assert CUSHION.key == "9d39840e-e2a6-5d99-a195-ae9c8ccf208c"
+    assert [item.key for item in (HERONS, CUSHION, REFERENCE, GUIDED, RECOLORED, CHECKOUT)] == [
+        "e5ff3d83-0660-504f-a5a4-3cd47fb032dd",
+        "9e839277-9d9c-5833-b8d6-e30be3bd3d31",
+        "38d7c12c-7238-5a00-8230-e8ee11e9e0ab",
+        "fae11933-a87d-5ea5-8103-1afe7e99d7f8",
+        "c81ec4a5-f0c6-59f1-842d-d862a9dde587",
+        "f6f813e7-a46d-56f2-ac1e-bc7d10ed1c2d",
+    ]
+    assert (REFERENCE.parent_key, GUIDED.parent_key) == (None, REFERENCE.key)
+    assert (RECOLORED.parent_key, CUSHION.parent_key) == (GUIDED.key, HERONS.key)
 
 
 def test_request_id_is_a_uuid5_of_canonical_json() -> None:
@@ -83,30 +119,78 @@ def test_request_id_is_a_uuid5_of_canonical_json() -> None:
     assert UUID(HERONS.request_id(1)).version == 5
 
 
-def test_bodies_are_the_same_bytes_each_time() -> None:
-    assert HERONS.body(HERONS.request_id(1)) == (
-        b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
+@given(
+    st.recursive(
+        st.text(st.characters(codec="utf-8")) | st.integers(0, 999),
+        lambda inner: st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
     )
-    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.parent_key: "pat_1"}) == (
-        b'{"categoryId":"cat_cushion","patternId":"pat_1",'
-        b'"requestId":"efa11558-0ff5-5359-926f-cbc4850e8a50",'
-        b'"selections":{"fabric":"linen","size":"45x45"}}'
-    )
+)
+def test_quick_spelling_of_texts_is_the_canonical_one(value: object) -> None:
+    """Of every text, whatever is escaped in it; what may hold decimals is never spelled by it."""
+    assert canonical_texts(value).decode() == canonical_json(value)
 
 
-def test_bodies_are_utf8() -> None:
+@pytest.mark.parametrize(
+    ("item", "parent", "body"),
+    [
+        (REFERENCE, None, '{"data":"cGljdHVyZQ==","requestId":"r"}'),
+        (HERONS, None, '{"prompt":"blue herons at dawn","requestId":"r"}'),
+        (pattern_item(STAGING, "flamingo 🦩"), None, '{"prompt":"flamingo 🦩","requestId":"r"}'),
+        (
+            GUIDED,
+            REFERENCE,
+            '{"model":"linocut","prompt":"blue herons at dawn","referenceIds":["id_1"],"requestId":"r"}',
+        ),
+        (RECOLORED, GUIDED, '{"palette":["#1f3a5f"],"patternId":"id_1","requestId":"r"}'),
+        (
+            CUSHION,
+            HERONS,
+            '{"categoryId":"cat_cushion","patternId":"id_1","requestId":"r",'
+            '"selections":{"fabric":"linen","size":"45x45"}}',
+        ),
+        (
+            CHECKOUT,
+            None,
+            '{"lines":[{"productId":"prd_1","quantity":2},{"productId":"prd_2","quantity":1}],"requestId":"r"}',
+        ),
+    ],
+)
+def test_bodies_are_the_same_bytes_each_time(item: Item, parent: Item | None, body: str) -> None:
     """UTF-8 on the wire, so that the body reads as the prompt reads."""
-    item = pattern_item(STAGING, "flamingo 🦩")
-    assert "flamingo 🦩".encode() in item.body(item.request_id(1))
+    made = {parent.key: "id_1"} if parent is not None else {}
+    assert item.body(RequestId("r"), made) == body.encode()
 
 
-PRODUCT: dict[str, Any] = {
-    "scope": STAGING,
-    "sku": "CU-001",
-    "pattern": HERONS.key,
-    "category_id": "cat_cushion",
-    "selections": {"size": "45x45", "fabric": "linen"},
-}
+CROPPED = Refinement("crop", {"x": 0.25, "y": 0, "width": 0.5, "height": 0.75})
+
+
+def test_items_have_names_for_people() -> None:
+    again = pattern_item(STAGING, "blue herons at dawn", take=2)
+    *_, cropped, product = chain(refinements=(CROPPED,))
+    assert [item.describe() for item in (HERONS, again, REFERENCE, cropped, product, CHECKOUT)] == [
+        "pattern · blue herons at dawn",
+        "pattern, take 2 · blue herons at dawn",
+        f"reference · {SHA[:12]}",
+        "refinement · crop 0.25 0 0.5 0.75",
+        "product · CU-001",
+        "checkout · 2 lines, 3 pieces",
+    ]
+    assert (HERONS.take, again.take) == (1, 2)
+
+
+def test_refinement_may_have_decimals() -> None:
+    *_, cropped, _ = chain(refinements=(CROPPED,))
+    assert '"height":0.75' in cropped.content_text
+
+
+def test_picture_that_nobody_has_is_not_uploaded() -> None:
+    with pytest.raises(LookupError, match=SHA):
+        ItemMaker(STAGING).chain(replace(ROW, reference=SHA))[0].body(1)
+
+
+def test_operations_of_items() -> None:
+    items = (REFERENCE, GUIDED, RECOLORED, CUSHION)
+    assert [item.operation for item in items] == ["references/create", None, "refine/recolor", None]
 
 
 @pytest.mark.parametrize(
@@ -115,26 +199,65 @@ PRODUCT: dict[str, Any] = {
         {"scope": Scope("production", "spring")},
         {"scope": Scope("staging", "autumn")},
         {"sku": "CU-002"},
-        {"sku": "cu-001"},
-        {"pattern": pattern_item(STAGING, "blue herons at dusk").key},
-        {"category_id": "cat_mug"},
+        {"prompt": "blue herons at dusk"},
+        {"category": "cat_mug"},
         {"selections": {"size": "45x45"}},
         {"selections": {"size": "45x45", "fabric": "velvet"}},
-        {"selections": {"size": "45x45", "Fabric": "linen"}},
+        {"selections": {"size": "45x45", "fabrics": "linen"}},
         {"selections": {}},
     ],
     ids=str,
 )
 def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
-    assert product_item(**PRODUCT | change).request_id(1) != CUSHION.request_id(1)
+    assert chain(**change)[-1].request_id(1) != CUSHION.request_id(1)
 
 
-def test_selections_have_no_order() -> None:
-    """The columns of a file may be in any order."""
-    made = {CUSHION.parent_key: "p"}
-    turned = product_item(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
-    assert turned.key == CUSHION.key
-    assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sku": " cu-001"},
+        {"selections": {"Size": "45X45", "fabric": " Linen"}},
+        {"selections": {"fabric": "linen", "size": "45x45"}},
+    ],
+    ids=str,
+)
+def test_spelling_of_a_row_is_not_content(change: dict[str, Any]) -> None:
+    """What differs in case, space, `-`, `_` or order only is the same product; the body has its own spelling."""
+    other = chain(**change)[-1]
+    assert other.request_id(1) == CUSHION.request_id(1)
+    body = json.loads(other.body(RequestId("r"), {HERONS.key: "p"}))
+    assert body["selections"] == change.get("selections", ROW.selections)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        checkout_item(ORDERS, "samples-2", LINES),
+        checkout_item(ORDERS, "samples", (("prd_1", 2), ("prd_2", 2))),
+        checkout_item(ORDERS, "samples", LINES[::-1]),
+        checkout_item(Scope("production", "spring").of_orders, "samples", LINES),
+        checkout_item(Scope("staging", "autumn").of_orders, "samples", LINES),
+    ],
+)
+def test_whatever_is_ordered_otherwise_is_another_checkout(other: Item) -> None:
+    assert other.key != CHECKOUT.key
+
+
+def test_scope_of_orders_is_no_catalogs() -> None:
+    assert ORDERS.catalog == "spring/orders"
+    assert catalog_of(ORDERS.catalog) == catalog_of("spring") == "spring"
+
+
+def test_values_with_one_key_are_two() -> None:
+    """Where an offer has two values that only spelling tells apart, the exact spelling identifies them."""
+    category = Category(
+        "cat_1",
+        "Mug",
+        (Option("size", ("A-4", "a 4", "S")), Option("Color", ("red",), spellings=("colour",))),
+    )
+    assert category.exact_keys({"size": "A-4"}) == {"size": "A-4"}
+    assert category.exact_keys({"size": "S", "Color": "red"}) is None
+    assert category.exact_keys({"colour": "red"}) == {"color": "red"}
 
 
 def test_patterns_and_products_never_share_a_request_id() -> None:
@@ -173,47 +296,6 @@ def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -
     assert json.loads(canonical_json(content)) == content
 
 
-SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-REFERENCE = Item(Stage.REFERENCE, STAGING, reference_content(SHA), picture_of=lambda sha256: b"picture")
-GUIDED = pattern_item(STAGING, "blue herons at dawn", model="linocut", reference=SHA)
-RECOLORED = Item(
-    Stage.REFINEMENT, STAGING, refinement_content(GUIDED.key, Refinement("recolor", {"palette": ["#1f3a5f"]}))
-)
-
-
-def test_golden_ids_of_chains() -> None:
-    """Pinned like those of patterns and products."""
-    found = [(item.key, item.request_id(1)) for item in (REFERENCE, GUIDED, RECOLORED)]
-    assert found == [
-        ("38d7c12c-7238-5a00-8230-e8ee11e9e0ab", "dfce653a-bf2e-5273-a29b-04bf8c3d2466"),
-        ("fae11933-a87d-5ea5-8103-1afe7e99d7f8", "594f412d-fb7b-566f-b563-570446d7bf7d"),
-        ("c81ec4a5-f0c6-59f1-842d-d862a9dde587", "61854ea5-d28b-56e3-bcd1-9fb47c9269b7"),
-    ]
-
-
-def test_each_item_of_a_chain_names_what_it_is_built_on() -> None:
-    assert REFERENCE.parent_key is None
-    assert GUIDED.parent_key == REFERENCE.key
-    assert RECOLORED.parent_key == GUIDED.key
-
-
-def test_bodies_of_a_chain() -> None:
-    """The fields are those that are documented as a choice."""
-    request_id = RequestId("r")
-    assert REFERENCE.body(request_id) == b'{"data":"cGljdHVyZQ==","requestId":"r"}'
-    assert GUIDED.body(request_id, {REFERENCE.key: "ref_1"}) == (
-        b'{"model":"linocut","prompt":"blue herons at dawn","referenceIds":["ref_1"],"requestId":"r"}'
-    )
-    assert RECOLORED.body(request_id, {GUIDED.key: "pat_1"}) == (
-        b'{"palette":["#1f3a5f"],"patternId":"pat_1","requestId":"r"}'
-    )
-    assert (REFERENCE.operation, GUIDED.operation, RECOLORED.operation) == (
-        "references/create",
-        None,
-        "refine/recolor",
-    )
-
-
 def test_service_may_call_it_otherwise() -> None:
     """What a service calls things is no content: the same items, asked for by other names."""
     unstated = Unstated(
@@ -222,7 +304,7 @@ def test_service_may_call_it_otherwise() -> None:
         fields={"palette": "colours"},
         model="engine",
     )
-    recolored, guided = replace(RECOLORED, unstated=unstated), replace(GUIDED, unstated=unstated)
+    _, guided, recolored, _ = chain(unstated=unstated, **REFINED)
     assert recolored.key == RECOLORED.key
     assert recolored.operation == "patterns/recolour"
     assert recolored.body(RequestId("r"), {GUIDED.key: "p"}) == (

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from patternmill.ledger.ledger import Ledger
+from tests.hostile.in_process import Service
 
-from .fake_studio import Service
 from .workshop import Workshop
 
 #: 2027-01-15 08:00 UTC.

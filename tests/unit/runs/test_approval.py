@@ -8,45 +8,59 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.row_checks import check_rows
 from patternmill.engine.options import RunOptions
-from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.errors import ApprovalNeeded, ConfigurationError, Overtaken
 from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.planning.proposal import Proposal
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
-from patternmill.runs.preview import preview
-from patternmill.runs.run import Run
+from patternmill.runs.run import RunEnding
 from patternmill.runs.safeguards import require_confirmation
-from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Verdict
+from tests.hostile.in_process import Service, failed
 from tests.integrity import problems
 
-from .fake_studio import Crash, Create, FakeStudioApi, Service, failed
 from .workshop import Ended, Workshop, drive, many, rows
 
-FOUR = many(4)
 #: A plan of more than three items waits, and costs 10 a pattern and 20 a product.
 TERMS: dict[str, Any] = {"approve_above_items": 3, "pattern_price": 10, "product_price": 20}
-
-
-def spec(shop: Workshop, **terms: Any) -> RunSpec:
-    return shop.spec(**{**TERMS, **terms})
+LOOSE: dict[str, Any] = {"approve_above_items": None}
+FOUR = many(4)
+PLANS = {
+    "one": rows(("S-000", "prompt 000")),
+    "four": FOUR,
+    "five": many(5),
+    "six": many(6),
+    "new": rows(("N-1", "new"), ("N-2", "newer")),
+}
 
 
 def proposal(shop: Workshop, catalog: str, **terms: Any) -> Proposal:
-    its = spec(shop, **terms)
-    checked = check_rows(shop.file(catalog), shop.service.offer, prompt_limit=100)
-    return preview(its, checked).proposal
+    return shop.previewed(catalog, **TERMS | terms).proposal
 
 
 def approve(shop: Workshop, catalog: str, **terms: Any) -> Approval:
     return approval.approve(shop.settings, proposal(shop, catalog, **terms), "anna")
 
 
+def ask(shop: Workshop, plan: str, flow_run: str) -> Approval:
+    return approval.request_approval(shop.settings, proposal(shop, PLANS[plan]), flow_run)
+
+
+def decide(shop: Workshop, question: Approval, plan: Proposal, verdict: Verdict) -> Approval | None:
+    return approval.record_decision(shop.settings, question, plan, verdict, "bert", "too dear.")
+
+
+def reject(shop: Workshop, plan: str) -> Approval:
+    question = ask(shop, plan, "flow-run-rejected")
+    decided = decide(shop, question, proposal(shop, PLANS[plan]), Verdict.REJECTED)
+    assert decided is not None
+    return decided
+
+
 def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
-    return shop.run(catalog, **{**TERMS, **terms})
+    return shop.run(catalog, **TERMS | terms)
 
 
 def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
@@ -54,8 +68,7 @@ def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
     before, runs = len(shop.service.creates), known_runs(shop)
     with pytest.raises(ApprovalNeeded) as caught:
         run(shop, catalog, **terms)
-    assert len(shop.service.creates) == before
-    assert known_runs(shop) == runs
+    assert (len(shop.service.creates), known_runs(shop)) == (before, runs)
     return caught.value
 
 
@@ -74,7 +87,6 @@ def last_decision(shop: Workshop) -> Approval:
 @pytest.mark.parametrize(
     ("terms", "waits"),
     [
-        ({}, True),
         ({"approve_above_items": 8}, False),
         ({"approve_above_items": 7}, True),
         ({"approve_above_items": None}, False),
@@ -88,45 +100,28 @@ def test_plan_above_either_limit_needs_an_approval(
     shop: Workshop, terms: dict[str, Any], waits: bool
 ) -> None:
     """Items by their number, money by its worst case; the preview agrees with the run."""
-    found = proposal(shop, FOUR, **terms)
+    plan, settings = proposal(shop, FOUR, **terms), shop.spec(**TERMS | terms).settings
     if waits:
         with pytest.raises(ApprovalNeeded):
-            approval.current_approval(spec(shop, **terms).settings, found)
-        assert found.digest[:12] in refused(shop, FOUR, **terms).remedy
+            approval.current_approval(settings, plan)
+        assert plan.digest[:12] in refused(shop, FOUR, **terms).remedy
     else:
-        assert approval.current_approval(spec(shop, **terms).settings, found) is None
+        assert approval.current_approval(settings, plan) is None
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
 
 
-def test_approved_plan_is_made(shop: Workshop) -> None:
-    """All of it, and the record of the run names the approver."""
-    decided = approve(shop, FOUR)
+def test_approved_plan_is_made_and_the_approval_holds_after_a_crash(shop: Workshop, service: Service) -> None:
+    """What is left is another plan under the same approval; the record of the run names who gave it."""
+    approved = approve(shop, FOUR)
+    shop.crash_at(3, FOUR, **TERMS)
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.COMPLETED
     assert ended.ending.record.options["approval"]["who"] == "anna"
-    assert ended.ending.record.options["approval"]["digest"] == decided.digest
-    assert (last_decision(shop).purchases, last_decision(shop).amount) == (8, 120)
+    assert ended.ending.record.options["approval"]["digest"] == approved.digest
+    decided = last_decision(shop)
+    assert (decided.id, decided.purchases, decided.amount) == (approved.id, approved.items, 120)
+    assert len(service.bought) == 8
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
-
-
-@pytest.mark.parametrize("moment", [1, 3, 6])
-def test_approval_holds_after_a_crash(shop: Workshop, service: Service, moment: int) -> None:
-    """What is left is another plan under the same approval: in all no more is bought than was approved."""
-    approved = approve(shop, FOUR)
-    received: list[Create] = []
-
-    def crash(create: Create) -> None:
-        received.append(create)
-        if len(received) == moment:
-            raise Crash
-
-    service.at_create = crash
-    shop.crash(FOUR, **TERMS)
-    service.at_create = lambda create: None
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-    assert len(service.bought) == approved.items
-    assert last_decision(shop).id == approved.id
-    assert last_decision(shop).purchases == approved.items
 
 
 def test_approval_in_another_currency_covers_nothing(shop: Workshop) -> None:
@@ -139,66 +134,27 @@ def test_approval_in_another_currency_covers_nothing(shop: Workshop) -> None:
     assert (last_decision(shop).currency, last_decision(shop).amount) == ("EUR", 120)
 
 
-def test_limits_of_a_crashed_run_hold_for_what_is_left_of_it(shop: Workshop, service: Service) -> None:
-    """Whoever resumes it has none of its own: two more rows, which its limits did not cover, wait for a person."""
-    service.at_create = _crash_at_the_first
-    shop.crash(many(1), **TERMS)
-    service.at_create = lambda create: None
-    assert approval.may_need_approval(spec(shop, **LOOSE))
-    refused(shop, many(3), **LOOSE)
-    assert run(shop, many(1), **LOOSE).outcome is Outcome.COMPLETED
-    assert run(shop, many(3), **LOOSE).outcome is Outcome.COMPLETED
-
-
 def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
     """Rows that fail repeatedly are bought under the same approval until it is used up."""
     service.on_follow["S-000"] = [failed()] * 40
     approve(shop, FOUR)
     run(shop, FOUR)
-    for _ in range(7):
-        try:
-            run(shop, FOUR, retry=lambda row: True)
-        except ApprovalNeeded:
-            break
-    else:
-        pytest.fail("it was never used up")
+    with pytest.raises(ApprovalNeeded):
+        for _ in range(7):
+            run(shop, FOUR, retries=True)
     last = last_decision(shop)
     assert last.amount <= last.worst
     assert last.purchases <= last.most_purchases
 
 
-def test_begun_items_are_resumed_without_an_approval(shop: Workshop, service: Service) -> None:
-    """It is paid for."""
-    received: list[Create] = []
-
-    def crash(create: Create) -> None:
-        received.append(create)
-        raise Crash
-
-    service.at_create = crash
-    shop.crash(rows(("H-1", "herons")))
-    service.at_create = lambda create: None
-    terms = {"approve_above_items": 0}
-    # The pattern is under way; its product would be bought.
-    refused(shop, rows(("H-1", "herons")), **terms)
-    assert run(shop, rows(("H-1", "herons"))).outcome is Outcome.COMPLETED
-    assert run(shop, rows(("H-1", "herons")), **terms).outcome is Outcome.COMPLETED
+def test_begun_items_are_resumed_without_an_approval(shop: Workshop) -> None:
+    """It is paid for; its product would be bought."""
+    shop.crash_at(1, PLANS["one"])
+    refused(shop, PLANS["one"], approve_above_items=0)
+    for limit in (3, 0):
+        assert run(shop, PLANS["one"], approve_above_items=limit).outcome is Outcome.COMPLETED
 
 
-LOOSE: dict[str, Any] = {"approve_above_items": None}
-
-
-def reject(shop: Workshop, catalog: str) -> Approval:
-    return approval.approve(shop.settings, proposal(shop, catalog), "bert", Verdict.REJECTED, "too dear")
-
-
-PLANS = {
-    "one": rows(("S-000", "prompt 000")),
-    "four": FOUR,
-    "five": many(5),
-    "six": many(6),
-    "new": rows(("N-1", "new"), ("N-2", "newer")),
-}
 #: Decisions, questions and runs of plans, in their order; the runs have no limits of their own.
 SCRIPTS = {
     "an approval is of one plan": "approve four, limited five, made four",
@@ -218,66 +174,45 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_decisions(shop: Workshop, service: Service, name: str) -> None:
+def test_decisions(shop: Workshop, name: str) -> None:
     for step in SCRIPTS[name].split(", "):
         verb, plan = step.split()
         match verb:
             case "approve":
                 approve(shop, PLANS[plan])
             case "reject":
-                reject(shop, PLANS[plan])
+                reject(shop, plan)
             case "ask":
-                approval.request_approval(shop.settings, proposal(shop, PLANS[plan]), f"flow-run-{plan}")
+                ask(shop, plan, f"flow-run-{plan}")
             case "crash":
-                service.at_create = _crash_at_the_first
-                shop.crash(PLANS[plan], **TERMS)
-                service.at_create = lambda create: None
-            case "limited":
-                refused(shop, PLANS[plan])
-            case "refused":
-                refused(shop, PLANS[plan], **LOOSE)
+                shop.crash_at(1, PLANS[plan], **TERMS)
+            case "limited" | "refused":
+                refused(shop, PLANS[plan], **(LOOSE if verb == "refused" else {}))
             case _:
                 assert run(shop, PLANS[plan], **LOOSE).outcome is Outcome.COMPLETED, step
 
 
-def _crash_at_the_first(create: Create) -> None:
-    raise Crash
-
-
-def test_catalog_with_a_decision_may_need_an_approval(shop: Workshop) -> None:
-    """Whatever the limits are: whether a plan is looked at before its run begins."""
-    assert approval.may_need_approval(spec(shop))
-    assert not approval.may_need_approval(spec(shop, **LOOSE))
-    reject(shop, FOUR)
-    assert approval.may_need_approval(spec(shop, **LOOSE))
-
-
 def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
-    """Cancelled, with author and reason, every row not started; the lease is released."""
-    decided = approval.approve(shop.settings, proposal(shop, FOUR), "bert", Verdict.REJECTED, "too dear.")
+    """Cancelled, with author and reason, every row not started; it ends no question of a newer flow run."""
+    rejected, newer = reject(shop, "four"), ask(shop, "five", "flow-run-2")
 
-    async def main() -> Run:
-        api = FakeStudioApi(service)
-        checked = check_rows(shop.file(FOUR), service.offer, prompt_limit=100)
-        begun = await Run.begin(spec(shop), checked, api, refused=decided)  # type: ignore[arg-type]
+    async def main() -> RunEnding:
+        _, begun = await shop.begin(FOUR, refused=rejected, **TERMS)
         await drive(begun)
-        await begun.end()
-        return begun
+        return await begun.end()
 
-    ending = asyncio.run(asyncio.wait_for(main(), 30)).ending
-    assert ending is not None
+    ending = asyncio.run(asyncio.wait_for(main(), 30))
     assert (ending.outcome, ending.rows) == (Outcome.CANCELLED, {RowStatus.NOT_STARTED: 4})
     assert "rejected by bert: too dear. Nothing was bought." in (ending.record.reason or "")
-    assert service.creates == []
-    assert known_runs(shop) == 1
+    assert (service.creates, known_runs(shop)) == ([], 1)
+    assert approval.pending_request(shop.settings, "flow-run-2") == newer
     approve(shop, FOUR)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
 def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Workshop) -> None:
     """Whatever it is called; not at the embedded studio, which sells nothing, nor by another environment's name."""
-    checked = check_rows(shop.file(FOUR), shop.service.offer, prompt_limit=100)
-    plan, settings = preview(spec(shop), checked).plan, shop.settings.model_copy(update={"confirm_above": 1})
+    plan, settings = shop.previewed(FOUR).plan, shop.settings.model_copy(update={"confirm_above": 1})
     for confirm in (None, "production", "duplicates"):
         with pytest.raises(ConfigurationError, match="bought in staging") as caught:
             require_confirmation(settings.model_copy(update={"confirm": confirm}), plan)
@@ -290,47 +225,56 @@ def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Worksh
 
 
 def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
-    """Requested again by the same run, the new request takes the place of the first."""
-    its, found = spec(shop), proposal(shop, FOUR)
-    first = approval.request_approval(its.settings, found, "flow-run-1")
-    again = approval.request_approval(its.settings, found, "flow-run-1")
-    assert again.id != first.id
-    assert approval.pending_request(its.settings, "flow-run-1") == again
-    decided = approval.record_decision(its.settings, again, found, Verdict.APPROVED, "anna", None)
+    """Requested again by the same run, the new request takes the place of the first. It is asked about by its name."""
+    first, question = ask(shop, "four", "flow-run-1"), ask(shop, "four", "flow-run-1")
+    assert question.id != first.id
+    assert approval.pending_request(shop.settings, "flow-run-1") == question
+    plan = proposal(shop, FOUR)
+    assert f"plan {plan.digest[:12]} waits for an approval" in refused(shop, FOUR, **LOOSE).message
+    decided = decide(shop, question, plan, Verdict.APPROVED)
     assert decided is not None and decided.verdict is Verdict.APPROVED
-    assert approval.pending_request(its.settings, "flow-run-1") is None
-    assert approval.current_approval(its.settings, found) == decided
+    assert approval.pending_request(shop.settings, "flow-run-1") is None
+    assert approval.current_approval(shop.spec(**TERMS).settings, plan) == decided
 
 
-def test_waiting_plan_is_named(shop: Workshop) -> None:
-    approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
-    assert approval.may_need_approval(spec(shop, **LOOSE))
-    said = refused(shop, FOUR, **LOOSE).message
-    assert f"8 items of it: plan {proposal(shop, FOUR).digest[:12]} waits for an approval." in said
-
-
-def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
-    """The prices went up while it waited."""
-    question = approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
-    dearer = {"product_price": 200}
-    decided = approval.record_decision(
-        shop.settings, question, proposal(shop, FOUR, **dearer), Verdict.APPROVED, "anna", None
-    )
+def test_decision_is_about_what_was_shown(shop: Workshop) -> None:
+    """It costs no more though the prices went up while it waited; other rows need a request of their own."""
+    question, five = ask(shop, "four", "flow-run-1"), proposal(shop, PLANS["five"])
+    assert decide(shop, question, five, Verdict.APPROVED) is None
+    with pytest.raises(ApprovalNeeded):
+        approval.current_approval(shop.spec(**TERMS).settings, five)
+    assert approval.pending_request(shop.settings, "flow-run-1") == question
+    decided = decide(shop, question, proposal(shop, FOUR, product_price=200), Verdict.APPROVED)
     assert decided is not None and decided.worst == 240
 
 
-def test_decision_on_another_plan_does_not_count(shop: Workshop) -> None:
-    """Rows that the person never saw need a request of their own."""
-    question = approval.request_approval(shop.settings, proposal(shop, FOUR), "flow-run-1")
-    five = proposal(shop, many(5))
-    assert approval.record_decision(shop.settings, question, five, Verdict.APPROVED, "anna", None) is None
-    with pytest.raises(ApprovalNeeded):
-        approval.current_approval(spec(shop).settings, five)
-    assert approval.pending_request(shop.settings, "flow-run-1") == question
+def test_newer_run_ends_a_waiting_question(shop: Workshop) -> None:
+    """Its answer no longer counts, its items still wait for an approval, and the newer run is named."""
+    question = ask(shop, "four", "flow-run-1")
+    newer = run(shop, PLANS["new"], **LOOSE).ending.record.run_id
+    with pytest.raises(Overtaken, match=f"was overtaken by run {newer}"):
+        approval.pending_request(shop.settings, "flow-run-1")
+    for verdict in (Verdict.APPROVED, Verdict.REJECTED):
+        with pytest.raises(Overtaken, match=newer):
+            decide(shop, question, proposal(shop, FOUR), verdict)
+    assert f"was not approved before run {newer} began" in refused(shop, FOUR, **LOOSE).message
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_newer_question_ends_a_waiting_one(shop: Workshop) -> None:
+    """That of another flow run; a decision stays."""
+    decided = approve(shop, PLANS["new"])
+    ask(shop, "four", "flow-run-1")
+    newer = ask(shop, "five", "flow-run-2")
+    with pytest.raises(Overtaken, match="by flow run flow-run-2"):
+        approval.pending_request(shop.settings, "flow-run-1")
+    assert approval.pending_request(shop.settings, "flow-run-2") == newer
+    with shop.ledger() as ledger:
+        assert ledger.approvals.get(decided.id) == decided
 
 
 def test_approval_limit_of_money_needs_prices() -> None:
     """Without them it would never be reached."""
-    settings = Settings(approve_above_cost=100)
     with pytest.raises(ConfigurationError, match="no prices"):
-        RunOptions.from_settings(settings)
+        RunOptions.from_settings(Settings(approve_above_cost=100))

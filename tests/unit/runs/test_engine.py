@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,16 +15,10 @@ from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
 from patternmill.runs.run import Run
 from patternmill.service import outcomes
-from patternmill.service.jobs import Job
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from tests.hostile.in_process import ANSWER_LOST, InProcessApi, Service, failed, made
 
-from .fake_studio import ANSWER_LOST, Crash, Create, FakeStudioApi, Service, failed, made
 from .workshop import Workshop, many, rows, until
-
-
-def ignore(_: object) -> None:
-    """Nothing happens."""
-
 
 ONE = rows(("H-1", "herons"))
 THREE = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"))
@@ -41,67 +33,22 @@ def test_every_row_gets_its_product(shop: Workshop, service: Service) -> None:
     assert (progress.to_do, progress.ended) == (3, 3)
     assert (dict(progress.made), progress.failed, progress.in_flight) == ({"pattern": 2, "product": 3}, 0, 0)
     assert sorted(service.bought) == ALL_THREE
-    assert {sku: (row.pattern_id, row.product_id) for sku, row in ended.rows.items()} == {
-        "H-1": ("pattern-of-herons", "product-of-H-1"),
-        "H-2": ("pattern-of-herons", "product-of-H-2"),
-        "F-1": ("pattern-of-ferns", "product-of-F-1"),
-    }
+    ids = {sku: (row.pattern_id, row.product_id) for sku, row in ended.rows.items()}
+    prompts = {"H-1": "herons", "H-2": "herons", "F-1": "ferns"}
+    assert ids == {sku: (service.result_of(its), service.result_of(sku)) for sku, its in prompts.items()}
     asked = (len(service.creates), len(service.follows))
     again = shop.run(THREE)
     assert (len(service.creates), len(service.follows)) == asked
     assert (again.outcome, again.run.progress.done_before) == (Outcome.COMPLETED, 3)
 
 
-def test_refused_row_is_counted_and_sends_nothing(shop: Workshop, service: Service) -> None:
-    ended = shop.run(ONE + "X-1,,Tote,X-1\n")
-    assert ended.outcome is Outcome.COMPLETED_WITH_FAILURES
-    assert ended.statuses == {"H-1": RowStatus.SUCCEEDED, "X-1": RowStatus.REFUSED}
-    assert sorted(service.bought) == ["H-1", "herons"]
-
-
 # -- crashes
-
-
-@pytest.mark.parametrize(
-    ("moment", "number"),
-    [
-        ("as the request arrives", 1),
-        ("as the request arrives", 4),
-        ("before the end is answered", 1),
-        ("before the end is answered", 5),
-    ],
-)
-def test_crash_anywhere_buys_nothing_twice(
-    shop: Workshop, service: Service, number: int, moment: str
-) -> None:
-    """The next run uses the same request IDs, and everything is bought once."""
-    calls = 0
-
-    def crash(_: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            raise Crash
-
-    setattr(service, "at_create" if moment.startswith("as") else "at_job_end", crash)
-    shop.crash(THREE)
-    before = dict(service.jobs)
-    service.at_create, service.at_job_end = ignore, ignore
-    ended = shop.run(THREE)
-    assert ended.outcome is Outcome.COMPLETED
-    assert sorted(service.bought) == ALL_THREE
-    assert before.items() <= service.jobs.items()
 
 
 def test_crashed_run_is_closed_by_the_next_one(shop: Workshop, service: Service) -> None:
     """As it ended with its last activity: nobody knows how long later that was."""
 
-    def crash(create: Create) -> None:
-        raise Crash
-
-    service.at_create = crash
-    shop.crash(ONE)
-    service.at_create = ignore
+    shop.crash_at(1, ONE)
     ended = shop.run(ONE)
     with shop.ledger() as ledger:
         last, closed = ledger.runs.find()
@@ -122,7 +69,6 @@ def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
     assert second.outcome is Outcome.COMPLETED
     asked = [create for create in service.creates if create.name == "herons"]
     assert len(asked) == 2 and asked[0].body == asked[1].body
-    assert asked[0].age is None and asked[1].age is not None
     assert sorted(service.bought) == ["H-1", "herons"]
 
 
@@ -163,15 +109,14 @@ def test_failed_job_gets_another_attempt(shop: Workshop, service: Service, name:
     assert ended.run.progress.tried_again == 1
 
 
-@pytest.mark.parametrize("attempts", [1, 3])
-def test_attempts_are_limited(shop: Workshop, service: Service, attempts: int) -> None:
+def test_attempts_are_limited(shop: Workshop, service: Service) -> None:
     """A second run makes no more."""
     service.on_follow["herons"] = [failed() for _ in range(9)]
     for _ in range(2):
-        ended = shop.run(ONE, attempts=attempts)
+        ended = shop.run(ONE, attempts=3)
         assert ended.statuses == {"H-1": RowStatus.FAILED}
         assert (ended.rows["H-1"].error_code, ended.rows["H-1"].error) == ("pattern_failed", "the loom broke")
-        assert service.bought == ["herons"] * attempts
+        assert service.bought == ["herons"] * 3
 
 
 def test_final_reason_gets_no_other_attempt(shop: Workshop, service: Service) -> None:
@@ -187,10 +132,10 @@ def test_retry_renews_the_attempts_of_a_failed_item(shop: Workshop, service: Ser
     """However often it is repeated, and a paid pattern is never bought again."""
     service.on_follow["H-1"] = [failed() for _ in range(5)]
     for bought in (2, 4):
-        ended = shop.run(ONE, retry=lambda row: True)
+        ended = shop.run(ONE, retries=True)
         assert ended.statuses == {"H-1": RowStatus.FAILED}
         assert service.bought.count("H-1") == bought
-    assert shop.run(ONE, retry=lambda row: True).outcome is Outcome.COMPLETED
+    assert shop.run(ONE, retries=True).outcome is Outcome.COMPLETED
     assert service.bought.count("herons") == 1
     assert service.bought.count("H-1") == 6
 
@@ -218,7 +163,7 @@ def test_every_end(shop: Workshop, service: Service, line: str) -> None:
     of, name, left, code, stops = given
     state = None if left == "-" else AttemptState(left)
     scripts: Any = service.on_create if of == "create" else service.on_follow
-    scripts[name] = [outcomes.No(state, code, "so it is", stops=stops == "stop")]
+    scripts[name] = [outcomes.Refusal(state, code, "so it is", stops=stops == "stop")]
     ended = shop.run(ONE)
     row = ended.rows["H-1"]
     assert [shop.state(name), row.status, row.error_code, ended.outcome] == expected
@@ -229,7 +174,7 @@ def test_every_end(shop: Workshop, service: Service, line: str) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [outcomes.NOT_BEGUN, outcomes.No(AttemptState.WITHDRAWN, "unauthorised", "401", stops=True)],
+    [outcomes.NOT_BEGUN, outcomes.Refusal(AttemptState.WITHDRAWN, "unauthorised", "401", stops=True)],
     ids=lambda end: end.code,
 )
 def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: outcomes.CreateEnd) -> None:
@@ -245,13 +190,12 @@ def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: 
 def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
     """The second request is held, nothing new is begun, what waits to be sent ends, and the first keeps its job."""
 
-    async def drained(_: Run, api: FakeStudioApi) -> None:
+    async def drained(_: Run, api: InProcessApi) -> None:
         while not api.draining:
             await asyncio.sleep(0.01)
 
     catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
-    theirs = Job("job-1", "pattern", "running", None, {})
-    service.on_create["ferns"] = [theirs]
+    service.on_create["ferns"] = [{"jobId": "job-1"}]
     ended = shop.run(catalog, watch=drained, max_in_flight=1)
     assert shop.state("ferns") is AttemptState.HELD
     assert ended.statuses["F-1"] is RowStatus.HELD
@@ -260,30 +204,14 @@ def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
 
 
-@pytest.mark.parametrize("other_run", [False, True])
-def test_pattern_of_another_prompt_is_held(shop: Workshop, service: Service, other_run: bool) -> None:
-    """No product is made of it: it has the wrong picture. The same of products."""
-    service.on_follow["ferns"] = [made(Stage.PATTERN, "pattern-of-herons")]
-    if other_run:
-        shop.run(rows(("H-1", "herons")))
+def test_pattern_of_another_prompt_is_held(shop: Workshop, service: Service) -> None:
+    """No product is made of it: it has the wrong picture."""
+    service.on_follow["ferns"] = [made(Stage.PATTERN, "pat_job-1")]
     ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls")), max_in_flight=1)
     assert ended.statuses["F-1"] is RowStatus.HELD
     assert ended.rows["F-1"].error_code == "result_of_another_item"
     assert (ended.outcome, ended.statuses["O-1"]) == (Outcome.FAILED, RowStatus.NOT_STARTED)
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
-
-
-def test_product_of_another_row_is_held_but_not_the_same_of_the_same(
-    shop: Workshop, service: Service
-) -> None:
-    """A service may make one product where two rows are the same but for their skus."""
-    service.on_follow["F-1"] = [made(Stage.PRODUCT, "product-of-H-1")]
-    ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns")), max_in_flight=1)
-    assert ended.rows["F-1"].error_code == "result_of_another_item"
-    assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
-    service.on_follow["A-1"] = [made(Stage.PRODUCT, "product-1")] * 2
-    again = shop.run(rows(("A-1", "owls")) + "A-2,owls,Tote,A-1\n")
-    assert set(again.statuses.values()) == {RowStatus.SUCCEEDED}
 
 
 def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> None:
@@ -301,51 +229,10 @@ def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> N
 # -- order and stopping
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_stopped_run_strands_at_most_a_window_of_patterns(
-    shop: Workshop, service: Service, seed: int
-) -> None:
-    """And the other rows of one shared pattern. Killed at random moments, of unique and shared prompts, in groups."""
-    chance = random.Random(seed)
-    window = chance.choice([2, 3, 5])
-    pairs = [(f"S-{n:02}", f"prompt {chance.randrange(n // 2 + 1) if seed % 2 else n}") for n in range(24)]
-    prompts = [prompt for _, prompt in pairs]
-    largest = max(prompts.count(prompt) for prompt in prompts)
-    left = 0
-
-    def crash(_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Crash
-
-    service.at_job_end = crash
-    for _ in range(3):
-        left = chance.randrange(3, 14)
-        with suppress(AssertionError):
-            shop.crash(rows(*pairs), max_in_flight=window, chance=chance)
-        assert shop.stranded() < window + largest
-
-
-def test_window_is_full_and_never_exceeded(shop: Workshop, service: Service) -> None:
-    most = 0
-
-    async def watch(run: Run, api: FakeStudioApi) -> None:
-        nonlocal most
-        while run.progress.ended < 20:
-            most = max(most, run.progress.in_flight)
-            assert run.progress.in_flight <= 4
-            await asyncio.sleep(0)
-
-    shop.run(many(20), max_in_flight=4, watch=watch, chance=random.Random(1))
-    assert most == 4
-
-
 def test_stop_drains(shop: Workshop, service: Service) -> None:
     """No create is sent after it; running jobs are followed to their ends; the rest is reported as it is."""
 
-    async def stop(run: Run, api: FakeStudioApi) -> None:
+    async def stop(run: Run, api: InProcessApi) -> None:
         api.jobs_may_end.clear()
         await until(lambda: len(service.jobs) == 3)
         run.stop("a person pressed Ctrl-C")
@@ -362,7 +249,7 @@ def test_stop_drains(shop: Workshop, service: Service) -> None:
 def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     """Jobs that go on longer keep their IDs for the next run."""
 
-    async def stop(run: Run, api: FakeStudioApi) -> None:
+    async def stop(run: Run, api: InProcessApi) -> None:
         api.jobs_may_end.clear()
         await until(lambda: len(service.jobs) == 2)
         run.stop("a person pressed Ctrl-C")
@@ -377,7 +264,7 @@ def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
 def test_paused_run_begins_nothing_new(shop: Workshop, service: Service) -> None:
     """What is in flight is finished, also by attempts that were begun; then everything goes on."""
 
-    async def pause(run: Run, api: FakeStudioApi) -> None:
+    async def pause(run: Run, api: InProcessApi) -> None:
         api.jobs_may_end.clear()
         await until(lambda: len(service.jobs) == 3)
         run.engine.pause(True)
@@ -423,28 +310,16 @@ def losing(run: Run, when: str) -> Make:
 @pytest.mark.parametrize("when", ["while", "after"])
 def test_item_of_a_lost_task_is_followed(shop: Workshop, service: Service, when: str) -> None:
     """Everything is made, once."""
-
-    async def main() -> None:
-        _, run = await shop.begin(THREE)
-        await run.engine.drive(losing(run, when))
-        assert run.progress.in_flight == 0
-        assert (await run.end()).outcome is Outcome.COMPLETED
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    ended = shop.run(THREE, driving=lambda run: run.engine.drive(losing(run, when)))
+    assert (ended.outcome, ended.run.progress.in_flight) == (Outcome.COMPLETED, 0)
     assert sorted(service.bought) == ALL_THREE
 
 
 def test_item_whose_task_never_began_is_not_started(shop: Workshop, service: Service) -> None:
     """Nothing is bought for it, the run says why, and the next one makes it."""
-
-    async def main() -> None:
-        _, run = await shop.begin(THREE)
-        await run.engine.drive(losing(run, "before"))
-        ending = await run.end()
-        assert (ending.outcome, ending.rows[RowStatus.NOT_STARTED]) == (Outcome.FAILED, 2)
-        assert "was cancelled or refused by Prefect (Cancelled)" in (ending.record.reason or "")
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    ended = shop.run(THREE, driving=lambda run: run.engine.drive(losing(run, "before")))
+    assert (ended.outcome, ended.counts[RowStatus.NOT_STARTED]) == (Outcome.FAILED, 2)
+    assert "was cancelled or refused by Prefect (Cancelled)" in (ended.ending.record.reason or "")
     before = len(service.bought)
     assert shop.run(THREE).outcome is Outcome.COMPLETED
     assert before < len(service.bought) == len(ALL_THREE)
@@ -452,26 +327,22 @@ def test_item_whose_task_never_began_is_not_started(shop: Workshop, service: Ser
 
 @pytest.mark.parametrize("loses", ["before", "after"])
 def test_rows_of_a_lost_group_task_are_followed(shop: Workshop, service: Service, loses: str) -> None:
-    """What it had begun is made; a group that it never drove is left to the next run."""
+    """What it had begun is made; a group that it never drove is left to the next run. No item has a task."""
 
-    async def main() -> Outcome:
-        _, run = await shop.begin(many(60), max_in_flight=5)
-
+    async def in_groups(run: Run) -> None:
         async def make_group(group: Group) -> None:
             if group.number == 2 and loses == "before":
                 raise Cancelled
             driving = asyncio.ensure_future(run.engine.drive_group(group))
             if group.number == 2:
-                while len(run.engine._rows.get(2, ())) < 3:
-                    await asyncio.sleep(0.001)
+                await until(lambda: len(run.engine._rows.get(2, ())) >= 3)
                 driving.cancel()
             await driving
 
-        await run.engine.drive(make_group=make_group)
+        await run.engine.drive(lambda item: pytest.fail("no item is shared by groups"), make_group)
         assert len(service.bought) == 80 + 2 * len(run.engine._rows.get(2, ()))
-        return (await run.end()).outcome
 
-    assert asyncio.run(asyncio.wait_for(main(), 30)) is Outcome.FAILED
+    assert shop.run(many(60), driving=in_groups, max_in_flight=5).outcome is Outcome.FAILED
     assert shop.run(many(60)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 120
 

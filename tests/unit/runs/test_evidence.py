@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from patternmill.engine.evidence import KnownOwners, contradictions, owner_of_result
+from patternmill.engine.evidence import contradictions, owner_of_result
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.records import Attempt
 from patternmill.service.jobs import read_job
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus, Stage
+from tests.hostile.in_process import Service, Shown, failed, made
 from tests.integration.ledger.samples import STAGING, at_state
 
-from .fake_studio import Service, Shown, failed, made
 from .workshop import Workshop, rows
 
 BODY = {"requestId": "r-1", "patternId": "pat-1", "categoryId": "cat_tote", "selections": {"size": "s"}}
@@ -45,28 +45,37 @@ SHOWN: list[tuple[Shown, str]] = [
 
 
 @pytest.mark.parametrize(("shown", "code"), SHOWN)
-def test_contradictions_of_a_response(shown: Shown, code: str) -> None:
+def test_contradictions_of_a_response(shop: Workshop, shown: Shown, code: str) -> None:
     job = read_job({"jobId": "job-1", "kind": "build", "result": None} | shown)
     assert job is not None
-    assert [found.code for found in contradictions(job, ASKED, Stage.PRODUCT)] == ([code] if code else [])
+    with shop.ledger() as ledger:
+        against = contradictions(ledger.purchases, job, ASKED, Stage.PRODUCT, STAGING)
+        goes_on = {"job_of_another_kind", "failed_with_result"}
+        assert [(one.code, one.stops) for one in against] == ([(code, code not in goes_on)] if code else [])
 
 
-def test_contradictions_of_the_ledger() -> None:
-    job = read_job({"jobId": "job-1", **DONE})
-    assert job is not None
-    owners = KnownOwners(RequestId("a"), RequestId("b"), RequestId("c"))
-    assert [found.code for found in contradictions(job, ASKED, Stage.PRODUCT, owners)] == [
-        "job_of_another_item",
-        "request_of_another_item",
-        "result_of_another_item",
-    ]
+def test_contradictions_of_the_ledger(shop: Workshop) -> None:
+    """By whose the job, the request ID and the result of a response are on record."""
+    with shop.ledger() as ledger:
+        theirs = at_state(ledger, "F-1", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+        shown = {"requestId": theirs.request_id, "result": {"productId": theirs.result_id}}
+        job = read_job({"jobId": theirs.job_id, **DONE, **shown})
+        assert job is not None
+        own = at_state(ledger, "H-1", AttemptState.INTENDED, stage=Stage.PRODUCT)
+        asked = replace(own, body=ASKED.body)
+        against = contradictions(ledger.purchases, job, asked, Stage.PRODUCT, STAGING)
+        assert [contradiction.code for contradiction in against] == [
+            "job_of_another_item",
+            "request_of_another_item",
+            "result_of_another_item",
+        ]
 
 
 @pytest.mark.parametrize(
     ("name", "shown", "code"),
     [
-        ("F-1", {**failed(), "result": {"productId": "product-of-F-1"}}, "failed_with_result"),
-        ("F-1", {**DONE, "patternId": "pattern-of-herons"}, "job_of_another_pattern"),
+        ("F-1", {**failed(), "result": {"productId": "pro_job-4"}}, "failed_with_result"),
+        ("F-1", {**DONE, "patternId": "pat_job-1"}, "job_of_another_pattern"),
         ("ferns", {**made(Stage.PATTERN, "pat"), "requestId": "herons"}, "request_of_another_item"),
         ("ferns", {**failed(), "input": {"requestId": "herons"}}, "request_of_another_item"),
     ],
@@ -87,19 +96,6 @@ def test_contradicting_responses_are_held(
         assert service.bought.count(name) == 1
 
 
-def test_trace_numbers_and_defaults_contradict_nothing(shop: Workshop, service: Service) -> None:
-    """A service may have a number of its own for each exchange, and say which options it chose."""
-    catalog = [(f"S-{number:02}", f"prompt {number:02}") for number in range(12)]
-    for sku, prompt in catalog:
-        for name, stage in ((sku, Stage.PRODUCT), (prompt, Stage.PATTERN)):
-            own = {"requestId": f"trace of {name}", "selections": {"name": sku, "wrap": "none"}}
-            service.on_create[name] = [{"status": "running", **own}]
-            service.on_follow[name] = [made(stage, f"{stage}-of-{name}") | own]
-    ended = shop.run(rows(*catalog))
-    assert ended.outcome is Outcome.COMPLETED
-    assert len(service.bought) == 24
-
-
 def test_results_of_refinements_are_compared(shop: Workshop) -> None:
     """With patterns and refinements; but what it is made of may be changed in place."""
     content = '{"pattern":"herons"}'
@@ -113,3 +109,12 @@ def test_results_of_refinements_are_compared(shop: Workshop) -> None:
             for name in ("herons", "ferns", "nobody")
         }
     assert owners == {"herons": None, "ferns": "ferns/1", "nobody": None}
+
+
+@pytest.mark.parametrize(("stage", "owner"), [(Stage.PRODUCT, None), (Stage.CHECKOUT, "one/1")])
+def test_same_result_of_the_same_content(shop: Workshop, stage: Stage, owner: str | None) -> None:
+    """Is believed of products, which differ in their skus alone; each checkout is paid by itself."""
+    with shop.ledger() as ledger:
+        at_state(ledger, "one", AttemptState.SUCCEEDED, stage=stage, content='{"lines":[]}')
+        asked = at_state(ledger, "other", AttemptState.ACCEPTED, stage=stage, content='{"lines":[]}')
+        assert owner_of_result(ledger.purchases, "made-one/1", asked, stage, STAGING) == owner

@@ -26,11 +26,6 @@ def test_ten_thousand_rows_are_500_groups_of_20() -> None:
     assert len(partition(_keys([()] * 100_000))) == MOST_GROUPS
 
 
-def test_few_rows_are_few_groups() -> None:
-    assert partition([]) == []
-    assert [len(group) for group in partition(_keys([()] * 501))] == [LEAST_ROWS] * 25 + [1]
-
-
 def test_rows_that_share_an_item_are_in_one_group_however_many_they_are() -> None:
     shared = [("herons",) if row % 3 == 0 else () for row in range(3_000)]
     groups = partition(_keys(shared))

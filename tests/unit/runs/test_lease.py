@@ -15,20 +15,12 @@ import pytest
 
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.identifiers import RunId
+from patternmill.ledger.leases import TAKEOVER_AFTER, holder_of, is_surely_dead, this_process
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Lease
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.processes import machine
-from patternmill.runs.lease import (
-    HEARTBEAT_INTERVAL,
-    TAKEOVER_AFTER,
-    LeaseHeartbeat,
-    acquire_lease,
-    crashed_runs,
-    holder_of,
-    is_surely_dead,
-    this_process,
-)
+from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHeartbeat, acquire_lease, crashed_runs
 from patternmill.settings import Settings
 
 MINE, THEIRS = RunId("mine"), RunId("theirs")
@@ -37,9 +29,8 @@ SOMEWHERE_ELSE = {"machine": "another-machine", "pid": 1, "born": "1", "flow_run
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    found = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
-    yield found
-    found.close()
+    with Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3")) as opened:
+        yield opened
 
 
 class Sleeper:
@@ -63,28 +54,25 @@ def held_by(ledger: Ledger, holder: dict[str, Any]) -> Lease:
     return hold
 
 
+def beating(ledger: Ledger, hold: Lease) -> Callable[[], None]:
+    """Return a heartbeat of this holder."""
+
+    def beat() -> None:
+        with ledger.transaction(hold):
+            ledger.catalogs.renew_lease(hold)
+
+    return beat
+
+
 def take(ledger: Ledger, sleep: Callable[[float], Awaitable[None]]) -> Lease:
     return asyncio.run(acquire_lease(ledger, "staging", "spring", MINE, sleep=sleep))
-
-
-def test_free_catalog_is_leased_at_once(ledger: Ledger) -> None:
-    """The first time, and after a release."""
-    sleeper = Sleeper()
-    first = take(ledger, sleeper)
-    with ledger.transaction():
-        ledger.catalogs.release_lease(first)
-    assert take(ledger, sleeper).fence == first.fence + 1
-    assert sleeper.slept == 0
 
 
 def test_living_holder_is_left_alone(ledger: Ledger) -> None:
     """Its heartbeat is seen within two beats; nothing is written, and it continues."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
 
-    def beat() -> None:
-        with ledger.transaction(hold):
-            ledger.catalogs.renew_lease(hold)
-
+    beat = beating(ledger, hold)
     sleeper = Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds())
     with pytest.raises(Overlap, match="driven by run theirs"):
         take(ledger, sleeper)
@@ -106,10 +94,7 @@ def test_holder_that_beats_in_the_last_moment_is_alive(ledger: Ledger) -> None:
     """Seen by the last look, and by the claim itself, which comes after it."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
 
-    def beat() -> None:
-        with ledger.transaction(hold):
-            ledger.catalogs.renew_lease(hold)
-
+    beat = beating(ledger, hold)
     with pytest.raises(Overlap):
         take(ledger, Sleeper(beat, TAKEOVER_AFTER.total_seconds()))
     seen = ledger.catalogs.lease("staging", "spring")
@@ -125,12 +110,8 @@ def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
     hold = held_by(ledger, SOMEWHERE_ELSE)
     now[0] += 86_400
 
-    def beat() -> None:
-        with ledger.transaction(hold):
-            ledger.catalogs.renew_lease(hold)
-
     with pytest.raises(Overlap):
-        take(ledger, Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds()))
+        take(ledger, Sleeper(beating(ledger, hold), HEARTBEAT_INTERVAL.total_seconds()))
     ledger.close()
 
 
@@ -148,10 +129,6 @@ def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
         take(ledger, Sleeper(taken, 3))
 
 
-def process() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-
-
 def as_holder(pid: int) -> dict[str, Any]:
     """A real process of this machine, named as it would name itself."""
     born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -165,7 +142,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 @pytest.mark.parametrize("buried", [True, False])
 def test_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buried: bool) -> None:
     """Whether its parent has reaped it or not."""
-    child = process()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     holder = as_holder(child.pid)
     held_by(ledger, holder)
     assert not is_surely_dead(holder)
@@ -193,21 +170,18 @@ def test_reused_pid_is_another_process() -> None:
 # -- the heart
 
 
-def beats(ledger: Ledger) -> int:
-    lease = ledger.catalogs.lease("staging", "spring")
-    assert lease is not None
-    return lease.beats
-
-
 async def test_heartbeat_begins_at_once_and_stops(ledger: Ledger) -> None:
     writer = LedgerWriter(ledger, held_by(ledger, SOMEWHERE_ELSE))
     lost: list[PatternmillError] = []
     heart = LeaseHeartbeat(writer, lost.append)
     heart.start()
     async with asyncio.timeout(5):
-        while not beats(ledger):
+        while not ledger.database.rows("SELECT 1 FROM leases WHERE beats > 0"):
             await asyncio.sleep(0.005)
     await heart.stop()
+    assert not [task for task in asyncio.all_tasks() if "_beat" in repr(task)], (
+        "it has ended as it is stopped"
+    )
     await writer.close()
     assert not lost
 
@@ -239,18 +213,14 @@ def test_crashed_runs_of_deployments_are_those_without_heartbeats(ledger: Ledger
     hold("silent", "flow-run-1")
     hold("terminal", None)
     hold("dead", "flow-run-2", machine())
-    beating, stopped, ended = hold("beating", "flow-run-3"), hold("stopped", "4"), hold("ended", "5")
+    alive, stopped, ended = hold("beating", "flow-run-3"), hold("stopped", "4"), hold("ended", "5")
     with ledger.transaction():
         ledger.catalogs.record_stop(stopped, "Stopped by SIGTERM.")
         ledger.catalogs.release_lease(ended)
 
-    def beat() -> None:
-        with ledger.transaction():
-            ledger.catalogs.renew_lease(beating)
-
-    sleeper = Sleeper(beat, every=HEARTBEAT_INTERVAL.total_seconds())
-    found = asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))
-    assert {lease.run_id: holder_of(lease)["flow_run_id"] for lease, *_ in found} == {
+    sleeper = Sleeper(beating(ledger, alive), every=HEARTBEAT_INTERVAL.total_seconds())
+    crashed = asyncio.run(crashed_runs(Settings(home=tmp_path), sleep=sleeper))
+    assert {run.lease.run_id: holder_of(run.lease)["flow_run_id"] for run in crashed} == {
         "silent": "flow-run-1",
         "dead": "flow-run-2",
     }

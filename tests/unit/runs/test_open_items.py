@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import timedelta
 
 import pytest
 
-from cli.commands.settle import _list
-from cli.commands.status import status_lines
-from patternmill.ledger.reports.unsettled import in_doubt, unsettled
+from cli.commands.settle import waiting_sections
+from cli.commands.status import Status
+from cli.json_output import text_of
+from patternmill.ledger.reports.requests import in_doubt, unsettled
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.outcomes import GAVE_UP
 from patternmill.states import AttemptState, Outcome
+from tests.hostile.in_process import ANSWER_LOST, Service
 from tests.integrity import problems
 
-from .fake_studio import ANSWER_LOST, Service
 from .workshop import Workshop, rows
 
 HERONS, OWLS = rows(("H-1", "herons")), rows(("H-1", "owls"))
@@ -34,21 +34,16 @@ def test_job_that_no_row_names_is_followed_to_its_end(shop: Workshop, service: S
         assert list(problems(ledger)) == []
 
 
-def test_finished_run_does_not_wait_for_what_no_row_names(shop: Workshop, service: Service) -> None:
-    """The next run asks again, also one that has nothing else to do."""
-    service.on_follow["herons"] = [GAVE_UP] * 2
+def test_product_that_another_run_followed_is_the_catalogs(shop: Workshop, service: Service) -> None:
+    """The run that asked for it gave up waiting, and the sheet of the one that follows its job lacks its row."""
+    service.on_follow["H-1"] = [GAVE_UP]
     shop.run(HERONS)
-    begun = time.monotonic()
-    assert shop.run(OWLS).outcome is Outcome.COMPLETED
-    assert time.monotonic() - begun < 5
-    assert shop.state("herons") is AttemptState.ACCEPTED
-    assert shop.run(OWLS).outcome is Outcome.COMPLETED
-    assert shop.state("herons") is AttemptState.SUCCEEDED
+    shop.run(rows(("O-1", "owls")))
+    with shop.ledger() as ledger:
+        assert {row.sku for row in ledger.catalogs.rows("staging", "spring")} == {"H-1", "O-1"}
 
 
-def test_doubt_that_no_row_names_is_listed_and_not_resent(
-    shop: Workshop, service: Service, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doubt_that_no_row_names_is_listed_and_not_resent(shop: Workshop, service: Service) -> None:
     """It keeps its price; to send it again is no decision, as no run would; a row that comes back resumes it."""
     service.on_create["herons"] = [ANSWER_LOST]
     shop.run(HERONS)
@@ -59,9 +54,8 @@ def test_doubt_that_no_row_names_is_listed_and_not_resent(
     with shop.ledger() as ledger:
         (item,) = unsettled(ledger, LIMIT)
         assert (item.attempt.state, in_doubt(ledger, LIMIT)) == (AttemptState.INTENDED, [])
-        _list(ledger, shop.settings, [item], [])
-        assert "no row names it any more" in capsys.readouterr().out
-        assert "To decide: patternmill settle" in list(status_lines(ledger, shop.settings, None, None, None))
+        assert "no row names it any more" in text_of(waiting_sections(ledger, [item], []))
+        assert "To decide: patternmill settle" in text_of(Status(ledger, shop.settings).sections())
         resend = Settlement(Decision.RESEND, "so", "A. Weaver")
         (why,) = asyncio.run(settle(ledger, [item], resend, limit=LIMIT)).values()
         assert "no run would send it again" in str(why)

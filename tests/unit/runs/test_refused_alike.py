@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.service.outcomes import NOT_BEGUN, No
+from patternmill.service.outcomes import NOT_BEGUN, Refusal
 from patternmill.states import AttemptState, Outcome, RowStatus
-from tests.unit.runs.fake_studio import Service
+from tests.hostile.in_process import Service
 from tests.unit.runs.workshop import Workshop, many
 
 LIMIT = "The service answered 422: the plan has no products left."
 BOTH = "If that is about these rows, correct them; if it is about the account, run the same command again."
 
 
-def refused(code: str = "invalid_request") -> No:
-    return No(AttemptState.REJECTED, code, LIMIT, alike="422 no products left")
+def refused(code: str = "invalid_request") -> Refusal:
+    return Refusal(AttemptState.REJECTED, code, LIMIT, alike="422 no products left")
 
 
 def patterns(service: Service) -> int:
@@ -56,24 +56,15 @@ def test_wrong_rows_among_good_ones_stop_nothing(shop: Workshop, service: Servic
     assert ended.counts == {RowStatus.SUCCEEDED: 27, RowStatus.FAILED: 3}
 
 
-def test_wrong_rows_far_from_each_other_are_corrected(shop: Workshop, service: Service) -> None:
-    """Nobody sends them again before they are."""
-    for sku in ("S-002", "S-012", "S-022"):
-        service.on_create[sku] = [refused()]
-    ended = shop.run(many(30), max_in_flight=1)
-    assert ended.counts == {RowStatus.SUCCEEDED: 27, RowStatus.FAILED: 3}
-    assert "Correct the row" in (ended.rows["S-002"].remedy or "")
-    service.creates.clear()
-    shop.run(many(30))
-    assert service.creates == []
-
-
-def test_refusals_that_differ_stop_nothing(shop: Workshop, service: Service) -> None:
-    for number in range(4):
-        no = No(AttemptState.REJECTED, "invalid_request", "no", alike=f"422 reason {number % 2}")
-        service.on_create[f"prompt {number:03}"] = [no]
-    ended = shop.run(many(4), max_in_flight=1)
-    assert ended.outcome is Outcome.COMPLETED_WITH_FAILURES
+def test_rows_refused_before_wait_until_all_others_have_ended(shop: Workshop, service: Service) -> None:
+    """Sent at once, they would halt each run before a failed job of another row is tried again."""
+    for number in range(3):
+        service.on_create[f"prompt {number:03}"] = [refused("unclear_refusal")] * 9
+    service.on_follow["prompt 003"] = [{"status": "failed", "error": {"message": "the loom broke"}}]
+    assert shop.run(many(4), attempts=1).counts == {RowStatus.FAILED: 4}
+    again = shop.run(many(4), attempts=2)
+    assert again.rows["S-003"].status is RowStatus.SUCCEEDED
+    assert again.counts[RowStatus.FAILED] == 3
 
 
 def test_all_rows_of_a_small_run_have_both_readings(shop: Workshop, service: Service) -> None:

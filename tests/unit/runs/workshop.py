@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.catalog_file import CatalogFile
-from patternmill.catalog.row_checks import check_rows
-from patternmill.catalog.rows import Row
-from patternmill.engine.engine import Make
 from patternmill.engine.options import RunOptions
+from patternmill.ledger.leases import this_process
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Approval, Attempt
 from patternmill.profiles import Profile
-from patternmill.results.row_results import RowResult, input_file, row_results
-from patternmill.runs.lease import this_process
+from patternmill.runs.preview import Preview, preview
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
-from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.sheets.csv_reader import parse_catalog
-from patternmill.states import AttemptState, Outcome, RowStatus
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.tables.catalog import Catalog, read_catalog
+from patternmill.tables.checks import check_rows
+from tests.hostile.in_process import Crash, Create, InProcessApi, Service
+from tests.row_results import RowResult, row_results
 
-from .fake_studio import FakeStudioApi, Service
-
-Watch = Callable[[Run, FakeStudioApi], Coroutine[Any, Any, None]]
+#: Options that are settings of the run.
+MAY_SET = ("approve_above_items", "approve_above_cost", "confirm", "environment")
+Driving = Callable[[Run], Awaitable[object]]
+Watch = Callable[[Run, InProcessApi], Coroutine[Any, Any, None]]
 
 
 def rows(*pairs: tuple[str, str]) -> str:
@@ -75,6 +74,7 @@ class Workshop:
     service: Service
     #: None: SQLite in `home`.
     ledger_url: SecretStr | None = None
+    confirm: str | None = None
 
     @property
     def settings(self) -> Settings:
@@ -83,29 +83,30 @@ class Workshop:
             profiles={"staging": Profile(url="http://127.0.0.1:9/v1", key=SecretStr("key"))},
             ledger_url=self.ledger_url,
             confirm_above=10**6,
+            confirm=self.confirm,
         )
 
-    def spec(self, **options: Any) -> RunSpec:
-        above = {name: options.pop(name) for name in [*options] if name.startswith("approve_above")}
-        settings = self.settings.model_copy(update=above)
-        return RunSpec(self.home / "spring.csv", "spring", settings, RunOptions(**options))
+    def spec(self, *, name: str = "spring", **options: Any) -> RunSpec:
+        """Return the terms of a run of a catalog by this name; some options are settings."""
+        its = {key: options.pop(key) for key in [*options] if key in MAY_SET}
+        settings = self.settings.model_copy(update=its)
+        prices = {stage: options.pop(f"{stage}_price", 0) for stage in Stage}
+        return RunSpec(str(self.home / "spring.csv"), name, settings, RunOptions(prices=prices, **options))
+
+    def previewed(self, catalog: str, **options: Any) -> Preview:
+        """Return what a run would begin with; nothing is written."""
+        checked = check_rows(self.file(catalog), self.service.offer, prompt_limit=100)
+        return preview(self.spec(**options), checked)
 
     def run(
-        self,
-        catalog: str,
-        *,
-        watch: Watch | None = None,
-        make: Make | None = None,
-        retry: Callable[[Row], bool] = lambda row: False,
-        chance: random.Random | None = None,
-        **options: Any,
+        self, catalog: str, *, watch: Watch | None = None, driving: Driving | None = None, **begun: Any
     ) -> Ended:
-        """A whole run: begun, driven beside `watch`, and ended."""
+        """A whole run: begun, driven beside `watch` or as `driving` says, and ended."""
 
         async def main() -> Ended:
-            api, run = await self.begin(catalog, retry=retry, chance=chance, **options)
+            api, run = await self.begin(catalog, **begun)
             watching = asyncio.create_task(watch(run, api)) if watch else None
-            await drive(run, make)
+            await (driving or drive)(run)
             if watching:
                 await watching
             ending = await run.end()
@@ -113,11 +114,36 @@ class Workshop:
 
         return asyncio.run(asyncio.wait_for(main(), 30))
 
-    def crash(self, catalog: str, *, chance: random.Random | None = None, **options: Any) -> None:
+    def broken(
+        self, catalog: str, error: type[Exception], *, driving: Driving | None = None, **begun: Any
+    ) -> str:
+        """A run that cannot be ended, for this error; return the code for which it began nothing more."""
+
+        async def main() -> str:
+            _, run = await self.begin(catalog, **begun)
+            await (driving or drive)(run)
+            with pytest.raises(error):
+                await run.end()
+            assert run.halt.reason is not None
+            return run.halt.reason.code
+
+        return asyncio.run(asyncio.wait_for(main(), 30))
+
+    def at(self, number: int, happens: Callable[[], object]) -> None:
+        """Have this happen as the service receives its next create of this number, once."""
+        left = iter(range(number))
+
+        def received(_: Create) -> None:
+            if next(left, -1) == number - 1:
+                happens()
+
+        self.service.at_create = received
+
+    def crash(self, catalog: str, **begun: Any) -> None:
         """A run that ends where the service's `at_create` or `at_job_end` raises Crash; nothing is closed."""
 
         async def main() -> Run:
-            api, run = await self.begin(catalog, chance=chance, **options)
+            api, run = await self.begin(catalog, **begun)
             driving = asyncio.ensure_future(drive(run))
             crashing = asyncio.ensure_future(api.crashed.wait())
             await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
@@ -130,21 +156,33 @@ class Workshop:
         run.writer._ledger.close()
         self.bury()
 
+    def crash_at(self, create: int, catalog: str, **options: Any) -> None:
+        """A run whose process dies as the service receives this create, which it does not execute."""
+        self.at(create, self._die)
+        self.crash(catalog, **options)
+        self.service.at_create = lambda _: None
+
+    def _die(self) -> None:
+        raise Crash
+
     async def begin(
         self,
         catalog: str,
         *,
-        retry: Callable[[Row], bool] = lambda row: False,
-        chance: random.Random | None = None,
+        retries: bool = False,
+        refused: Approval | None = None,
         **options: Any,
-    ) -> tuple[FakeStudioApi, Run]:
-        spec = replace(self.spec(**options), retry=retry)
-        api = FakeStudioApi(self.service, in_doubt_limit=spec.options.in_doubt_limit, chance=chance)
+    ) -> tuple[InProcessApi, Run]:
+        spec = replace(self.spec(**options), retries=retries)
+        api = InProcessApi(self.service, in_doubt_limit=spec.options.in_doubt_limit)
         checked = check_rows(self.file(catalog), self.service.offer, prompt_limit=100)
-        return api, await Run.begin(spec, checked, cast(StudioApi, api))
+        run = Run(spec, api=api, checked=checked)
+        run.refused = refused
+        await run.begin()
+        return api, run
 
-    def file(self, catalog: str) -> CatalogFile:
-        return parse_catalog(catalog.encode(), name="spring.csv")
+    def file(self, catalog: str) -> Catalog:
+        return read_catalog(catalog.encode(), "spring.csv")
 
     def bury(self) -> None:
         """The process that held the catalog is dead: seen from the next run, it was another one."""
@@ -152,23 +190,21 @@ class Workshop:
         with self.ledger() as ledger, ledger.transaction():
             ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
 
-    def ledger(self) -> _Opened:
-        return _Opened(open_ledger(self.settings))
+    def ledger(self) -> Ledger:
+        return open_ledger(self.settings)
 
     def results(self, ending: RunEnding) -> dict[str, RowResult]:
         with self.ledger() as ledger:
-            found = row_results(ledger, ending.record, input_file(ledger, ending.record))
-            return {row.sku: row for row in found}
+            return {row.sku: row for row in row_results(ledger, ending.record)}
 
     def attempts(self) -> dict[str, list[Attempt]]:
         """By the name of what was to be made."""
         with self.ledger() as ledger:
-            found: dict[str, list[Attempt]] = {}
-            for key, content in ledger.database.rows("SELECT key, content FROM items ORDER BY key"):
-                what = json.loads(content)
-                name = what.get("prompt") or what["sku"]
-                found.setdefault(name, []).extend(ledger.purchases.attempts_of(key))
-            return found
+            attempts: dict[str, list[Attempt]] = {}
+            for key, content, sku in ledger.database.rows("SELECT key, content, sku FROM items ORDER BY key"):
+                name = json.loads(content).get("prompt") or sku
+                attempts.setdefault(name, []).extend(ledger.purchases.attempts_of(key))
+            return attempts
 
     def state(self, name: str) -> AttemptState:
         return self.attempts()[name][-1].state
@@ -184,22 +220,9 @@ class Workshop:
             return int(count)
 
 
-class _Opened:
-    """A ledger that is closed after use."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def __enter__(self) -> Ledger:
-        return self._ledger
-
-    def __exit__(self, *_: object) -> None:
-        self._ledger.close()
-
-
-async def drive(run: Run, make: Make | None = None) -> None:
+async def drive(run: Run) -> None:
     """Drive the rows of a run, as the flow does."""
-    await run.engine.drive(make)
+    await run.engine.drive()
 
 
 async def until(condition: Callable[[], bool]) -> None:

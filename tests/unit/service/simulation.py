@@ -4,149 +4,101 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import median
+from typing import Any
 
-from patternmill.service.outcomes import Answer, Ended, ExchangeResult
+from patternmill.service.client import Look
+from patternmill.service.outcomes import Answer, Ended
 from patternmill.service.pacing import Pace
-from patternmill.service.polling import Poller
 from patternmill.states import Stage
 from tests.unit.service import virtual
+from tests.unit.service.answers import DONE, JOB, Script, answered
 
-CREATE_RATE, POLL_RATE = 200.0, 300.0
+CREATE_RATE, LATENCY = 200.0, 0.02
 Draw = Callable[[], float]
 
 
 def lognormal(typical: float, sigma: float, seed: int) -> Draw:
-    """Durations of that median."""
+    """Return a source of durations of that median."""
     chance = random.Random(seed)
     return lambda: typical * chance.lognormvariate(0, sigma)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a simulated run came to."""
+    """What a simulated run came to; a lag is the time until an end is seen."""
 
     polls_per_job: float
     median_lag: float
-    mean_lag: float
     p99_lag: float
-    makespan: float
-    #: The makespan of the same jobs when every end is seen at once.
-    shortest: float
-
-    @property
-    def ratio(self) -> float:
-        return self.makespan / max(self.shortest, 1e-9)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.polls_per_job:5.2f} polls a job, lag median {self.median_lag:6.2f} s, "
-            f"mean {self.mean_lag:6.2f} s, p99 {self.p99_lag:6.2f} s, makespan {self.makespan:7.1f} s = "
-            f"{self.ratio:.3f} of the shortest"
-        )
+    #: Of the makespan, to that of the same jobs when every end is seen at once.
+    ratio: float
 
 
-class Service:
-    """Knows when each job ends. One exchange takes `latency`."""
+class Service(Script):
+    """Knows when each job ends."""
 
-    def __init__(self, latency: float = 0.02) -> None:
+    def __init__(self) -> None:
+        super().__init__({}, latency=LATENCY / 2)
         self.ends: dict[str, float] = {}
         self.lags: list[float] = []
-        self.polls = 0
-        self.latency = latency
 
     def begin(self, duration: float) -> str:
         job_id = f"job-{len(self.ends)}"
         self.ends[job_id] = virtual.clock() + duration
         return job_id
 
-    async def ask(self, job_id: str) -> Answer:
-        await asyncio.sleep(self.latency / 2)
-        self.polls += 1
-        ended = virtual.clock() >= self.ends[job_id]
-        await asyncio.sleep(self.latency / 2)
-        body = {"jobId": job_id, "kind": "pattern", "status": "running", "result": None}
-        if ended:
-            body |= {
-                "status": "succeeded",
-                "result": {"patternId": f"made-by-{job_id}", "productId": f"made-by-{job_id}"},
-            }
+    async def post(self, operation: str, body: bytes, look: Look | None = None) -> Answer:
+        answer = await super().post(operation, body, look)
+        await asyncio.sleep(LATENCY / 2)
+        return answer
+
+    def answer(self, operation: str, question: Any) -> Answer:
+        job_id = question["jobId"]
+        has_ended = virtual.clock() >= self.ends[job_id]
+        if has_ended:
             self.lags.append(virtual.clock() - self.ends[job_id])
-        return Answer(ExchangeResult.ANSWERED, status=200, body=body)
+        result = {"patternId": job_id, "productId": job_id}
+        return answered(200, {**(DONE | {"result": result} if has_ended else JOB), "jobId": job_id})
 
 
-async def _rows(
-    count: int, window: int, draws: list[list[float]], wait: Callable[[str, Stage, float], object]
-) -> None:
-    """Each row makes a pattern and then a product inside one window."""
-    slots = asyncio.Semaphore(window)
+async def _makespan(
+    rows: int, window: int, draws: list[list[float]], wait: Callable[[Stage, float], Awaitable[object]]
+) -> float:
+    """Make a pattern and then a product for each row, inside one window; return how long that took."""
+    slots, started = asyncio.Semaphore(window), virtual.clock()
     creates = Pace(CREATE_RATE, clock=virtual.clock)
 
     async def row(number: int) -> None:
         async with slots:
             for stage, durations in zip((Stage.PATTERN, Stage.PRODUCT), draws, strict=False):
                 await creates.acquire()
-                await wait("", stage, durations[number])  # type: ignore[misc]
+                await wait(stage, durations[number])
 
-    await asyncio.gather(*(row(number) for number in range(count)))
-
-
-async def _simulate(rows: int, window: int, draws: list[list[float]]) -> Figures:
-    shortest = await _perfect(rows, window, draws)
-    service, started = Service(), virtual.clock()
-    poller = Poller(service.ask, Pace(POLL_RATE, clock=virtual.clock), clock=virtual.clock)
-
-    async def wait(_: str, stage: Stage, duration: float) -> None:
-        end = await poller.follow(service.begin(duration), stage)
-        assert isinstance(end, Ended), end
-
-    await _rows(rows, window, draws, wait)
-    makespan = virtual.clock() - started
-    poller.abandon()
-    lags = sorted(service.lags)
-    return Figures(
-        polls_per_job=service.polls / len(service.ends),
-        median_lag=median(lags),
-        mean_lag=mean(lags),
-        p99_lag=lags[int(0.99 * (len(lags) - 1))],
-        makespan=makespan,
-        shortest=shortest,
-    )
-
-
-async def _perfect(rows: int, window: int, draws: list[list[float]]) -> float:
-    started = virtual.clock()
-
-    async def wait(_: str, __: Stage, duration: float) -> None:
-        await asyncio.sleep(duration)
-
-    await _rows(rows, window, draws, wait)
+    await asyncio.gather(*map(row, range(rows)))
     return virtual.clock() - started
 
 
 def simulate(rows: int, window: int, *stages: Draw) -> Figures:
     """Run `rows` rows whose stages take what `stages` say."""
     draws = [[draw() for _ in range(rows)] for draw in stages]
-    return virtual.run(_simulate(rows, window, draws))
 
+    async def main() -> Figures:
+        shortest = await _makespan(rows, window, draws, lambda stage, duration: asyncio.sleep(duration))
+        service = Service()
+        api = service.api()
 
-def main() -> None:
-    """Print the figures for jobs of many kinds."""
-    for sigma in (0.0, 0.05, 0.1, 0.2, 0.3):
-        for rows, window in ((1000, 200), (2000, 1000)):
-            print(
-                f"75 s, sigma {sigma:4}, window {window:4}", simulate(rows, window, lognormal(75, sigma, 1))
-            )
-    for window in (200, 500):
-        ten_three = lognormal(10, 0.3, 1), lognormal(3, 0.3, 2)
-        print(f"10 s + 3 s, sigma 0.3, window {window}", simulate(500, window, *ten_three))
-    print("0.7 s + 0.5 s, window 200", simulate(300, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
-    print("instant, window 200", simulate(300, 200, lambda: 0.0, lambda: 0.0))
-    print("24 rows of 75 s + 30 s", simulate(24, 200, lognormal(75, 0.3, 1), lognormal(30, 0.3, 2)))
-    print("one row of 90 s + 30 s", simulate(1, 200, lambda: 90.0, lambda: 30.0))
+        async def wait(stage: Stage, duration: float) -> None:
+            assert isinstance(await api.follow(service.begin(duration), stage), Ended)
 
+        makespan, lags = await _makespan(rows, window, draws, wait), sorted(service.lags)
+        return Figures(
+            polls_per_job=len(service.sent) / len(service.ends),
+            median_lag=median(lags),
+            p99_lag=lags[int(0.99 * (len(lags) - 1))],
+            ratio=makespan / max(shortest, 1e-9),
+        )
 
-if __name__ == "__main__":
-    main()
+    return virtual.run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -94,3 +95,54 @@ def test_rates_are_shared_by_clients() -> None:
     found = pace.rate
     pace.limit(100)
     assert pace.rate == found < 25
+
+
+class Limit:
+    """What a service lets pass and does not state: so many in each whole second, or those of a bucket of ten."""
+
+    def __init__(self, rate: float, in_seconds: bool) -> None:
+        self.rate, self.in_seconds = rate, in_seconds
+        self.left, self.looked_at = 0.0, 0.0
+
+    def takes(self) -> bool:
+        now = virtual.clock()
+        if not self.in_seconds:
+            self.left = min(10.0, self.left + (now - self.looked_at) * self.rate)
+        elif int(now) != int(self.looked_at):
+            self.left = self.rate
+        self.looked_at = now
+        self.left -= (passes := self.left >= 1)
+        return passes
+
+
+async def _demand(pace: Pace, limit: Limit, pause: float, answers: list[tuple[float, bool]]) -> None:
+    """Send without end, from a hundred hands; an answer takes 50 ms."""
+
+    async def send() -> None:
+        while True:
+            await pace.acquire()
+            sent_at = virtual.clock()
+            await asyncio.sleep(0.05)
+            passes = limit.takes()
+            answers.append((virtual.clock(), passes))
+            pace.accepted(sent_at) if passes else pace.refused(sent_at, pause)
+
+    await asyncio.gather(*(send() for _ in range(100)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "in_seconds", "pause", "senders"),
+    [(6, True, 5.0, 1), (12, False, 0.0, 2), (3, False, 0.0, 1)],
+)
+async def test_limit_that_nobody_stated_is_made_use_of(
+    rate: int, in_seconds: bool, pause: float, senders: int
+) -> None:
+    """After the first minute at least 85 % of it, by one or several; few answers are 429 then."""
+    limit, answers = Limit(rate, in_seconds), list[tuple[float, bool]]()
+    paces = [Pace(500, clock=virtual.clock) for _ in range(senders)]
+    with suppress(TimeoutError):
+        async with asyncio.timeout(360):
+            await asyncio.gather(*(_demand(pace, limit, pause, answers) for pace in paces))
+    late = [passes for at, passes in answers if at >= 60]
+    assert sum(late) >= 0.85 * 300 * rate
+    assert late.count(False) <= 0.03 * len(late)

@@ -1,4 +1,4 @@
-"""What is removed before something is sent on, and what is left as it is."""
+"""Texts of the service: what is removed from them, what is left as it is, and where the reason is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.service.redaction import REMOVED, scrubbed
+from patternmill.service.redaction import MASK, REMOVED, clean, mask_deeply, reason_in, scrubbed
 
 CANARY = "c4nary0123456789abcdef"
 
@@ -81,14 +81,48 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert scrubbed("a\ud83eb").encode() == b"a?b"
 
 
-def test_what_is_nested_too_deeply_is_none() -> None:
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert scrubbed(deep) is None
-
-
 @given(st.text(alphabet="/?#@:=&.\"'\\ \n-_abkeysk0123é🦢", max_size=400))
 def test_any_text_is_scrubbed_at_once(text: str) -> None:
-    """And once more changes nothing in what matters: the canary."""
     assert CANARY not in scrubbed(f"{text} password={CANARY}")
+
+
+def test_text_is_one_short_printable_line_without_the_key() -> None:
+    """Control characters, bidi marks and echoes of the key do not reach a log."""
+    text = clean("a\x1b[31m\r\nb\u202e sekret-key " + "x" * 900, secret="sekret-key")
+    assert text.startswith(f"a [31m b {MASK} x")
+    assert text.isprintable() and len(text) == 500
+
+
+def test_key_is_masked_in_names_and_values_but_a_short_one_is_not() -> None:
+    """A key of a few letters would be found in ordinary words."""
+    assert mask_deeply({"sekret-key": ["my sekret-key", 1]}, "sekret-key") == {MASK: [f"my {MASK}", 1]}
+    assert mask_deeply(["keyboard"], "key") == ["keyboard"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"message": "no"}, "no"),
+        ({"error": "no"}, "no"),
+        ({"error": {"message": "no"}}, "no"),
+        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, "field required"),
+        ({"detail": [{"loc": ["body", "requestId"], "msg": "taken"}]}, "requestId: taken"),
+        ({"errors": {"requestId": ["taken"]}}, "requestId: taken"),
+        ({"errors": [{"title": "a"}, {"title": "b"}]}, "a; b"),
+        ({"code": "DUPLICATE_ORDER"}, "DUPLICATE_ORDER"),
+        ({"message": "the prompt is empty", "field": "prompt"}, "the prompt is empty"),
+        ("plain", "plain"),
+        ({"code": 7}, ""),
+    ],
+)
+def test_reason_is_read_from_any_plausible_shape(body: Any, reason: str) -> None:
+    """Error bodies are not specified."""
+    assert reason_in(body) == reason
+
+
+def test_deep_nesting_is_harmless() -> None:
+    deep: Any = "deep"
+    for _ in range(100_000):
+        deep = {"error": deep}
+    assert reason_in(deep) == ""
+    assert scrubbed(deep) is None

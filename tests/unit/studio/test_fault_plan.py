@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from studio.instruments.calls import Call
-from studio.instruments.fault_plan import Fault, FaultPlan, load_plan
-from studio.store import Account
+from studio.instruments.fault_plan import Call, Fault, FaultPlan, load_plan
 
-ACCOUNT = Account("default")
 CLOSE = {"kind": "close"}
 
 
@@ -21,7 +18,7 @@ def fault(**fields: Any) -> Fault:
 
 
 def call(operation: str = "patterns/create", **fields: Any) -> Call:
-    return Call(operation, ACCOUNT, **fields)
+    return Call(operation, **fields)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,8 @@ import pytest
 from studio.errors import Refusal
 from studio.key_commands import main
 from studio.keys import Keys
-from studio.store import Account, Store
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+from studio.store import Store
+from studio.store.records import Account
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def test_header_that_is_no_text_is_refused(store: Store) -> None:
 
 def test_keys_are_not_in_the_file(store: Store, tmp_path: Path) -> None:
     """Nor a part of one that would help to guess the rest."""
-    _, key = Keys(store).create("ci", Account("shop"), NOW)
+    _, key = Keys(store).create("ci", Account("shop"))
 
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"ci" in written

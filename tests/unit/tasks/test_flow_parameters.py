@@ -27,5 +27,5 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_paths_are_meant_in_the_folder_of_the_worker(worker: Path) -> None:
     (worker / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
     spec = spec_of(ImportRequest(file=Path("tea.csv")))
-    assert spec.source.resolve() == worker / "tea.csv"
+    assert Path(spec.source).resolve() == worker / "tea.csv"
     assert spec.catalog_folder.resolve() == worker / "results" / "tea"

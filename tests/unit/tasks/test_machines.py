@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from patternmill.runs.machines import Execution, Followed
+from patternmill.runs.machines import Execution, FollowedGroups
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus
 from tasks import machines
-from tests.unit.runs.fake_studio import FakeStudioApi, Service
+from tests.hostile.in_process import InProcessApi, Service
 from tests.unit.runs.workshop import Ended, Workshop, many
 
 
@@ -44,7 +45,7 @@ class Cluster:
         return Submitted(self, lost)
 
     async def _drive(self, run_id: str, number: int, **_: object) -> None:
-        api = FakeStudioApi(self.shop.service)
+        api = InProcessApi(self.shop.service)
         begun = await Execution.begin(
             self.shop.settings, cast(Any, run_id), number, lambda settings: cast(StudioApi, api)
         )
@@ -81,7 +82,7 @@ def drive(shop: Workshop, **cluster: Any) -> tuple[Ended, Cluster]:
     async def main() -> tuple[Ended, Cluster]:
         _, run = await shop.begin(many(60), max_in_flight=25)
         runner = Cluster(shop, **cluster)
-        await machines._Submitted(run, runner, None).follow(await Followed.begin(run))
+        await machines._Submitted(run, runner, None).follow(await FollowedGroups.begin(run))
         ending = await run.end()
         return Ended(ending, shop.results(ending), run), runner
 
@@ -93,8 +94,10 @@ def test_group_whose_task_did_nothing_is_submitted_again(shop: Workshop) -> None
     ended, cluster = drive(shop, loses=2)
     assert ended.outcome is Outcome.COMPLETED
     assert cluster.numbers[:2] == [1, 2], "the third group has no share yet"
-    assert sorted(cluster.numbers) == [1, 1, 2, 2, 3]
-    assert cluster.released >= 4
+    times = Counter(cluster.numbers)
+    assert times.keys() == {1, 2, 3}
+    assert times[1] > 1 and times[2] > 1, "their first tasks did nothing"
+    assert cluster.released >= 2, "the futures of the tasks that did nothing"
     assert len(set(shop.service.bought)) == len(shop.service.bought) == 120
 
 

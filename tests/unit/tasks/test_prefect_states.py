@@ -11,9 +11,9 @@ import pytest
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import RowFailed
 from patternmill.ledger.spending import Spent
-from patternmill.results.summary import Cause
 from patternmill.states import Outcome, RowStatus
-from tasks.prefect_states import ending_message, group_state
+from patternmill.tables.totals import Cause
+from tasks.prefect_states import ending_message, group_state, state_of
 
 FAILED = RowFailed("It was refused.", code="content_policy")
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
@@ -48,6 +48,17 @@ def test_group_ends_by_its_rows(
     assert (found.type.value, found.name, found.message) == state
 
 
+def test_run_whose_rows_wait_for_a_choice_is_complete() -> None:
+    """What a person has still to choose is neither a failure nor red."""
+    rows = {RowStatus.SUCCEEDED: 1, RowStatus.TO_CHOOSE: 4, RowStatus.DISCARDED: 2}
+    ending = cast(
+        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows=rows, spent=Spent())
+    )
+    state = state_of(Outcome.COMPLETED, ending_message(ending, []))
+    assert (state.type.value, state.name) == ("COMPLETED", "Completed")
+    assert state.message == "7 rows: 1 succeeded, 4 to choose, 2 discarded"
+
+
 def test_run_that_ends_says_what_it_paid_and_why_rows_failed() -> None:
     """Its message is the notification's: the failure that was paid for comes before the word that nobody knows."""
     rows = {RowStatus.REFUSED: 3, RowStatus.FAILED: 1}
@@ -56,9 +67,9 @@ def test_run_that_ends_says_what_it_paid_and_why_rows_failed() -> None:
         Any,
         SimpleNamespace(record=SimpleNamespace(options={}, reason="It was stopped."), rows=rows, spent=spent),
     )
-    word = Cause("unknown_value", "x", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
-    other = Cause("empty_prompt", "x", 1, ("C",), "the prompt is empty", "")
-    paid = Cause("product_failed", "x", 1, ("D",), "the loom broke", "")
+    word = Cause("unknown_value", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
+    other = Cause("empty_prompt", 1, ("C",), "the prompt is empty", "")
+    paid = Cause("product_failed", 1, ("D",), "the loom broke", "")
     assert ending_message(ending, [word, other, paid]) == (
         "4 rows: 1 failed, 3 refused. €12.50 spent. It was stopped. 1 × the loom broke. "
         "2 × unknown value `Samt` for option `fabric`"

@@ -1,0 +1,141 @@
+"""Is it the row, or is it us? Brakes for refusals and failures in a row, with no success between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from patternmill.engine.progress import Halt, HaltReason
+from patternmill.identifiers import ItemKey, RequestId
+from patternmill.planning.items import Item
+from patternmill.service.jobs import CREATES
+from patternmill.service.outcomes import Refusal
+from patternmill.states import REFUSED_ALIKE, UNCLEAR_REFUSAL, AttemptState, Outcome, Stage
+from patternmill.text import plural
+
+#: When this many different items are refused in the same way, it may not be about their rows.
+REFUSED_ENOUGH = 3
+#: When this many different items of a stage fail, with no success between, the service may be at fault.
+FAILED_ENOUGH = 5
+
+
+class RefusedAlike:
+    """A count of the refusals of one run, which halts the run where they may be about the account.
+
+    From the third one on nothing is begun. Creates on their way are still answered: an acceptance of the same kind ends
+    the suspicion, and without one the run is halted.
+    """
+
+    def __init__(self, halt: Halt, to_make: Iterable[Item] = ()) -> None:
+        """Take as `to_make` all items of the run: where there are few, fewer refusals are suspicious."""
+        self._halt = halt
+        self._to_make = Counter(map(kind_of, to_make))
+        #: By kind, and by how they were refused, the requests since one of the kind was last accepted.
+        self._refused = defaultdict[str, defaultdict[str, dict[ItemKey, RequestId]]](
+            lambda: defaultdict(dict)
+        )
+        self._unanswered = Counter[str]()
+        #: By kind, why the run is halted unless one of the kind is accepted; and how many suspicions there were.
+        self._suspected: dict[str, HaltReason] = {}
+        self.suspicions = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    @property
+    def is_settled(self) -> bool:
+        """Return False while nothing is begun and an acceptance may still end that."""
+        return self._settled.is_set()
+
+    async def settled(self) -> None:
+        await self._settled.wait()
+
+    @contextmanager
+    def sending(self, item: Item) -> Iterator[None]:
+        """Count a create as unanswered from before it is sent until its answer is on record."""
+        self._unanswered[kind_of(item)] += 1
+        try:
+            yield
+        finally:
+            self._unanswered[kind_of(item)] -= 1
+            self._settle()
+
+    def accepted(self, item: Item) -> None:
+        self._refused.pop(kind_of(item), None)
+        self._suspected.pop(kind_of(item), None)
+        self._settle()
+
+    def refused(self, item: Item, request_id: RequestId, refusal: Refusal) -> list[RequestId]:
+        """Count a refusal; return all requests refused in the same way where it may not be about their rows."""
+        kind = kind_of(item)
+        alike = self._refused[kind][refusal.alike]
+        alike[item.key] = request_id
+        if len(alike) < min(REFUSED_ENOUGH, self._to_make[kind] or REFUSED_ENOUGH):
+            return []
+        if len(alike) >= REFUSED_ENOUGH and kind not in self._suspected:
+            self._suspected[kind] = _reason(item, len(alike), refusal)
+            self.suspicions += 1
+            self._settled.clear()
+            self._settle()
+        return list(alike.values())
+
+    def _settle(self) -> None:
+        """Halt the run once no acceptance can end the suspicion."""
+        if not any(self._unanswered[kind] for kind in self._suspected):
+            for reason in self._suspected.values():
+                self._halt.begin(reason)
+            self._settled.set()
+
+
+def kind_of(item: Item) -> str:
+    """Return the operation that makes an item."""
+    return item.operation or CREATES[item.stage]
+
+
+def _reason(item: Item, count: int, refusal: Refusal) -> HaltReason:
+    once = " once you know that nothing exists for them" if refusal.code == UNCLEAR_REFUSAL else ""
+    message = (
+        f"{plural(count, item.stage)} in a row were refused in the same way. {refusal.message} If that is about these "
+        f"rows, correct them{once}; if it is about the account, run the same command again."
+    )
+    return HaltReason(Outcome.FAILED, REFUSED_ALIKE, message)
+
+
+class FailureBrake:
+    """A count of the failures of one run, which holds new attempts at a stage back until one of its items succeeds."""
+
+    def __init__(self, in_flight: Callable[[], int]) -> None:
+        """Take as `in_flight` what returns how many items are being made, those that are held back included."""
+        self._in_flight = in_flight
+        self._failed = defaultdict[Stage, set[ItemKey]](set)
+        self._waiting = 0
+        self._changed = asyncio.Event()
+
+    def note(self, item: Item, state: AttemptState) -> None:
+        """Note how an attempt of this run ended."""
+        if state is AttemptState.FAILED:
+            self._failed[item.stage].add(item.key)
+        elif state is AttemptState.SUCCEEDED:
+            self._failed[item.stage].clear()
+            self.wake()
+
+    def holds(self, stage: Stage) -> bool:
+        """Return whether new attempts at this stage are held back."""
+        return len(self._failed[stage]) >= FAILED_ENOUGH
+
+    async def wait(self, stage: Stage, is_stopped: Callable[[], bool]) -> str:
+        """Wait until new attempts are not held back; return why they are once nothing else is being made."""
+        while self.holds(stage) and not is_stopped():
+            if self._waiting + 1 >= self._in_flight():
+                count = len(self._failed[stage])
+                return f"{count} of {count} failed"
+            self._waiting += 1
+            await self._changed.wait()
+            self._waiting -= 1
+        return ""
+
+    def wake(self) -> None:
+        """Let attempts that are held back look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()

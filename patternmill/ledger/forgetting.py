@@ -1,0 +1,244 @@
+"""Forgets what the rows of ended runs contained: prompts, files and notes. What identity and money need stays.
+
+An item keeps its key, what it is built on, and its attempts with their IDs, states and prices. The content of a pattern
+becomes the key of its first take and its number, and the body of its request a digest. Rows keep skus, items and
+statuses, so that counts stay right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import FORGOTTEN, RunRecord, digest_of_body
+from patternmill.ledger.reports.run_lookup import had_lease
+from patternmill.ledger.row_outcomes import RowOutcome
+from patternmill.states import Stage
+from patternmill.text import moment
+
+#: The form of the contents of items.
+_CANONICAL: dict[str, Any] = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False}
+#: Returns the first take of a pattern by the content that its takes share.
+FirstTake = Callable[[Mapping[str, Any]], ItemKey]
+
+#: Holds for a sku that the catalog has, or still waits for.
+_IS_OF_CATALOG = "retired_at IS NULL AND (product_key IS NOT NULL OR gone_at IS NULL)"
+_OF_CATALOG = f"""
+SELECT requested_key, product_key FROM catalog_rows
+WHERE environment = :environment AND catalog = :catalog AND {_IS_OF_CATALOG}
+"""
+_GONE_ROWS = f"""
+SELECT requested_key, sku_key, row, requested FROM catalog_rows
+WHERE environment = :environment AND catalog = :catalog AND NOT ({_IS_OF_CATALOG})
+"""
+_UPDATE_GONE_ROW = """
+UPDATE catalog_rows SET row = :row, requested = :requested
+WHERE environment = :environment AND catalog = :catalog AND sku_key = :sku_key
+"""
+#: Items with an attempt whose exact bytes may be sent again.
+_OPEN = """
+SELECT a.item_key FROM attempts a JOIN items i ON i.key = a.item_key
+WHERE i.environment = :environment AND i.catalog = :catalog
+AND (a.state IN ('intended', 'accepted', 'held') OR (a.state = 'rejected' AND a.error_code = 'redirected'))
+"""
+_NAMED_BY_RUN = """
+SELECT pattern_key FROM run_rows WHERE run_id = :run_id UNION SELECT product_key FROM run_rows WHERE run_id = :run_id
+UNION SELECT item_key FROM attempts WHERE run_id = :run_id
+"""
+_ITEMS = """
+SELECT key, stage, pattern_key, content LIKE :forgotten FROM items
+WHERE environment = :environment AND catalog = :catalog AND stage <> 'checkout'
+"""
+_SHORTEN_ATTEMPT = "UPDATE attempts SET body = :body, error = NULL WHERE request_id = :request_id"
+#: Details of events that quote a row, or what the service said about it.
+_WORDS = "UPDATE events SET detail = NULL WHERE request_id = :request_id AND kind IN ('failed', 'rejected', 'held')"
+_ANSWERS = "DELETE FROM events WHERE request_id = :request_id AND kind = 'answered'"
+_DECISIONS = "SELECT seq, detail FROM events WHERE request_id = :request_id AND decision > ''"
+_ROWS = "SELECT position, product_key, row, outcome FROM run_rows WHERE run_id = :run_id AND row NOT LIKE :forgotten"
+_REFERENCES = "SELECT content FROM items WHERE stage = 'reference'"
+_NOTES_OF_APPROVALS = """
+UPDATE approvals SET note = NULL
+WHERE environment = :environment AND catalog = :catalog AND digest = :digest AND verdict <> 'waiting'
+"""
+
+
+@dataclass(frozen=True)
+class Forgettable:
+    """Lists what can be forgotten of some runs of one catalog."""
+
+    environment: str
+    catalog: str
+    runs: tuple[RunRecord, ...]
+    #: Items that no other run, no open request and no row of the catalog needs.
+    items: Mapping[ItemKey, Stage]
+    #: How many rows would be forgotten, by run.
+    rows: Mapping[RunId, int]
+    #: The products of rows that the catalog still has: these rows stay.
+    kept_products: frozenset[ItemKey]
+
+    @property
+    def told_items(self) -> int:
+        """Return how many items contain words; products have none but those of their attempts."""
+        return sum(stage is not Stage.PRODUCT for stage in self.items.values())
+
+    @property
+    def scope(self) -> dict[str, str]:
+        """Return the catalog as parameters of queries."""
+        return {"environment": self.environment, "catalog": self.catalog}
+
+
+def never_forgotten(ledger: Ledger, environment: str, catalog: str) -> set[RunId]:
+    """Return the runs of a catalog that stay: the latest, those that make up its sheet, and those without an end."""
+    runs = ledger.runs.find(environment=environment, catalog=catalog)
+    latest = [run.run_id for run in runs if had_lease(run)][:1]
+    without_end = [run.run_id for run in runs if run.outcome is None]
+    return {*latest, *without_end, *ledger.catalogs.sheet_runs(environment, catalog)}
+
+
+def find_forgettable(
+    ledger: Ledger, environment: str, catalog: str, runs: Collection[RunRecord]
+) -> Forgettable:
+    """Return what can be forgotten of ended runs of a catalog. Writes nothing."""
+    scope = {"environment": environment, "catalog": catalog}
+    ids = {run.run_id for run in runs}
+    rows = ledger.database.rows
+    of_catalog = {ItemKey(key) for pair in rows(_OF_CATALOG, scope) for key in pair if key is not None}
+    needed: set[str] = {*of_catalog, *(key for (key,) in rows(_OPEN, scope))}
+    for run in ledger.runs.find(environment=environment, catalog=catalog):
+        if run.run_id not in ids and FORGOTTEN not in run.options:
+            needed.update(key for (key,) in rows(_NAMED_BY_RUN, run_id=run.run_id) if key is not None)
+    items = rows(_ITEMS, scope, forgotten=f'{{"{FORGOTTEN}":%')
+    parents = {key: parent for key, _, parent, _ in items}
+    for key in list(needed):
+        while (parent := parents.get(key)) is not None and parent not in needed:
+            needed.add(parent)
+            key = parent
+    unneeded = {
+        ItemKey(key): Stage(stage)
+        for key, stage, _, is_forgotten in items
+        if not is_forgotten and key not in needed
+    }
+    counts = {run.run_id: len(_forgettable_rows(ledger, run.run_id, of_catalog)) for run in runs}
+    return Forgettable(environment, catalog, tuple(runs), unneeded, counts, frozenset(of_catalog))
+
+
+def forget(ledger: Ledger, what: Forgettable, first_take: FirstTake) -> None:
+    """Forget it, inside a transaction with the catalog's lease."""
+    for key, stage in what.items.items():
+        _forget_item(ledger, key, stage, first_take)
+    for run in what.runs:
+        _forget_rows(ledger, run.run_id, what.kept_products)
+        _forget_run(ledger, run, what.scope)
+    for requested_key, sku_key, *contents in ledger.database.rows(_GONE_ROWS, what.scope):
+        if requested_key in what.items:
+            row, requested = map(_without_prompt, contents)
+            ledger.database.execute(
+                _UPDATE_GONE_ROW, what.scope, sku_key=sku_key, row=row, requested=requested
+            )
+    _forget_documents(ledger, what.runs)
+
+
+def _forget_item(ledger: Ledger, key: ItemKey, stage: Stage, first_take: FirstTake) -> None:
+    """Forget what an item is made of, and what was said about the attempts at it."""
+    database = ledger.database
+    if stage in (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT):
+        _, content = ledger.purchases.item(key)
+        rest = json.dumps(_rest(key, content, first_take), **_CANONICAL)
+        database.execute("UPDATE items SET content = :content WHERE key = :key", key=key, content=rest)
+    for attempt in ledger.purchases.attempts_of(key):
+        about = {"request_id": attempt.request_id}
+        body = attempt.body if stage is Stage.PRODUCT else digest_of_body(attempt.body)
+        database.execute(_SHORTEN_ATTEMPT, about, body=body)
+        database.execute(_WORDS, about)
+        database.execute(_ANSWERS, about)
+        for seq, detail in database.rows(_DECISIONS, about):
+            without_note = orjson.dumps({**orjson.loads(detail), "note": ""}).decode()
+            database.execute(
+                "UPDATE events SET detail = :detail WHERE seq = :seq", seq=seq, detail=without_note
+            )
+
+
+def _rest(key: ItemKey, content: Mapping[str, Any], first_take: FirstTake) -> Mapping[str, Any]:
+    """Return what stays of an item's content: what leads from it to other items."""
+    if "take" not in content:
+        links = {name: content[name] for name in ("sha256", "operation", "pattern") if name in content}
+        return {FORGOTTEN: key, **links}
+    first = {name: value for name, value in content.items() if name != "take"}
+    return {FORGOTTEN: first_take(first), "take": content["take"]}
+
+
+def _forget_rows(ledger: Ledger, run_id: RunId, kept_products: Collection[ItemKey]) -> None:
+    ledger.database.execute_many(
+        "UPDATE run_rows SET row = :row, outcome = :outcome WHERE run_id = :run_id AND position = :position",
+        [
+            {
+                "run_id": run_id,
+                "position": position,
+                "row": _without_words(row),
+                "outcome": _short(outcome),
+            }
+            for position, row, outcome in _forgettable_rows(ledger, run_id, kept_products)
+        ],
+    )
+
+
+def _forgettable_rows(
+    ledger: Ledger, run_id: RunId, kept_products: Collection[ItemKey]
+) -> list[tuple[int, str, str | None]]:
+    """Return the position, row and outcome of each row of a run that can be forgotten."""
+    rows = ledger.database.rows(_ROWS, run_id=run_id, forgotten=f'{{"{FORGOTTEN}": %')
+    return [
+        (position, row, outcome) for position, product, row, outcome in rows if product not in kept_products
+    ]
+
+
+def _without_words(row: str) -> str:
+    """Return the JSON of a row with nothing but the codes of why it was refused, and its decision."""
+    content = json.loads(row)
+    rest = {name: content[name] for name in ("decision",) if name in content}
+    if "problems" in content:
+        codes = [problem["code"] for problem in content["problems"]]
+        rest["problems"] = [{"code": code, "message": "", "remedy": ""} for code in codes]
+    return json.dumps({FORGOTTEN: True, **rest})
+
+
+def _short(outcome: str | None) -> str | None:
+    """Return the JSON of an outcome without the words about it."""
+    return outcome and replace(RowOutcome.parse(outcome), error=None, remedy=None).as_json()
+
+
+def _without_prompt(row: str | None) -> str | None:
+    """Return the JSON of a row's content without its prompt and refinements; it can still be read as a content."""
+    return row and json.dumps({**json.loads(row), "prompt": "", "refinements": []}, ensure_ascii=False)
+
+
+def _forget_run(ledger: Ledger, run: RunRecord, scope: Mapping[str, str]) -> None:
+    """Forget the notes and reasons of a run, and the groups that it had, and mark it as forgotten."""
+    options = {name: value for name, value in run.options.items() if name != "notes"}
+    options[FORGOTTEN] = run.options.get(FORGOTTEN) or moment(ledger.now())
+    ledger.runs.update(replace(run, options=options, reason=None))
+    ledger.database.execute("DELETE FROM run_groups WHERE run_id = :run_id", run_id=run.run_id)
+    _forget_document(ledger, f"changes {run.run_id}")
+    if digest := run.options.get("approval", {}).get("digest"):
+        ledger.database.execute(_NOTES_OF_APPROVALS, scope, digest=digest)
+
+
+def _forget_documents(ledger: Ledger, runs: Collection[RunRecord]) -> None:
+    """Delete inputs and pictures that no run and no item needs any more, whichever catalog they are of."""
+    contents = [json.loads(text) for (text,) in ledger.database.rows(_REFERENCES)]
+    needed = {run.input_sha256 for run in ledger.runs.find() if FORGOTTEN not in run.options}
+    needed |= {content["sha256"] for content in contents if FORGOTTEN not in content}
+    unneeded = {run.input_sha256 for run in runs}
+    unneeded |= {content["sha256"] for content in contents if FORGOTTEN in content}
+    for name in unneeded - needed:
+        _forget_document(ledger, name)
+
+
+def _forget_document(ledger: Ledger, name: str) -> None:
+    ledger.database.execute("DELETE FROM documents WHERE name = :name", name=name)

@@ -1,0 +1,152 @@
+"""The commands that a person can start from the page, each once for the plan that was shown."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from patternmill.errors import InputRefused
+
+#: How many lines of a command the page shows, and how many plans are remembered that nobody confirmed.
+_MOST_LINES, _MOST_SHOWN = 60, 100
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    """A plan as the page shows it: what it makes and for how much, its lines, and its digest."""
+
+    sum: str
+    lines: tuple[str, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class Action:
+    """A command of the page, and a function that says what it would do now."""
+
+    #: Returns None if there is nothing to do. Raises PatternmillError.
+    plan: Callable[[], ShownPlan | None]
+    #: Carries out a plan, whose digest is appended.
+    command: Sequence[str]
+
+
+@dataclass(frozen=True)
+class BegunCommand:
+    """A command that was started, with what it has written so far."""
+
+    name: str
+    process: subprocess.Popen[str]
+    #: Its standard output, and its error output, where it says what it is doing.
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
+    steps: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
+    _readers: list[threading.Thread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for stream, lines in ((self.process.stdout, self.lines), (self.process.stderr, self.steps)):
+            assert stream is not None, "both are pipes"
+            self._readers.append(threading.Thread(target=_read, args=(stream, lines), daemon=True))
+            self._readers[-1].start()
+
+    @property
+    def code(self) -> int | None:
+        """Return the exit code once all output is read; None while it runs."""
+        return None if any(reader.is_alive() for reader in self._readers) else self.process.poll()
+
+    def wait(self) -> None:
+        for reader in self._readers:
+            reader.join()
+        self.process.wait()
+
+    def shown(self) -> dict[str, Any]:
+        """Return its state as the page reads it."""
+        return {"name": self.name, "lines": list(self.lines), "steps": list(self.steps), "code": self.code}
+
+
+def _read(stream: IO[str], lines: deque[str]) -> None:
+    with stream:
+        lines.extend(line.rstrip("\n") for line in stream)
+
+
+class Actions:
+    """The commands of one page. A plan can be carried out once, and only as it was shown."""
+
+    def __init__(self, actions: Mapping[str, Action]) -> None:
+        self._actions = actions
+        #: Each plan with its command's name, by the token that the page got with it.
+        self._shown: dict[str, tuple[str, ShownPlan]] = {}
+        self._begun: dict[tuple[str, str], BegunCommand] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._actions)
+
+    def show(self, name: str) -> dict[str, Any] | None:
+        """Return the current plan of a command, with a token to carry it out; None if there is nothing to do."""
+        plan = self._actions[name].plan()
+        if plan is None:
+            return None
+        token = secrets.token_urlsafe(16)
+        with self._lock:
+            self._shown[token] = (name, plan)
+            for old in list(self._shown)[:-_MOST_SHOWN]:
+                del self._shown[old]
+        return {"sum": plan.sum, "lines": plan.lines, "digest": plan.digest, "token": token}
+
+    def begin(self, name: str, given: Mapping[str, Any]) -> BegunCommand:
+        """Start a command for the plan that was shown, or return the one that this plan started.
+
+        Raises InputRefused if the plan was not shown, was carried out already, or has changed.
+        """
+        digest, key = given.get("digest"), (name, str(given.get("digest")))
+        with self._lock:
+            its_name, plan = self._shown.pop(str(given.get("token")), ("", None))
+            begun = self._begun.get(key)
+            if begun is not None and (plan is None or begun.code is None):
+                return begun
+            if plan is None or (its_name, plan.digest, plan.sum) != (name, digest, given.get("sum")):
+                raise InputRefused("This plan was not shown, or was carried out.", remedy="Look at it again.")
+            if self._actions[name].plan() != plan:
+                raise InputRefused(
+                    "The plan has changed since it was shown. Nothing was started.",
+                    remedy="Look at it again.",
+                )
+            self._begun[key] = begun = self._start(name, plan)
+        return begun
+
+    def _start(self, name: str, plan: ShownPlan) -> BegunCommand:
+        command = [*self._actions[name].command, "--approve", plan.digest]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            # Ctrl-C on the terminal goes to the server of the page, which passes it on.
+            start_new_session=True,
+        )
+        return BegunCommand(name, process)
+
+    def begun(self) -> list[dict[str, Any]]:
+        """Return the commands that were started, the latest last, as the page reads them."""
+        return [command.shown() for command in list(self._begun.values())]
+
+    def stop(self, on_wait: Callable[[str], None]) -> None:
+        """Stop the commands that still run, as Ctrl-C does, and wait; call `on_wait` with the name of each.
+
+        Another Ctrl-C meanwhile is passed on too, and ends the command at once, as on a terminal of its own.
+        """
+        for command in [command for command in list(self._begun.values()) if command.code is None]:
+            on_wait(command.name)
+            while command.code is None:
+                with suppress(KeyboardInterrupt):
+                    command.process.send_signal(signal.SIGINT)
+                    command.wait()

@@ -1,0 +1,52 @@
+"""What rows may name besides the offer: models, pictures and operations, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from patternmill.planning.offer import Offer
+from patternmill.planning.problems import Problem, RowCode
+
+#: What the service may lack besides refinements.
+UPLOAD = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The bytes of a reference, which identify it."""
+
+    sha256: str
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What rows may name besides the offer."""
+
+    #: The models in the form of an offer; None: the list of them was not read.
+    models: Offer | None = None
+    #: By the tidied cell, the picture, or why it cannot be used.
+    pictures: Mapping[str, Picture | Problem] = field(default_factory=dict, repr=False)
+    #: Refinements, or UPLOAD, that the service does not have, and how that is known.
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    #: A sentence on what could not be checked.
+    note: str | None = None
+
+    @property
+    def bytes_of(self) -> Mapping[str, bytes]:
+        """Return the pictures by their SHA-256."""
+        return {
+            picture.sha256: picture.raw for picture in self.pictures.values() if isinstance(picture, Picture)
+        }
+
+
+def is_picture(raw: bytes) -> bool:
+    """Return whether bytes begin as a PNG, JPEG or WebP picture does."""
+    web_p = raw[:4] == b"RIFF" and raw[8:12] == b"WEBP"
+    return web_p or raw.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"))
+
+
+def unreadable(message: str, remedy: str) -> Problem:
+    """Return the problem of a picture that cannot be used, with what to do."""
+    return Problem(None, RowCode.UNREADABLE_REFERENCE, message, remedy)

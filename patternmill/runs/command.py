@@ -1,0 +1,56 @@
+"""The way from the command line into its flow and back: Prefect stores a flow's parameters, which cannot hold all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from patternmill.addresses import shown_address
+from patternmill.errors import PatternmillError
+from patternmill.identifiers import ItemKey
+from patternmill.runs.request import Request
+from patternmill.runs.run import Run
+from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings, with_service
+
+if TYPE_CHECKING:
+    from patternmill.tables.catalog import Catalog
+
+
+@dataclass
+class Command:
+    """A request whose flow runs in this process, with what its caller adds; the flow reports back in it."""
+
+    #: Its address still has its secrets.
+    request: Request
+    #: Settings with a service and with what was confirmed on the terminal; None: those that are configured.
+    settings: Settings | None = None
+    #: Called with the run once its plan is on record.
+    on_begin: Callable[[Run], None] = lambda run: None
+    #: The input as it was read for the plan; None: it is read as the run begins.
+    file: Catalog | None = None
+    #: What a person agreed to buy; None: nobody was asked.
+    ceiling: frozenset[ItemKey] | None = None
+    #: The run, once its flow has opened it.
+    run: Run | None = None
+    #: Why the flow ended before a run began, or without its results.
+    fault: PatternmillError | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the request as parameters of its flow, which Prefect stores in clear: without an address's secrets."""
+        values = dict(self.request)
+        for name in values.keys() & {"file", "source"}:
+            values[name] = shown_address(values[name])
+        return values
+
+    def completed(self, spec: RunSpec) -> RunSpec:
+        """Return the spec with this command's service, input and ceiling."""
+        settings = self.settings or with_service(spec.settings)
+        return replace(spec, settings=settings, file=self.file or spec.file, ceiling=self.ceiling)
+
+
+#: The command whose flow runs in this process; None in a flow that a worker runs.
+current_command: ContextVar[Command | None] = ContextVar("current_command", default=None)

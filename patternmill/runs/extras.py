@@ -1,0 +1,205 @@
+"""What rows name besides the offer, looked at before anything is spent: operations, models, and pictures.
+
+A picture is read once, by its path or address, and known by its bytes from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from patternmill.addresses import file_path, is_remote, shown_address
+from patternmill.errors import PatternmillError
+from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.records import RunRecord
+from patternmill.looking.recorded_run import input_file
+from patternmill.planning.extras import UPLOAD, Extras, Picture, is_picture, unreadable
+from patternmill.planning.problems import Problem
+from patternmill.planning.refinements import REFINEMENTS
+from patternmill.planning.rows import tidy
+from patternmill.planning.unstated import Unstated
+from patternmill.reading import Reading, stable_bytes
+from patternmill.runs.recorded_rows import digests_named, recorded_pictures
+from patternmill.runs.safeguards import require_allowed_paths
+from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings
+from patternmill.states import Stage
+from patternmill.text import duration, plain, shown
+
+if TYPE_CHECKING:
+    from patternmill.service.studio_api import StudioApi
+    from patternmill.tables.catalog import Catalog
+
+_UNCHECKED = "Models were not checked: the list of them cannot be read."
+#: The most bytes of all pictures of a catalog together, which are held until they are uploaded, and of one of them.
+MOST_TOGETHER, _MOST = 256 << 20, 20 << 20
+#: How long reading all of them may take, and one of them; what is not read by then is refused.
+TIME_TOGETHER, _TIME = timedelta(minutes=10), timedelta(seconds=30)
+_WRITE = "name a PNG, JPEG or WebP picture by its path from the catalog's folder, or by an http(s) address"
+_DIVIDE = "use fewer or smaller pictures, or divide the catalog into several"
+_TOO_SLOW = unreadable(
+    f"the references of this catalog were not read within {duration(TIME_TOGETHER)}", _DIVIDE
+)
+_TOO_LARGE = unreadable(
+    f"the references of this catalog have more than {MOST_TOGETHER >> 20} MiB together", _DIVIDE
+)
+
+
+async def read_extras(api: StudioApi, spec: RunSpec, file: Catalog) -> Extras:
+    """Read what the rows of a file name besides the offer; nothing is asked for a file without such columns.
+
+    A picture that can no longer be read is taken from the ledger. Raises ServiceStopped where the service does not
+    tell what it has.
+    """
+    # Paths in a file of an earlier run are from the folder of that run's input.
+    source = spec.origin.source if spec.origin is not None else spec.source
+    place = reference_place(source, spec.settings, by_deployment=spec.by_deployment)
+    extras = await extras_of(api, spec.settings, file, place, unstated=spec.unstated)
+    lost = {cell for cell, picture in extras.pictures.items() if isinstance(picture, Problem)}
+    recorded = await asyncio.to_thread(_pictures_on_record, spec, lost) if lost else {}
+    return replace(extras, pictures={**extras.pictures, **recorded})
+
+
+async def extras_of(
+    api: StudioApi, settings: Settings, file: Catalog, place: ReferencePlace, *, unstated: Unstated
+) -> Extras:
+    """Return what rows name, as far as the service or the folder of their file has it."""
+    refinements = frozenset(name for index, name in file.columns.refinements.items() if file.texts_in(index))
+    references, models_named = (
+        file.texts_in(file.columns.named.get(name)) for name in ("reference", "model")
+    )
+    unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
+    models = await api.models() if models_named else None
+    pictures = await asyncio.to_thread(read_references, references, place) if references else {}
+    note = _UNCHECKED if models is None and models_named else None
+    return Extras(models, pictures, unavailable, note)
+
+
+async def _unavailable(
+    api: StudioApi, settings: Settings, unstated: Unstated, refinements: frozenset[str], *, uploads: bool
+) -> dict[str, str]:
+    """Return what is needed and missing, by its name in the file; what was accepted before is not asked about."""
+    needed = {name: unstated.refine[name] for name in sorted(refinements)}
+    needed |= {UPLOAD: unstated.upload} if uploads else {}
+    proven = await asyncio.to_thread(_proven, settings) if needed else ()
+    asked = {name: path for name, path in needed.items() if name not in proven and path not in unstated.known}
+    missing = await api.missing(dict.fromkeys(asked.values())) if asked else {}
+    return {name: missing[path] for name, path in asked.items() if path in missing}
+
+
+def _proven(settings: Settings) -> frozenset[str]:
+    """Return what the service has accepted before, by its name in the file."""
+    with ledger_if_any(settings) as ledger:
+        if ledger is None:
+            return frozenset()
+        stages, refinements = ledger.purchases.accepted(settings.environment, REFINEMENTS)
+        return frozenset(refinements | ({UPLOAD} if Stage.REFERENCE in stages else set()))
+
+
+def _pictures_on_record(spec: RunSpec, cells: Collection[str]) -> dict[str, Picture]:
+    """Return the pictures that the ledger has for cells: named by their digests, or read by the file's run."""
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return {}
+        digests = digests_named(cells)
+        if spec.origin is not None:
+            of_run = _digests_of_run(ledger, spec.origin)
+            digests |= {cell: of_run[cell] for cell in of_run.keys() & set(cells)}
+        return recorded_pictures(ledger, digests)
+
+
+def _digests_of_run(ledger: Ledger, record: RunRecord) -> dict[str, str]:
+    """Return the digests of the pictures that a run read, by the cells of its file."""
+    file = input_file(ledger, record)
+    column = file.columns.named.get("reference")
+    if column is None:
+        return {}
+    rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
+    digests = ((row.line, json.loads(row.row).get("reference")) for row in rows)
+    cells = file.sheet.column(column)
+    return {tidy(cells[line]): sha256 for line, sha256 in digests if sha256 is not None}
+
+
+@dataclass(frozen=True)
+class ReferencePlace:
+    """The places where a catalog's references may be."""
+
+    #: The catalog's own folder; None where it has an address.
+    folder: Path | None
+    #: Raises PatternmillError for a path that may not be read.
+    require_allowed: Callable[[Path], None] = field(default=lambda path: None)
+    #: Whether addresses must be of the public internet, or of this host.
+    public_only: bool = False
+    host: str | None = None
+
+
+def reference_place(source: str, settings: Settings, *, by_deployment: bool = False) -> ReferencePlace:
+    """Return where the references may be of a catalog that is at a path or an address."""
+
+    def require_allowed(path: Path) -> None:
+        if by_deployment:
+            require_allowed_paths(settings, path)
+
+    if is_remote(source):
+        return ReferencePlace(None, require_allowed, by_deployment, urlsplit(source).hostname)
+    return ReferencePlace(file_path(source).parent, require_allowed, by_deployment)
+
+
+def read_references(
+    cells: Iterable[str], place: ReferencePlace, *, clock: Callable[[], float] = time.monotonic
+) -> dict[str, Picture | Problem]:
+    """Return each picture, or why it cannot be used; nothing is raised for one of them."""
+    references: dict[str, Picture | Problem] = {}
+    pictures: dict[str, Picture] = {}
+    ends = clock() + TIME_TOGETHER.total_seconds()
+    for cell in sorted(cells):
+        reference = _read(cell, place) if clock() < ends else _TOO_SLOW
+        if isinstance(reference, Picture):
+            # Equal pictures are held once.
+            reference = pictures.setdefault(reference.sha256, reference)
+            if sum(len(picture.raw) for picture in pictures.values()) > MOST_TOGETHER:
+                del pictures[reference.sha256]
+                reference = _TOO_LARGE
+        references[cell] = reference
+    return references
+
+
+def _read(cell: str, place: ReferencePlace) -> Picture | Problem:
+    name = shown_address(cell)
+    reading = Reading(plain(name, 300), _MOST, time=_TIME, noun="a reference")
+    try:
+        raw = reading.in_time(lambda: _bytes(cell, place, reading))
+    except PatternmillError as error:
+        return unreadable(error.message.rstrip("."), error.remedy.rstrip(".") or _WRITE)
+    except (OSError, ValueError) as error:
+        return unreadable(f"{shown(name)} cannot be read ({type(error).__name__})", _WRITE)
+    if not is_picture(raw):
+        return unreadable(f"{shown(name)} is no PNG, JPEG or WebP picture", _WRITE)
+    return Picture(hashlib.sha256(raw).hexdigest(), raw)
+
+
+def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
+    if is_remote(cell):
+        if not cell.lower().startswith(("http://", "https://")):
+            raise PatternmillError(f"{shown(shown_address(cell))} is no http(s) address")
+        # Loads httpx, for a catalog with such references alone.
+        from patternmill.service.sources import remote_bytes
+        from patternmill.service.web_reader import Access
+
+        access = Access(redirects=0, public_only=place.public_only, own_host=place.host, pause=0)
+        return remote_bytes(cell, reading, access)
+    path = file_path(cell)
+    if not path.is_absolute():
+        if place.folder is None:
+            raise PatternmillError(f"{shown(cell)} is a path, and the catalog has an address")
+        path = place.folder / path
+    place.require_allowed(path)
+    return stable_bytes(path, reading)

@@ -1,0 +1,131 @@
+"""Rows that the ledger has, in place of a sheet: those of an earlier run, and those of a catalog as it is now."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.catalogs import RequestedContent
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import RunRecord, RunRow
+from patternmill.looking.recorded_run import input_file
+from patternmill.planning.extras import Extras, Picture
+from patternmill.planning.problems import Problem, RowCode
+from patternmill.planning.rows import Content, Entry, Row
+from patternmill.tables.columns import OPTION_PREFIX, REFINE_PREFIX
+
+if TYPE_CHECKING:
+    from patternmill.tables.catalog import Catalog
+    from patternmill.tables.checks import Checked
+
+#: The prefix of a cell in the column `reference` that names a picture of the ledger by its SHA-256.
+_DIGEST = "sha256:"
+
+
+def rows_of_run(ledger: Ledger, record: RunRecord) -> Checked:
+    """Return the rows of an earlier run as that run understood them: nothing is looked up anew."""
+    from patternmill.tables.checks import recorded_rows
+
+    file = input_file(ledger, record)
+    rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
+    entries = tuple(map(_entry, rows))
+    return recorded_rows(file, entries, _extras(ledger, entries))
+
+
+def without_rows(checked: Checked, lines: Collection[int]) -> Checked:
+    """Return the rows of a run without those at some lines of its sheet."""
+    from patternmill.tables.checks import recorded_rows
+
+    sheet = checked.catalog.sheet
+    file = replace(checked.catalog, sheet=replace(sheet, rows=sheet.rows.drop(index=list(lines))))
+    entries = tuple(entry for entry in checked.entries if entry.line not in lines)
+    return recorded_rows(file, entries, checked.extras)
+
+
+def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedContent]) -> Checked:
+    """Return rows as they were last requested, with a sheet that says the same.
+
+    Raises ConfigurationError where no sheet can: two rows are refined by the same operations in another order.
+    """
+    from patternmill.tables.checks import recorded_rows
+
+    file = _sheet(catalog, rows)
+    entries = tuple(
+        Entry(line, _row(row.content, line, row.sku))
+        for row, line in zip(rows, file.sheet.rows.index, strict=True)
+    )
+    return recorded_rows(file, entries, _extras(ledger, entries))
+
+
+def _entry(row: RunRow) -> Entry:
+    understood = json.loads(row.row)
+    if (problems := understood.get("problems")) is not None:
+        refused = (
+            Problem(None, RowCode(fault["code"]), fault["message"], fault["remedy"]) for fault in problems
+        )
+        return Entry(row.line, None, tuple(problem.at(row.line, row.sku or None) for problem in refused))
+    return Entry(row.line, _row(Content.from_json(understood), row.line, row.sku))
+
+
+def _row(content: Content, line: int, sku: str) -> Row:
+    fields = {name: getattr(content, name) for name in Content.__slots__}
+    return Row(**fields | {"take": None}, line=line, sku=sku)
+
+
+def _extras(ledger: Ledger, entries: Iterable[Entry]) -> Extras:
+    references = {entry.row.reference for entry in entries if entry.row is not None and entry.row.reference}
+    return Extras(pictures=recorded_pictures(ledger, {sha256: sha256 for sha256 in references}))
+
+
+def recorded_pictures(ledger: Ledger, digests: Mapping[str, str]) -> dict[str, Picture]:
+    """Return the pictures that the ledger has, by the names of their digests (SHA-256)."""
+    documents = {sha256: ledger.document(sha256) for sha256 in sorted(set(digests.values()))}
+    pictures = ((name, sha256, documents[sha256]) for name, sha256 in digests.items())
+    return {name: Picture(sha256, raw) for name, sha256, raw in pictures if raw is not None}
+
+
+def digests_named(cells: Iterable[str]) -> dict[str, str]:
+    """Return by the cell the digests of pictures that cells name."""
+    return {cell: cell.removeprefix(_DIGEST) for cell in cells if cell.startswith(_DIGEST)}
+
+
+def _sheet(catalog: str, rows: Sequence[RequestedContent]) -> Catalog:
+    from patternmill.tables.catalog import read_catalog
+
+    texts = [dict(_cells(row)) for row in rows]
+    columns = dict.fromkeys(("sku", "prompt", "category", *(name for cells in texts for name in cells)))
+    places = {name: place for place, name in enumerate(columns)}
+    for row, cells in zip(rows, texts, strict=True):
+        order = [places[name] for name in cells if name.startswith(REFINE_PREFIX)]
+        if order != sorted(order):
+            raise ConfigurationError(
+                f"These rows cannot be remade in one run: {row.sku} is refined in another order.",
+                code="remake_apart",
+                remedy="Remake them one by one with --sku. Nothing was bought.",
+            )
+    text = io.StringIO()
+    lines = csv.DictWriter(text, list(columns), restval="")
+    lines.writeheader()
+    lines.writerows(texts)
+    return read_catalog(text.getvalue().encode("utf-8"), f"remake of {catalog}.csv", empty=True)
+
+
+def _cells(row: RequestedContent) -> Iterator[tuple[str, str]]:
+    content = row.content
+    yield "sku", row.sku
+    yield "prompt", content.prompt
+    yield "category", content.category_name or content.category
+    yield from ((f"{OPTION_PREFIX}{name}", value) for name, value in content.selections.items())
+    if content.model is not None:
+        yield "model", content.model
+    if content.reference is not None:
+        yield "reference", f"{_DIGEST}{content.reference}"
+    yield from (
+        (f"{REFINE_PREFIX}{refinement.operation}", str(refinement).partition(" ")[2])
+        for refinement in content.refinements
+    )

@@ -1,1 +1,0 @@
-"""Sheets of every format as the rows of a catalog, and copies of them."""

@@ -1,0 +1,150 @@
+"""Reads the sheet of a catalog: its rows, which column is what, and what a mapping says of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from patternmill.planning.rows import is_blank, tidy
+from patternmill.reading import FileCode, Reading, refusal
+from patternmill.tables.columns import (
+    SURPLUS_PREFIX,
+    Columns,
+    column_letter,
+    is_results_header,
+    read_columns,
+)
+from patternmill.tables.mapping import AS_SHOWN, NO_MAPPING, SheetMapping
+from patternmill.tables.sheet import Sheet, read_sheet
+from patternmill.tables.written import csv_bytes, restore, workbook_bytes
+from patternmill.text import shown
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A sheet of which it is known which column is what."""
+
+    sheet: Sheet
+    columns: Columns
+    mapping: SheetMapping
+
+    @property
+    def name(self) -> str:
+        return self.sheet.name
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        return self.sheet.header
+
+    def texts_in(self, column: int | None) -> frozenset[str]:
+        """Return what the rows have in a column, tidied; blank cells are not in it."""
+        if column is None:
+            return frozenset()
+        return frozenset(tidy(cell) for cell in self.sheet.column(column).unique() if not is_blank(cell))
+
+
+def read_catalog(
+    raw: bytes,
+    name: str,
+    mapping: SheetMapping = NO_MAPPING,
+    limits: Reading | None = None,
+    *,
+    empty: bool = False,
+) -> Catalog:
+    """Return the catalog in a file's bytes; `limits`: None for bytes that were accepted before.
+
+    `empty`: a header without rows is accepted. Raises InputRefused with one of the codes of FileCode.
+    """
+    sheet = read_sheet(raw, name, mapping.score, mapping.reading, limits)
+    is_results_file = is_results_header(sheet.header)
+    if is_results_file:
+        sheet = _restored(sheet)
+    mapping.refuse_gone(sheet.header, sheet.name)
+    columns = read_columns(sheet.header, mapping.applied(sheet.header), sheet.name)
+    if sheet.rows.empty and not empty:
+        message = f"{sheet.name} has a header in row {sheet.layout.header_row}, but nothing below it."
+        raise refusal(FileCode.HEADER_ONLY, message, "Add the rows.")
+    if is_results_file:
+        sheet = _with_surplus(sheet, columns)
+    else:
+        _refuse_reserved(sheet, columns)
+    if mapping.reading.sku_numbers == AS_SHOWN:
+        sheet = _with_skus_as_shown(sheet, columns.sku)
+    return Catalog(sheet, columns, mapping)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of texts as it is written: its columns may have one name."""
+
+    frame: pd.DataFrame
+
+    def csv(self, delimiter: str) -> Iterator[bytes]:
+        """Return the bytes of a CSV file, a batch of rows at a time."""
+        return csv_bytes(tuple(self.frame.columns), self._lines(), delimiter)
+
+    def workbook(self) -> bytes:
+        """Return the bytes of an Excel workbook."""
+        return workbook_bytes(tuple(self.frame.columns), self._lines())
+
+    def _lines(self) -> Iterator[tuple[str, ...]]:
+        # Columns of texts are slow to iterate over.
+        columns = (self.frame.iloc[:, at].to_numpy(dtype=object) for at in range(self.frame.shape[1]))
+        return zip(*columns, strict=True)
+
+
+def own_cells(catalog: Catalog) -> pd.DataFrame:
+    """Return the person's own columns under their names, by row number; behind them what rows have too many."""
+    sheet, kept = catalog.sheet, catalog.columns.kept
+    header = catalog.mapping.repeated(sheet.header)
+    surplus = pd.DataFrame.from_dict(dict(sheet.surplus), orient="index", dtype=object)
+    cells = sheet.rows[list(kept)]
+    if sheet.surplus:
+        cells = pd.concat([cells, surplus.reindex(cells.index).fillna("")], axis=1)
+    numbers = range(1, len(surplus.columns) + 1)
+    names = [*(header[at] for at in kept), *(f"{SURPLUS_PREFIX}{number}" for number in numbers)]
+    return cells.set_axis(pd.Index(names, dtype=object), axis=1)
+
+
+def _restored(sheet: Sheet) -> Sheet:
+    """Return a results file's sheet as it was before its cells were kept from being run as formulas."""
+    rows = sheet.rows.map(restore)
+    surplus = {number: tuple(map(restore, cells)) for number, cells in sheet.surplus.items()}
+    return replace(sheet, header=tuple(map(restore, sheet.header)), rows=rows, surplus=surplus)
+
+
+def _with_surplus(sheet: Sheet, columns: Columns) -> Sheet:
+    """Return a results file's sheet in which the cells that a row had too many are such again."""
+    surplus = dict(sheet.surplus)
+    for number, *cells in sheet.rows[list(columns.surplus)].itertuples(name=None) if columns.surplus else ():
+        while cells and not cells[-1].strip():
+            cells.pop()
+        if cells:
+            surplus[number] = (*cells, *surplus.get(number, ()))
+    return replace(sheet, surplus=surplus)
+
+
+def _refuse_reserved(sheet: Sheet, columns: Columns) -> None:
+    """Refuse a file that is no results file and has text in a result column: that would be lost."""
+    for position in columns.results:
+        if sheet.column(position).str.strip().ne("").any():
+            raise refusal(
+                FileCode.RESERVED_COLUMN,
+                f"Column {column_letter(position)} of {sheet.name} has the name of a result: "
+                f"{shown(sheet.header[position])}.",
+                "Rename it, or delete it; a results file is known by its column `run`, which this file lacks.",
+            )
+
+
+def _with_skus_as_shown(sheet: Sheet, sku: int) -> Sheet:
+    """Return the sheet with numbers in the column of skus as its program shows them."""
+    shown_skus = {place[0]: text for place, text in sheet.shown.items() if place[1] == sku}
+    rows = sheet.rows.copy()
+    numbers = rows.index.intersection(pd.Index(shown_skus, dtype="int64"))
+    rows.loc[numbers, sku] = [shown_skus[number] for number in numbers]
+    unfit = {
+        place: what for place, what in sheet.unfit.items() if place[1] != sku or place[0] not in shown_skus
+    }
+    return replace(sheet, rows=rows, unfit=unfit)

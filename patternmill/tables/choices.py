@@ -1,0 +1,366 @@
+"""What rows choose, matched to the offer: each combination of category and options is resolved once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from patternmill.planning.normal_text import normalised
+from patternmill.planning.offer import Category, Nearest, Offer, Option, listed, offer_key
+from patternmill.planning.problems import Problem, RowCode
+from patternmill.planning.rows import is_blank, tidy
+from patternmill.tables.columns import ANY_OPTION, NOTE_PREFIX, OPTION_PREFIX, Columns, header_key
+from patternmill.tables.mapping import SheetMapping
+from patternmill.tables.slips import unfit_problem
+from patternmill.tables.trade_words import names_option, same_word
+from patternmill.text import plain, shown
+
+#: In place of an option's name.
+ANY = ANY_OPTION.removeprefix(OPTION_PREFIX)
+_BETWEEN = re.compile(r"\s*[/,;|+\n]\s*")
+#: What a column of selections in JSON may be called by mistake.
+_NEAR_SELECTIONS = frozenset({"selection", "option", "options", "choice", "choices"})
+_CALLED_OPTION = re.compile(r"\b(?:options?|opts?)\b[ :.]*", re.IGNORECASE)
+_EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the rows with one combination of cells choose."""
+
+    #: The ID of the category; the text, where it is not known.
+    category: str
+    #: In the offered spelling, sorted by name.
+    selections: Mapping[str, str]
+    #: As the offer has it; None where the category is not known.
+    category_name: str | None
+    #: Whether category and options were looked up in an offer.
+    is_checked: bool
+    #: The keys of the selections, where folded ones would stand for two values of the offer.
+    exact_keys: Mapping[str, str] | None
+    problems: tuple[Problem, ...]
+    #: Positions of the columns of options that are required and not chosen; None for one that the sheet does not have.
+    missing: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One option and its value, as written in a column."""
+
+    column: str
+    option: str
+    value: str
+
+
+class ChoiceResolver:
+    """Resolves the cells that choose, of one sheet."""
+
+    def __init__(self, columns: Columns, mapping: SheetMapping, offer: Offer | None) -> None:
+        self._columns, self._mapping, self._offer = columns, mapping, offer
+        self._nearest = Nearest()
+        self._categories: dict[str, tuple[str, Category | None, Problem | None]] = {}
+        self._lookalikes = _Lookalikes(columns, mapping, offer)
+        #: The positions of the columns that decide: equal cells in them are equal choices.
+        self.positions: tuple[int, ...] = (columns.category, *columns.choices, *self._lookalikes.positions)
+
+    def resolve(self, texts: Sequence[str]) -> Chosen:
+        """Return what rows with these cells, in the order of `positions`, choose."""
+        cells = dict(zip(self.positions, texts, strict=True))
+        written = cells[self._columns.category]
+        if written not in self._categories:
+            self._categories[written] = self._category(written)
+        text, category, unknown = self._categories[written]
+        choices, problems = self._written(cells, category, is_known=unknown is None)
+        selections, mismatches = self._selections(choices, category)
+        misplaced = [] if unknown is not None else self._lookalikes.misplaced(cells, category, choices)
+        elsewhere = {option for option, _ in misplaced if option}
+        is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
+        # What a cell cannot say is not missing as well.
+        missing = [] if is_malformed else list(self._missing(choices, category, elsewhere))
+        problems += [
+            *mismatches,
+            *(problem for _, problem in missing),
+            *(problem for _, problem in misplaced),
+        ]
+        if unknown is not None:
+            problems = [unknown, *problems]
+        return Chosen(
+            text,
+            selections,
+            category.name if category is not None else None,
+            category is not None and category.options is not None,
+            category.exact_keys(selections) if category is not None and not problems else None,
+            tuple(problems),
+            tuple(position for position, _ in missing),
+        )
+
+    def _category(self, cell: str) -> tuple[str, Category | None, Problem | None]:
+        """Return the ID or the text of a category, the category where it is offered, and what is wrong with it."""
+        column = self._columns.header[self._columns.category]
+        text = tidy(self._mapping.word(tidy(cell)))
+        offered = self._offer.categories if self._offer else None
+        if is_blank(text):
+            names = tuple(category.name for category in offered or ())
+            remedy = names_offered(names) if names else "write the category's name or ID"
+            return (
+                text,
+                None,
+                Problem(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy, offered=names),
+            )
+        if unfit := unfit_problem(column, cell):
+            return text, None, unfit
+        if self._offer is None or offered is None:
+            return normalised(text), None, None
+        matches = self._offer.find(text)
+        if len(matches) == 1:
+            return matches[0].id, matches[0], None
+        return text, None, unknown_name(self._offer, column, text, "category", self._nearest)
+
+    def _written(
+        self, cells: Mapping[int, str], category: Category | None, *, is_known: bool
+    ) -> tuple[list[_Choice], list[Problem]]:
+        """Return what is chosen, in the words of the mapping, and what cannot be read. Empty cells choose nothing."""
+        header, word = self._columns.header, self._mapping.word
+        if (position := self._columns.named.get("selections")) is not None:
+            pairs, problems = _read_json(cells[position], header[position])
+            return [_Choice(header[position], name, word(value)) for name, value in pairs], problems
+        results: list[_Choice | Problem] = []
+        for position, name in self._columns.options.items():
+            if not cells[position].strip():
+                continue
+            if name != ANY:
+                results.append(_Choice(header[position], name, word(cells[position])))
+            elif unfit := unfit_problem(header[position], word(cells[position])):
+                results.append(unfit)
+            elif is_known:
+                # Which option is meant can only be told once the category is known.
+                results += self._of_any_option(header[position], cells[position], category)
+        choices = [one for one in results if isinstance(one, _Choice)]
+        return choices, [one for one in results if isinstance(one, Problem)]
+
+    def _of_any_option(self, column: str, cell: str, category: Category | None) -> list[_Choice | Problem]:
+        """Return what the cell chooses as a whole, or else each of its parts."""
+        whole = _option_of(column, self._mapping.word(cell), category)
+        if isinstance(whole, _Choice) or whole.code is not RowCode.UNKNOWN_VALUE:
+            return [whole]
+        return [_option_of(column, self._mapping.word(part), category) for part in parts_of(cell)]
+
+    def _selections(
+        self, choices: Iterable[_Choice], category: Category | None
+    ) -> tuple[dict[str, str], list[Problem]]:
+        selections: dict[str, str] = {}
+        problems: list[Problem] = []
+        for choice in choices:
+            unfit = unfit_problem(choice.column, choice.option) or unfit_problem(choice.column, choice.value)
+            match = unfit or self._match(choice.column, tidy(choice.option), tidy(choice.value), category)
+            if isinstance(match, Problem):
+                problems.append(match)
+            elif match[0] in selections:
+                message = f"option {shown(match[0])} is chosen twice"
+                problems.append(
+                    Problem(choice.column, RowCode.DUPLICATE_OPTION, message, "keep one of the two")
+                )
+            else:
+                selections[match[0]] = match[1]
+        return dict(sorted(selections.items())), problems
+
+    def _match(
+        self, column: str, name: str, value: str, category: Category | None
+    ) -> tuple[str, str] | Problem:
+        """Return option and value in the offered spelling, or what is wrong with them."""
+        if category is None or category.options is None:
+            return normalised(name), normalised(value)
+        match = category.find_option(name)
+        if match is None:
+            names = tuple(option.name for option in category.options)
+            message = (
+                f"unknown option {shown(name)} for category {shown(category.name)}; {names_offered(names)}"
+            )
+            nearest = self._nearest.find(name, names)
+            remedy = did_you_mean(nearest, "leave its cell empty")
+            return Problem(column, RowCode.UNKNOWN_OPTION, message, remedy, name, nearest, names)
+        spelling, option = match
+        values = option.values or ()
+        if (offered := option.find_value(value)) is not None:
+            return spelling, offered if option.values is not None else normalised(value)
+        message = f"unknown value {shown(value)} for option {shown(option.name)}; {names_offered(values)}"
+        nearest = self._nearest.find(value, values)
+        remedy = did_you_mean(nearest, "use one of these")
+        return Problem(column, RowCode.UNKNOWN_VALUE, message, remedy, value, nearest, values)
+
+    def _missing(
+        self, choices: Iterable[_Choice], category: Category | None, elsewhere: Collection[str]
+    ) -> Iterator[tuple[int | None, Problem]]:
+        """Yield required options without a cell, and their columns. One that was chosen wrongly is not missing too."""
+        written = {offer_key(choice.option) for choice in choices}
+        for option in (category.options if category else None) or ():
+            spellings = {offer_key(name) for name in (option.name, *option.spellings)}
+            if not option.required or option.name in elsewhere or written & spellings:
+                continue
+            assert category is not None, "it has the option"
+            position, remedy = self._place_of(category, option)
+            values = option.values or ()
+            message = f"option {shown(option.name)} is required; {names_offered(values)}"
+            only = values[0] if len(values) == 1 else None
+            yield position, Problem(None, RowCode.MISSING_OPTION, message, remedy, option.name, only, values)
+
+    def _place_of(self, category: Category, option: Option) -> tuple[int | None, str]:
+        """Return the column in which a row of the category chooses the option, and how it does."""
+        if (position := self._columns.named.get("selections")) is not None:
+            return position, f"write {shown(option.name)} into the selections"
+        for position, name in self._columns.options.items():
+            match = category.find_option(tidy(name))
+            if match is not None and match[1].name == option.name:
+                return position, f"fill in {shown(self._columns.header[position])}"
+        return (
+            None,
+            f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet",
+        )
+
+
+class _Lookalikes:
+    """The carried columns that are called like options, and would be ignored in silence."""
+
+    def __init__(self, columns: Columns, mapping: SheetMapping, offer: Offer | None) -> None:
+        self._header = columns.header
+        names = [header_key(name) for name in mapping.applied(columns.header)]
+        carried = [at for at in columns.carried if not names[at].startswith(NOTE_PREFIX)]
+        self._json = [at for at in carried if header_key(columns.header[at]) in _NEAR_SELECTIONS]
+        self._common = [at for at in carried if names_option(columns.header[at])]
+        #: By category ID: the columns that are called like options of it, and like which.
+        self._by_category: dict[str, Mapping[int, tuple[Option, ...]]] = {}
+        offered = (offer.categories if offer else None) or ()
+        for category in offered:
+            called = {at: options_called(category, columns.header[at]) for at in carried}
+            self._by_category[category.id] = {at: options for at, options in called.items() if options}
+        is_blind = not offered or any(category.options is None for category in offered)
+        positions = {*self._json, *(self._common if is_blind else ())}
+        self.positions = tuple(sorted(positions.union(*self._by_category.values())))
+
+    def misplaced(
+        self, cells: Mapping[int, str], category: Category | None, choices: Iterable[_Choice]
+    ) -> list[tuple[str | None, Problem]]:
+        """Return options in carried columns that the row chooses nowhere else: names where known, and problems."""
+        if category is None or category.options is None:
+            what = "the options are not known"
+            return [
+                (None, self._problem(at, cells[at], what, self._header[at].strip()))
+                for at in self._common
+                if not is_blank(cells[at])
+            ]
+        for at in self._json:
+            if cells[at].lstrip().startswith("{"):
+                return [(None, self._problem(at, cells[at], "it may be meant as selections", ""))]
+        matches = (category.find_option(tidy(choice.option)) for choice in choices)
+        chosen = {option.name for _, option in filter(None, matches)}
+        found: list[tuple[str | None, Problem]] = []
+        for at, options in self._by_category[category.id].items():
+            option = next((option for option in options if option.name not in chosen), None)
+            if option is not None and not is_blank(cells[at]):
+                what = f"{shown(option.name)} is an option of category {shown(category.name)}"
+                found.append((option.name, self._problem(at, cells[at], what, option.name)))
+        return found
+
+    def _problem(self, position: int, cell: str, what: str, option: str) -> Problem:
+        header = self._header[position]
+        message = f"{shown(cell)} in column {shown(header)} chooses nothing, but {what}"
+        name = f"{OPTION_PREFIX}{plain(option)}" if option else "selections"
+        remedy = (
+            f"say once what the column is with `patternmill check`, or rename it: to `{name}`, "
+            f"or to `{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark"
+        )
+        return Problem(header, RowCode.OPTION_COLUMN, message, remedy, header, name)
+
+
+def names_offered(names: Sequence[str]) -> str:
+    """Return `offered: linen, velvet`."""
+    return f"offered: {listed(names) or 'none'}"
+
+
+def did_you_mean(nearest: str | None, otherwise: str) -> str:
+    """Return the remedy of a word that nobody offers."""
+    return f"did you mean {shown(nearest)}?" if nearest else otherwise
+
+
+def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -> Problem:
+    """Return why a category or a model (`noun`) is none that is offered, or could be several."""
+    matches, every = offer.find(text), offer.categories or ()
+    if matches:
+        ids = tuple(one.id for one in matches)
+        code = RowCode.AMBIGUOUS_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+        message = f"the {noun} {shown(text)} can be {', '.join(map(shown, ids))}"
+        return Problem(column, code, message, "write the ID that is meant", text, None, ids)
+    code = RowCode.UNKNOWN_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+    names = tuple(dict.fromkeys(one.name for one in every))
+    near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in every)))))
+    message = f"unknown {noun} {shown(text)}; {names_offered(names)}"
+    return Problem(column, code, message, did_you_mean(near, "use one of these"), text, near, names)
+
+
+def parts_of(cell: str) -> list[str]:
+    """Return the values of a cell that holds those of several options: `50x50 / linen`."""
+    return [part for part in _BETWEEN.split(cell.strip()) if part]
+
+
+def options_called(category: Category, header: str) -> tuple[Option, ...]:
+    """Return the options of a category that the trade may call this."""
+    name = _CALLED_OPTION.sub("", header)
+    return tuple(
+        option
+        for option in category.options or ()
+        if any(same_word(name, spelling) for spelling in (option.name, *option.spellings))
+    )
+
+
+def _option_of(column: str, value: str, category: Category | None) -> _Choice | Problem:
+    """Return the choice of the one option of the category that offers the value."""
+    if category is None or category.options is None:
+        message = f"the options are not known, so that {shown(value)} could be any"
+        return Problem(column, RowCode.AMBIGUOUS_OPTION, message, "name the option: `option:size`", value)
+    names = [one.name for one in category.options if one.values and one.find_value(tidy(value)) is not None]
+    if len(names) == 1:
+        return _Choice(column, names[0], value)
+    if names:
+        every = " and ".join(map(shown, names))
+        message = f"{shown(value)} is offered by {every} of category {shown(category.name)}"
+        remedy = f"say in the mapping which option the column is: `{OPTION_PREFIX}{names[0]}`"
+        return Problem(column, RowCode.AMBIGUOUS_OPTION, message, remedy, value)
+    values = tuple(dict.fromkeys(text for one in category.options for text in one.values or ()))
+    message = (
+        f"no option of category {shown(category.name)} has the value {shown(value)}; {names_offered(values)}"
+    )
+    return Problem(column, RowCode.UNKNOWN_VALUE, message, "use one of these", value, None, values)
+
+
+def _read_json(cell: str, column: str) -> tuple[list[tuple[str, str]], list[Problem]]:
+    """Return the pairs of an object of texts, and what is wrong with it."""
+    try:
+        value = json.loads(cell if cell.strip() else "{}", object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        return [], [_malformed(column, f"the selections are no JSON ({reason})")]
+    if not isinstance(value, dict):
+        return [], [_malformed(column, "the selections are no JSON object")]
+    wrong = [
+        f"the value of {shown(name)} in the selections is no text"
+        if name.strip()
+        else "a name in the selections is empty"
+        for name, text in value.items()
+        if not isinstance(text, str) or not name.strip()
+    ]
+    if wrong:
+        return [], [_malformed(column, message) for message in wrong]
+    return [(name, text) for name, text in value.items() if text.strip()], []
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{shown(twice)} is named twice")
+    return dict(pairs)
+
+
+def _malformed(column: str, message: str) -> Problem:
+    return Problem(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)

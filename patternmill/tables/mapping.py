@@ -1,0 +1,300 @@
+"""The mapping of a catalog's sheets: `NAME.mapping.toml`, which a person can read, and which `check` adds to."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from patternmill.addresses import file_path, is_remote
+from patternmill.errors import ConfigurationError
+from patternmill.planning.offer import offer_key
+from patternmill.planning.refinements import REFINEMENTS
+from patternmill.reading import FileCode, refusal
+from patternmill.tables.columns import (
+    ANY_OPTION,
+    NOTE_PREFIX,
+    OPTION_PREFIX,
+    REFINE_PREFIX,
+    RESULT_COLUMNS,
+    column_place,
+    header_key,
+    is_catalog_column,
+    is_results_header,
+    missing_columns,
+)
+from patternmill.text import UNSAFE, plain, shown
+
+#: The name in a run's options under which the mapping is on record.
+MAPPING = "mapping"
+#: A column that a person saw and that chooses nothing: carried through to the results.
+NOTE = "note"
+#: Any option of the row's category that offers the cell's value.
+OPTION = "option"
+#: Numbers in the column of skus are taken as their program shows them.
+AS_SHOWN: Literal["as shown"] = "as shown"
+_SINGLE = ("sku", "prompt", "category", "category_id", "selections", "model", "reference")
+_TARGETS = "sku, prompt, category, option:<name>, option, selections, model, reference, refine:<step> or note"
+_SUFFIX = ".mapping.toml"
+_SECTIONS: Mapping[str, str] = {
+    "columns": "Which column is which: inputs/README.md names them. `note`: carried through, chooses nothing.",
+    "values": "Which word of the sheet means which of the offer's.",
+    "reading": "How the sheet is read, where it does not show that itself.",
+}
+
+
+class ReadingChoices(BaseModel):
+    """How a mapping says that a file is read; else it is read as it shows itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    #: Of bytes that are neither UTF-8 nor UTF-16 with its mark.
+    encoding: str | None = None
+    delimiter: str | None = None
+    #: Of a workbook: the worksheet's name.
+    worksheet: str | None = None
+    #: The number of the row that names the columns, as a spreadsheet shows it.
+    header: int | None = Field(None, ge=1)
+    #: Of a workbook whose skus are numbers.
+    sku_numbers: Literal["as shown"] | None = None
+
+
+class SheetMapping(BaseModel):
+    """What the columns and words of a sheet mean, as a person confirmed it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    #: By header: the column that it is, as inputs/README.md names it (`prompt`, `option:size`). Two headers may be one
+    #: column, of which a file has one.
+    columns: dict[str, str] = {}
+    #: By a word of the sheet: the category or value of the offer.
+    values: dict[str, str] = {}
+    reading: ReadingChoices = ReadingChoices()
+
+    @field_validator("columns")
+    @classmethod
+    def _with_targets(cls, columns: dict[str, str]) -> dict[str, str]:
+        return {header: _target(header, target) for header, target in columns.items()}
+
+    @cached_property
+    def targets(self) -> Mapping[str, str]:
+        """Return the columns by the keys of their headers."""
+        return {header_key(header): target for header, target in self.columns.items()}
+
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """Return the values by the keys of their words."""
+        return {offer_key(word): meaning for word, meaning in self.values.items()}
+
+    def on_record(self) -> dict[str, Any]:
+        """Return what is mapped, for a run's record; empty where nothing is."""
+        return self.model_dump(exclude_defaults=True)
+
+    def with_more(self, more: SheetMapping) -> SheetMapping:
+        """Return both, of which `more` counts where they differ, and says how the sheet is read."""
+        columns, values = {**self.columns, **more.columns}, {**self.values, **more.values}
+        return SheetMapping(columns=columns, values=values, reading=more.reading)
+
+    def is_same(self, other: SheetMapping) -> bool:
+        """Return whether two mappings mean the same, whatever the case and spaces of their headers and words."""
+        return (self.targets, self.words, self.reading) == (other.targets, other.words, other.reading)
+
+    def word(self, text: str) -> str:
+        """Return what a category or a value of the sheet means."""
+        return self.words.get(offer_key(text), text) if self.values else text
+
+    def applied(self, header: Sequence[str]) -> tuple[str, ...]:
+        """Return the header as a catalog's own. The results in a results file stay what they are."""
+        results = RESULT_COLUMNS if is_results_header(header) else ()
+        return tuple(cell if header_key(cell) in results else self._name_of(cell) for cell in header)
+
+    def _name_of(self, cell: str) -> str:
+        target = self.targets.get(header_key(cell))
+        if target is None:
+            return cell
+        if target == OPTION:
+            return ANY_OPTION
+        # A note keeps its name; one that is a catalog's own would be read as that.
+        return NOTE_PREFIX + cell.strip() if target == NOTE else target
+
+    def score(self, cells: Sequence[str]) -> tuple[bool, int]:
+        """Return whether a row names all that a catalog needs, and how many columns, in its words or these."""
+        keys = [header_key(cell) for cell in self.applied(cells)]
+        return not missing_columns(keys), sum(map(is_catalog_column, keys))
+
+    def repeated(self, header: Sequence[str]) -> tuple[str, ...]:
+        """Return the header as results have it: a remark that has the name of a result there is called a note."""
+        both = zip(header, self.applied(header), strict=True)
+        return tuple(name if header_key(cell) in RESULT_COLUMNS else cell for cell, name in both)
+
+    def sentence(self, header: Sequence[str]) -> str | None:
+        """Return `Columns: Prompt text -> prompt, …`; None where every column is read under its own name."""
+        named = ((cell, self.targets.get(header_key(cell), NOTE)) for cell in header)
+        pairs = [f"{plain(cell, 40)} -> {plain(name, 40)}" for cell, name in named if name != NOTE]
+        return f"Columns: {', '.join(pairs)}." if pairs else None
+
+    def refuse_gone(self, header: Sequence[str], name: str) -> None:
+        """Raise InputRefused when a column that was confirmed is gone: its rows would be bought without it.
+
+        A file that has none of the confirmed columns is read under its own names.
+        """
+        keys = {header_key(cell) for cell in header}
+        used = {key: target for key, target in self.targets.items() if target != NOTE}
+        places = {column_place(header_key(one)) for one in self.applied(header)}
+        gone = [
+            f"{shown(key)}, which was {shown(target)}"
+            for key, target in used.items()
+            if key not in keys and column_place(header_key(target)) not in places
+        ]
+        if gone and used.keys() & keys:
+            raise refusal(
+                FileCode.MAPPING_CHANGED,
+                f"{name} no longer has the column {' and the column '.join(gone)}.",
+                "Nothing was bought. If that is meant, delete its line under [columns] in the mapping.",
+            )
+
+
+NO_MAPPING = SheetMapping()
+
+
+def _target(header: str, target: str) -> str:
+    """Return the column as the contract spells it. Raises ValueError, which pydantic collects."""
+    key = header_key(target)
+    column = key if key in (*_SINGLE, NOTE, OPTION) else ""
+    if key.startswith(OPTION_PREFIX) and key != OPTION_PREFIX:
+        column = OPTION_PREFIX + target.partition(":")[2].strip()
+    elif key.startswith(REFINE_PREFIX) and key.removeprefix(REFINE_PREFIX) in REFINEMENTS:
+        column = key
+    if not column or UNSAFE.search(column):
+        raise ValueError(
+            f"{shown(target)}, for the column {shown(header)}, is no column of a catalog. Write one of {_TARGETS}"
+        )
+    if header_key(header) in RESULT_COLUMNS and column != NOTE:
+        raise ValueError(
+            f"the results write a column {shown(header)}, so it can only be a note. Write `note`, or rename it in the"
+            " sheet"
+        )
+    return column
+
+
+@dataclass(frozen=True)
+class MappingFile:
+    """A mapping, and where it lies or would lie."""
+
+    place: Path
+    mapping: SheetMapping = NO_MAPPING
+
+    def with_entry(self, section: str, name: str, meaning: str | int) -> MappingFile:
+        """Return it with one entry more. Raises ConfigurationError for what cannot be."""
+        record = self.mapping.model_dump(exclude_none=True)
+        record[section][name] = meaning
+        return replace(self, mapping=_checked(record, self.place))
+
+    def text(self, before: str) -> str:
+        """Return the file with all entries: new ones at the end of their section, the rest as a person wrote it."""
+        written, lines = tomllib.loads(before), before.splitlines()
+        for section, entries in self.mapping.model_dump(exclude_none=True).items():
+            new = [
+                mapping_line(key, value)
+                for key, value in entries.items()
+                if key not in written.get(section, {})
+            ]
+            if new:
+                _add_lines(lines, section, new)
+        text = "\n".join(lines) + "\n"
+        try:
+            tomllib.loads(text)
+        except ValueError:  # a person wrote a section in another form of TOML
+            return self.text("")
+        return text
+
+
+def _add_lines(lines: list[str], section: str, new: Sequence[str]) -> None:
+    if f"[{section}]" not in lines:
+        lines += [*([""] if lines else []), f"# {_SECTIONS[section]}", f"[{section}]"]
+    start = lines.index(f"[{section}]") + 1
+    ends = (number for number, line in enumerate(lines[start:], start) if line.startswith("["))
+    end = next(ends, len(lines))
+    while end > start and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    lines[end:end] = new
+
+
+def find_mapping(named: Path | None, source: str, home: Path, catalog: str, *, own_name: bool) -> MappingFile:
+    """Return the first of the named file, the one beside the sheet, and the one in the home under the catalog's name.
+
+    Empty where there is none: with its place, which is beside the sheet where the catalog is named after it
+    (`own_name`). Raises ConfigurationError, also when two of them differ.
+    """
+    at_home = home / f"{catalog}{_SUFFIX}"
+    path = None if is_remote(source) else file_path(source)
+    beside = path.with_name(f"{path.stem}{_SUFFIX}") if path is not None and path.stem else None
+    places = [place for place in (beside, at_home) if place is not None and place.is_file()]
+    files = [read_mapping(place) for place in ([named] if named else []) + places]
+    for other in files[1:]:
+        if not other.mapping.is_same(files[0].mapping):
+            raise ConfigurationError(
+                f"{plain(str(files[0].place), 300)} and {plain(str(other.place), 300)} differ.",
+                remedy="A catalog has one mapping: delete one of them, or make them equal.",
+            )
+    return files[0] if files else MappingFile(beside if beside is not None and own_name else at_home)
+
+
+def read_mapping(path: Path) -> MappingFile:
+    """Return the mapping in a file. Raises ConfigurationError, which names the file and the entry that is wrong."""
+    name = plain(str(path), 300)
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(
+            f"The mapping {name} cannot be read: {reason}.", remedy="Check its name."
+        ) from None
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The mapping {name} is no TOML: {error}.", remedy="See inputs/README.md."
+        ) from None
+    return MappingFile(path, _checked(record, path))
+
+
+def _checked(record: Any, place: Path) -> SheetMapping:
+    try:
+        return SheetMapping.model_validate(record)
+    except ValidationError as error:
+        raise _wrong_entry(error.errors()[0], plain(str(place), 300)) from None
+
+
+def _wrong_entry(error: Any, name: str) -> ConfigurationError:
+    """Return what is wrong with the first wrong entry of a mapping, and how it is written."""
+    section, key = (*map(str, error["loc"]), "")[:2]
+    if error["type"] == "value_error":
+        message, _, remedy = str(error["ctx"]["error"]).partition(". ")
+        return ConfigurationError(f"The mapping {name}: {message}.", remedy=f"{remedy}.")
+    if error["type"] == "extra_forbidden" and section not in _SECTIONS:
+        sections = ", ".join(f"[{one}]" for one in _SECTIONS)
+        return ConfigurationError(
+            f"The mapping {name} has {shown(section)}, which means nothing there.",
+            remedy=f"It may have {sections}.",
+        )
+    known = f"; known are {', '.join(ReadingChoices.model_fields)}" if section == "reading" else ""
+    return ConfigurationError(
+        f"The mapping {name}: {shown(key or section)} under [{section}] cannot be {shown(str(error['input']))}.",
+        remedy=f'Write each line like "Prompt text" = "prompt"{known}.',
+    )
+
+
+def mapping_line(key: str, value: str | int) -> str:
+    """Return a line of a mapping file."""
+    name = key if key in ReadingChoices.model_fields else _quoted(key)
+    return f"{name} = {value if isinstance(value, int) else _quoted(value)}"
+
+
+def _quoted(text: str) -> str:
+    r"""Return the text as TOML has it, which in quotes is as JSON has it, but for what JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

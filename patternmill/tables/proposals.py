@@ -1,0 +1,272 @@
+"""Proposes the lines that the mapping of a sheet lacks: what each column and each unknown word probably means.
+
+A proposal decides nothing: a person confirms it, or says `--yes` to those that can mean nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import pandas as pd
+
+from patternmill.planning.offer import Category, Offer, Option, offer_key
+from patternmill.planning.problems import RowCode, rows_named
+from patternmill.planning.rows import is_blank, sku_key, tidy
+from patternmill.tables.checks import Checked
+from patternmill.tables.choices import options_called, parts_of
+from patternmill.tables.columns import (
+    NEEDED,
+    NOTE_PREFIX,
+    OPTION_PREFIX,
+    RESULT_COLUMNS,
+    column_place,
+    header_key,
+    is_catalog_column,
+    is_results_header,
+    missing_columns,
+)
+from patternmill.tables.mapping import AS_SHOWN, NOTE, OPTION, SheetMapping, mapping_line
+from patternmill.tables.sheet import Fit, Sheet
+from patternmill.tables.text_encodings import likely_encodings
+from patternmill.tables.trade_words import FEWEST_LETTERS, column_rank, is_alike, meant_by, name_key
+from patternmill.text import plain
+
+_MOST_ROWS = 2_000
+#: With more unknown words the sheet is wrong as a whole.
+_MOST_WORDS = 500
+_SEVERAL_NAMES = re.compile(r"\s*[/&+,;|・]\s*|\s+(?:und|and|et|y|e|en|o|oder|ou|or)\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Asks for one line of a mapping."""
+
+    section: str
+    #: A header or a word of the sheet; or `sku`, `prompt`, `category`: then the choices are the headers.
+    name: str
+    #: What may be answered, each with an example where that helps to choose.
+    choices: Mapping[str, str]
+    suggestion: str | None = None
+    #: Nothing else can be meant.
+    is_certain: bool = False
+    #: Where it is in the sheet, or what is in the column.
+    about: str = ""
+
+    def entry(self, answer: str) -> tuple[str, str, str]:
+        """Return the section, the name and the meaning of the line."""
+        is_looked_for = self.section == "columns" and self.name in NEEDED
+        return (self.section, answer, self.name) if is_looked_for else (self.section, self.name, answer)
+
+    @property
+    def line(self) -> str:
+        """Return the proposed line, with a question mark where nothing is proposed."""
+        _, name, meaning = self.entry(self.suggestion or "?")
+        return mapping_line(name, meaning)
+
+
+def encoding_questions(raw: bytes) -> list[Question]:
+    """Ask how a text was saved, with words of it as the likely encodings read them."""
+    likely = likely_encodings(raw)
+    readings = {codec: _example(words) for codec, words, _ in likely}
+    are_words = [is_read for _, _, is_read in likely]
+    is_certain = are_words[:1] == [True] and not any(are_words[1:])
+    return [
+        Question("reading", "encoding", readings, codec, is_certain, readings[codec])
+        for codec in list(readings)[:1]
+    ]
+
+
+def worksheet_questions(sheets: Sequence[Sheet]) -> list[Question]:
+    """Ask which of several worksheets is meant, with the headers of each."""
+    headers = {
+        sheet.layout.worksheet or "": _example(list(filter(None, sheet.header)), 9) for sheet in sheets
+    }
+    return [Question("reading", "worksheet", headers)] if len(sheets) > 1 else []
+
+
+def number_questions(checked: Checked) -> list[Question]:
+    """Ask once whether skus that are numbers are meant as the sheet shows them."""
+    sheet, sku = checked.catalog.sheet, checked.catalog.columns.sku
+    numbers = [
+        text for place, text in sheet.shown.items() if place[1] == sku and sheet.unfit.get(place) == ""
+    ]
+    about = f"the skus are numbers: take them as shown ({_example(numbers)})"
+    return [Question("reading", "sku_numbers", {AS_SHOWN: ""}, AS_SHOWN, True, about)] if numbers else []
+
+
+def word_questions(checked: Checked) -> list[Question]:
+    """Ask what unknown categories and values mean: the most frequent first, each once however many rows have it."""
+    problems = checked.problems
+    is_of_word = problems["code"].isin([RowCode.UNKNOWN_CATEGORY.value, RowCode.UNKNOWN_VALUE.value])
+    unknown = problems[is_of_word & problems["offered"].map(bool).astype(bool)]
+    unknown = unknown.assign(key=unknown["value"].map(lambda word: offer_key(word or "")))
+    unknown = unknown[~unknown["key"].isin(set(map(offer_key, checked.catalog.mapping.values.values())))]
+    counts = unknown.drop_duplicates(["key", "row"])["key"].value_counts(sort=False)
+    keys = counts.sort_values(ascending=False, kind="stable").head(_MOST_WORDS).index
+    groups = unknown.groupby("key", sort=False)
+    return [_word_question(groups.get_group(key)) for key in keys]
+
+
+def _word_question(problems: pd.DataFrame) -> Question:
+    word, column = problems["value"].iloc[0] or "", problems["column"].iloc[0]
+    choices = dict.fromkeys((value for offered in problems["offered"] for value in offered), "")
+    meant = {meant_by(word, offered) for offered in set(problems["offered"])}
+    suggestion, is_certain = meant.pop() if len(meant) == 1 else meant_by(word, tuple(choices))
+    about = f"{plain(column or '')} of {rows_named(problems['row'], 3)}"
+    return Question("values", word, choices, suggestion, is_certain and not meant, about)
+
+
+def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequence[str]], Fit]:
+    """Return how well a row names the columns of a catalog, in the words of the trade."""
+
+    categories = (offer.categories if offer else None) or ()
+
+    def score(cells: Sequence[str]) -> Fit:
+        names = mapping.applied(cells)
+        places = {column_place(header_key(name)) for name in names}
+        columns = {one for one in NEEDED if one in places or any(column_rank(one, name) for name in names)}
+        options = sum(
+            is_catalog_column(header_key(name)) or bool(_options_named(name, categories)) for name in names
+        )
+        return not missing_columns(columns), len(columns) + options
+
+    return score
+
+
+def column_questions(sheet: Sheet, offer: Offer | None, mapping: SheetMapping) -> list[Question]:
+    """Ask what the columns are that nobody has said anything about; not about those that choose nothing."""
+    is_results = is_results_header(sheet.header)
+    return [] if is_results else list(_ColumnProposals(sheet, offer, mapping).questions())
+
+
+class _ColumnProposals:
+    def __init__(self, sheet: Sheet, offer: Offer | None, mapping: SheetMapping) -> None:
+        self._header, self._offer, self._mapping = sheet.header, offer, mapping
+        self._categories = (offer.categories if offer else None) or ()
+        self._category = cache(self._find_category)
+        self._rows = sheet.rows.drop(index=[*sheet.short, *sheet.surplus]).head(_MOST_ROWS)
+        #: What a column is, or would be, by its position.
+        self._columns: dict[int, str] = {}
+        for at, name in enumerate(map(header_key, mapping.applied(sheet.header))):
+            key = header_key(sheet.header[at])
+            if not key or key in mapping.targets or is_catalog_column(key) or name.startswith(NOTE_PREFIX):
+                self._columns[at] = name
+
+    def questions(self) -> Iterator[Question]:
+        for at, name in self._columns.items():
+            if name in RESULT_COLUMNS and self._values(at):
+                yield Question("columns", self._header[at], {NOTE: ""}, NOTE, True, "the name of a result")
+        missing = missing_columns(self._columns.values())
+        for column in ("category", "sku", "prompt"):
+            if column in missing:
+                yield from self._needed(column)
+        if "selections" not in self._columns.values():
+            for at in self._open():
+                yield from self._option(at)
+
+    def _open(self) -> list[int]:
+        return [at for at in range(len(self._header)) if at not in self._columns]
+
+    def _values(self, at: int) -> list[str]:
+        return list(dict.fromkeys(tidy(cell) for cell in self._rows[at].unique() if not is_blank(cell)))
+
+    def _needed(self, column: str) -> Iterator[Question]:
+        """Ask which column is the sku, the prompt or the category."""
+        every = ((*self._fit(column, at), -at) for at in self._open())
+        fits = sorted((fit for fit in every if fit[0] >= 0), reverse=True)
+        choices = {self._header[-at]: _example(self._values(-at)) for _, _, at in fits}
+        scores = [score for score, _, _ in fits]
+        if scores and scores[0] > 0 and scores.count(scores[0]) == 1:
+            self._columns[-fits[0][2]] = column
+            header, example = next(iter(choices.items()))
+            yield Question("columns", column, choices, header, fits[0][1], example)
+        elif scores:
+            yield Question("columns", column, choices)
+
+    def _fit(self, column: str, at: int) -> tuple[float, bool]:
+        """Return how well a column is the needed one, and whether its name and its cells leave no doubt."""
+        header, values = self._header[at], self._values(at)
+        rank = column_rank(column, header)
+        if column == "category":
+            matches = sum(self._category(value) is not None for value in values)
+            is_fitting = matches > 0 and matches * 2 >= len(values)
+            return rank + 4 * is_fitting, is_fitting and rank > 0
+        if not rank and _options_named(header, self._categories):
+            return -1, False
+        has_spaces = [" " in value for value in values]
+        if column == "sku":
+            is_unique = len(set(map(sku_key, values))) == len(self._rows) > 0
+            return rank + (is_unique and (rank > 0 or not any(has_spaces))) / 2, rank == 2 and is_unique
+        return rank + (sum(has_spaces) * 2 > len(values)) / 2, rank == 2
+
+    def _find_category(self, cell: str) -> Category | None:
+        word, names = self._mapping.word(tidy(cell)), [one.name for one in self._categories]
+        matches = self._offer.find(word) if self._offer else ()
+        if not matches and self._offer and (meant := meant_by(word, names))[1]:
+            matches = self._offer.find(meant[0] or "")
+        return matches[0] if len(matches) == 1 else None
+
+    def _option(self, at: int) -> Iterator[Question]:
+        """Ask which option a column chooses, where its name or its cells say that it chooses any."""
+        header, cells = self._header[at], self._cells_by_category(at)
+        parts = [(category, part) for category, cell in cells for part in self._parts(category, cell)]
+        hits = [self._options_offering(category, part) for category, part in parts]
+        categories = {category for category, _ in parts} or self._categories
+        named = {name for one in _SEVERAL_NAMES.split(header) for name in _options_named(one, categories)}
+        is_each, taken = bool(hits) and all(len(names) == 1 for names in hits), set(self._columns.values())
+        is_of_all = all(named <= {one.name for one in category.options or ()} for category in categories)
+        names = set[str]().union(*hits, named if not is_each else ())
+        if len(named) == 1 and is_of_all:
+            names = named
+        if not named and all(OPTION_PREFIX + name in taken for name in names):
+            return
+        is_one = len(names) == 1 and len(parts) == len(cells)
+        target = OPTION_PREFIX + min(names) if is_one else OPTION
+        if column_rank("sku", header) and not any(hits):
+            target = NOTE  # a shop's `Handle` is no `handles` of a bag
+        is_free = target in (OPTION, NOTE) or target not in taken
+        self._columns[at] = target if is_free else NOTE
+        is_certain = is_free and bool(named) and target != NOTE and (is_each or is_one)
+        every = (option.name for category in self._categories for option in category.options or ())
+        options = (OPTION_PREFIX + one for one in (*sorted(named), *every))
+        choices = dict.fromkeys((target, *options, OPTION, NOTE), "")
+        yield Question("columns", header, choices, target, is_certain, _example([cell for _, cell in cells]))
+
+    def _parts(self, category: Category, cell: str) -> Sequence[str]:
+        return (cell,) if self._options_offering(category, cell) else parts_of(cell)
+
+    def _options_offering(self, category: Category, cell: str) -> set[str]:
+        """Return the names of the options that offer a value, or what is certainly meant by it."""
+        word = self._mapping.word(cell)
+
+        def offers(option: Option) -> bool:
+            values = option.values
+            return values is not None and (option.find_value(word) is not None or meant_by(word, values)[1])
+
+        return {option.name for option in category.options or () if offers(option)}
+
+    def _cells_by_category(self, at: int) -> list[tuple[Category, str]]:
+        """Return the different cells of a column with the categories of their rows."""
+        place = next((one for one, name in self._columns.items() if column_place(name) == "category"), None)
+        if place is None:
+            return []
+        different = self._rows[[place, at]].drop_duplicates().itertuples(index=False, name=None)
+        pairs = [(self._category(word), tidy(cell)) for word, cell in different if not is_blank(cell)]
+        return [(category, cell) for category, cell in dict.fromkeys(pairs) if category and category.options]
+
+
+def _options_named(header: str, categories: Iterable[Category]) -> set[str]:
+    """Return the options that a header names, by the trade's words or nearly so."""
+    every = list(categories)
+    own = header.partition(":")[2] if header_key(header).startswith(OPTION_PREFIX) else header
+    names = {option.name for category in every for option in options_called(category, own)}
+    if names or len(name_key(own)) < FEWEST_LETTERS:
+        return names
+    return {option.name for one in every for option in one.options or () if is_alike(own, option.name)}
+
+
+def _example(texts: Sequence[str], most: int = 3) -> str:
+    return plain(", ".join(texts[:most]))

@@ -1,0 +1,272 @@
+"""Reads the rows of a run with what became of each, once: for tables, exact lines and the page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from sys import intern
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+import orjson
+import pandas as pd
+
+from patternmill.files import json_bytes
+from patternmill.identifiers import ItemKey
+from patternmill.planning.problems import OF_A_WORD, RowCode
+from patternmill.planning.rows import RowRecord
+from patternmill.states import RETRIABLE, ROW_STAGES, WITH_CAUSE, RowStatus, Stage
+from patternmill.tables.catalog import Catalog, TextTable, own_cells
+from patternmill.tables.columns import DECISION_COLUMNS, RUN_COLUMN, column_letter, header_key
+from patternmill.tables.totals import Cause, RunCounts
+from patternmill.tables.written import shortened
+from patternmill.text import iso_time, joined
+
+_STATUSES = {status.value: status for status in RowStatus}
+#: How many skus a cause names.
+SKUS_SHOWN = 10
+_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
+_NAMED = re.compile(r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}|(?=[\w-]*\d)[\w-]{3,})")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNDECIDED = frozenset({RowStatus.TO_CHOOSE, RowStatus.DISCARDED})
+
+
+class ResultLine(NamedTuple):
+    """One row of a run with what became of it, as tables and pages show it."""
+
+    #: The row number as a spreadsheet shows it; the header is 1.
+    line: int
+    sku: str
+    status: RowStatus
+    error_code: str | None
+    error: str | None
+    remedy: str | None
+    #: As the file has it where the row was refused.
+    prompt: str
+    #: As the file has it.
+    category: str
+    category_id: str
+    selections: Mapping[str, str]
+    #: Of the product that the row has; of a row that a person decides about, of the one that its catalog has.
+    product_id: str | None
+    product_picture: str | None
+    #: Of what that product shows, refined or not.
+    pattern_id: str | None
+    #: The take that decisions about the row are about: what it names, before any refinement.
+    take: ItemKey | None
+    #: The row's own product, and what that shows, refined or not.
+    product_key: ItemKey | None
+    pattern_key: ItemKey | None
+    picture_url: str | None
+    #: When something was last requested or made for it, in Unix seconds; None: nothing was ever requested.
+    changed_at: float | None
+    #: When its product was ordered, and under which ID; empty where it was not.
+    ordered: str
+
+
+class RunResults:
+    """The rows of one run, which are read from the ledger's records as they are asked for, once."""
+
+    #: The fields of a ResultLine, by the place of the row in its file; there once all were read.
+    rows: pd.DataFrame
+
+    def __init__(
+        self,
+        run_id: str,
+        catalog: Catalog,
+        records: Iterable[RowRecord],
+        ordered: Mapping[ItemKey, str] = MappingProxyType({}),
+    ) -> None:
+        """Take as `ordered` when products were ordered and under which ID, by their items."""
+        self.run_id, self.catalog = run_id, catalog
+        self._records, self._ordered = records, ordered
+        #: By stage, how many items were made for the rows, and how many requests were behind them.
+        self.made: Counter[Stage] = Counter()
+        self._attempts: Counter[Stage] = Counter()
+        #: One object for equal selections: few are different.
+        self._selections: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+        #: As JSON, by row number: the outcomes of rows that another run may change.
+        self.retriable: dict[int, str] = {}
+
+    def read(self) -> Self:
+        """Read the rows whose exact lines nobody needs."""
+        for _ in self._read():
+            pass
+        return self
+
+    @property
+    def lines(self) -> list[ResultLine]:
+        """Return the rows as plain values."""
+        columns = (self.rows[name].to_numpy() for name in ResultLine._fields)
+        return list(map(ResultLine._make, zip(*columns, strict=True)))
+
+    def exact_lines(self) -> Iterator[bytes]:
+        """Yield each row as JSON with all that is known of it, while the rows are read.
+
+        Cells are exact: a missing one is absent, surplus ones are listed.
+        """
+        sheet, width = self.catalog.sheet, len(self.catalog.header)
+        names = _cell_names(self.catalog)
+        for line, cells, outcome in self._read():
+            count = sheet.short.get(line.line, width)
+            items = outcome["items"]
+            shown = outcome["kept"] or items
+            row = {
+                "run": self.run_id,
+                "line": line.line,
+                "sku": line.sku,
+                "status": line.status.value,
+                "product_id": line.product_id,
+                "pattern_id": line.pattern_id,
+                "error_code": line.error_code,
+                "error": line.error,
+                "remedy": line.remedy,
+                "prompt": line.prompt,
+                "category_id": line.category_id,
+                "selections": dict(sorted(line.selections.items())),
+                "cells": {name: cells[at] for name, at in names.items() if at < count},
+                "surplus_cells": cells[width:],
+                "before": [_published(item) for item in items[:-2]],
+                "pattern": _published(shown[-2], with_stage=False) if shown else None,
+                "product": _published(shown[-1], with_stage=False) if shown else None,
+            }
+            yield json_bytes(row) + b"\n"
+
+    def _read(self) -> Iterator[tuple[ResultLine, tuple[str, ...], dict[str, Any]]]:
+        """Yield each row with its cells and its outcome."""
+        cells, counted, lines = dict(self.catalog.sheet.records()), set[str](), list[ResultLine]()
+        for record in self._records:
+            outcome = orjson.loads(record.outcome)
+            line = self._line(record, cells[record.line], outcome)
+            lines.append(line)
+            if line.status in RETRIABLE:
+                self.retriable[line.line] = record.outcome
+            for item in (*outcome["items"], *outcome["kept"], *outcome["takes"]):
+                # An item counts once, however many rows share it.
+                if item["key"] not in counted:
+                    counted.add(item["key"])
+                    stage = Stage(item["stage"])
+                    self._attempts[stage] += item["attempts"]
+                    self.made[stage] += item["result_id"] is not None
+            yield line, cells[record.line], outcome
+        self.rows = pd.DataFrame(lines, columns=list(ResultLine._fields), dtype=object)
+
+    def _line(self, record: RowRecord, cells: Sequence[str], outcome: Mapping[str, Any]) -> ResultLine:
+        items, kept, status = outcome["items"], outcome["kept"], _STATUSES[outcome["status"]]
+        understood, columns = orjson.loads(record.row), self.catalog.columns
+        shown = kept or items
+        product, pattern = (shown[-1], shown[-2]) if shown else (_NOTHING, _NOTHING)
+        times = [item["since"] for item in items if item["since"] is not None]
+        selections, written = understood.get("selections", {}), cells[columns.prompt].strip()
+        prompt = understood.get("prompt") or written
+        return ResultLine(
+            record.line,
+            record.sku,
+            status,
+            outcome["error_code"],
+            outcome["error"],
+            outcome["remedy"],
+            # The sheet has one of two equal texts already.
+            written if prompt == written else prompt,
+            cells[columns.category].strip(),
+            intern(understood.get("category", "")),
+            self._selections.setdefault(tuple(selections.items()), selections),
+            product["result_id"] if kept or status not in _UNDECIDED else None,
+            product["picture_url"],
+            pattern["result_id"],
+            next((item["key"] for item in items if item["stage"] == Stage.PATTERN), None),
+            items[-1]["key"] if items else None,
+            items[-2]["key"] if items else None,
+            items[-2]["picture_url"] if items else None,
+            max(times, default=None),
+            self._ordered.get(product["key"], ""),
+        )
+
+    def only_for_sheet(self) -> Self:
+        """Let go of what no whole sheet needs, once the files of the run were written."""
+        self.rows = self.rows[["line", "sku", "status", "error_code", "error", "remedy", "product_key"]]
+        return self
+
+    @property
+    def counts(self) -> RunCounts:
+        """Return what the rows came to in numbers."""
+        statuses = Counter(self.rows["status"])
+        return RunCounts(
+            rows=len(self.rows),
+            by_status={status: statuses[status] for status in RowStatus},
+            **{f"{stage}s": self.made[stage] for stage in ROW_STAGES},
+            **{f"{stage}_attempts": self._attempts[stage] for stage in ROW_STAGES},
+        )
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Return what went wrong, the most frequent cause first."""
+        rows = self.rows[self.rows["status"].isin(WITH_CAUSE)]
+        if rows.empty:
+            return ()
+        code = rows["error_code"].fillna(rows["status"].map(str))
+        message = rows["error"].fillna("")
+        # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
+        alike = message.mask(~code.isin(OF_A_WORD), message.map(signature))
+        rows = rows.assign(code=code, alike=alike.mask(code.eq(RowCode.DUPLICATE_SKU), ""))
+        rows["name"] = rows["sku"].mask(rows["sku"].eq(""), "row " + rows["line"].map(str))
+        groups = rows.groupby(["code", "alike"], sort=False)
+        number = groups.ngroup()
+        names = defaultdict[int, list[str]](list)
+        for cause, name in zip(number, rows["name"].where(groups.cumcount().lt(SKUS_SHOWN)), strict=True):
+            names[cause] += [name] if isinstance(name, str) else []
+        first = rows[~number.duplicated()].fillna({"error": "", "remedy": ""})
+        counts, texts = (
+            groups.size().tolist(),
+            first[["code", "alike", "error", "remedy"]].to_numpy().tolist(),
+        )
+        order = sorted(range(len(first)), key=lambda at: (-counts[at], texts[at]))
+        return tuple(
+            Cause(code, counts[at], tuple(names[at]), message, remedy)
+            for at, (code, _, message, remedy) in ((at, texts[at]) for at in order)
+        )
+
+    def table(self, run_cell: str, wanted: pd.Series | None = None) -> TextTable:
+        """Return the input's own columns with what became of the rows, or of those that are `wanted`.
+
+        `run_cell`: what the column `run` has.
+        """
+        rows = self.rows if wanted is None else self.rows[wanted]
+        own = own_cells(self.catalog).loc[list(rows["line"])].set_axis(rows.index)
+        messages = map(joined, rows["error"], rows["remedy"])
+        added = rows[["status", "product_id", "pattern_id", "error_code"]].assign(error=list(messages))
+        added = added.fillna("").map(shortened)
+        # A column of that name in the input stays the input's.
+        names = set(map(header_key, own.columns))
+        free = [name for name in DECISION_COLUMNS if name not in names]
+        added = added.assign(**dict.fromkeys(free, ""), **{RUN_COLUMN: run_cell})
+        return TextTable(pd.concat([own, added.astype(object)], axis=1))
+
+
+@lru_cache(4096)
+def signature(message: str) -> str:
+    """Return the message without what differs from row to row: quoted values, identifiers and numbers."""
+    text = _QUOTED.sub("…", " ".join(message.split())[:500])
+    return _NUMBER.sub("#", _NAMED.sub("#", text))
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({"key": None, "result_id": None, "picture_url": None})
+
+
+def _published(item: dict[str, Any], *, with_stage: bool = True) -> dict[str, Any]:
+    """Return an item for programs, changed in place; its stage may be told by its place."""
+    item["since"] = iso_time(item["since"])
+    if not with_stage:
+        del item["stage"]
+    return item
+
+
+def _cell_names(catalog: Catalog) -> dict[str, int]:
+    """Return each column's position by its name; columns without a name of their own have their letter too."""
+    header, names = catalog.mapping.repeated(catalog.header), dict[str, int]()
+    for at in catalog.columns.kept:
+        name = header[at]
+        names[name if name.strip() and name not in names else f"{name}[{column_letter(at)}]"] = at
+    return names

@@ -1,0 +1,132 @@
+"""Faults of a cell alone: what a spreadsheet or a person left where something else was meant."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from patternmill.planning.problems import Problem, RowCode
+from patternmill.text import UNSAFE, shown
+
+#: In English, which appears everywhere, German, French and Spanish.
+_ERRORS = re.compile(
+    r"#(?:NULL!|DIV/0!|VALUE!|REF!|NAME\?|NUM!|N/A|SPILL!|CALC!|ERROR!|GETTING_DATA|WERT!|BEZUG!|ZAHL!|NV|VALEUR!"
+    r"|NOM\?|NOMBRE!|¡VALOR!|¡REF!|¿NOMBRE\?|¡NUM!|N/D)"
+)
+#: LibreOffice's, and what is shown where a column is too narrow.
+_CODED = re.compile(r"Err:[1-9]\d\d|#{3,}")
+#: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
+_SHORTENED = re.compile(r"\d(?:[.,\u066b]\d+)?E\+\d{2,3}")
+#: How a text is kept from becoming a number in a CSV file: `="00123"`.
+_QUOTED = re.compile(r'="((?:[^"]|"")*)"')
+#: What a program leaves of a character that it could not read.
+_LOST = "\ufffd"
+
+#: In characters, of what is looked at as a placeholder.
+LONGEST_PLACEHOLDER = 30
+_WORDS = re.compile(r"[^\W_]+")
+
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(" ".join(phrase.split()) for phrase in text.split(","))
+
+
+#: Nobody pays for a picture of these words.
+_TO_DO = _phrases(
+    """tba, tbc, tbd, t b d, todo, to do, fixme, xxx, wip, pending, placeholder, dummy, to be done, to be decided,
+    to be defined, to be determined, to be confirmed, to be announced, to be added, to follow, coming soon, lorem ipsum,
+    lorem ipsum dolor sit amet"""
+)
+#: What programs and people write for "nothing".
+_NOTHING = _phrases(
+    """nan, none, null, nil, na, n a, nat, undefined, not available, not applicable, no data, no prompt, no description,
+    missing, empty, blank, unknown, k a, keine angabe, keine, kein, leer, fehlt, nicht vorhanden, vide, aucun, aucune,
+    néant, non disponible, ninguno, ninguna, vacío, nd, n d, s d"""
+)
+#: What people write for "what the row above says".
+_DITTO = _phrases(
+    """ditto, dito, dto, do, idem, ídem, id, ibid, ibidem, same, same as above, as above, see above, same as before,
+    as before, same as previous, same as previous row, same as prev, same as last, same again, as previous, like above,
+    copy from above, repeat above, s o, so, siehe oben, wie oben, wie vorher, wie zuvor, wie vorige zeile, dasselbe,
+    ebenso, comme ci dessus, voir ci dessus, cf ci dessus, ci dessus, igual, igual que arriba, ver arriba, como arriba,
+    lo mismo, come sopra, vedi sopra, c s, zie boven, 同上, 同前, см выше, то же"""
+)
+_DITTO_MARKS = re.compile(r"[-\s]*(?:[\"\u2033\u3003]|''|,,)+[-\s]*")
+
+
+def error_problem(column: str, cell: str) -> Problem | None:
+    """Return the fault of what a program put in place of the text: an error, a formula, signs of another encoding."""
+    text = cell.strip()
+    if not text.isascii() and (misread := _misread_problem(column, text)):
+        return misread
+    if quoted := _QUOTED.fullmatch(text):
+        meant = quoted[1].replace('""', '"')
+        message = f"{shown(text)} is a formula, not the text that it shows"
+        return Problem(column, RowCode.SPREADSHEET_ERROR, message, f"write {shown(meant)}", text, meant)
+    if not text.startswith(("#", "Err:")) or not (_ERRORS.fullmatch(text) or _CODED.fullmatch(text)):
+        return None
+    message = f"{shown(text)} is a spreadsheet's error, not what its formula was to find"
+    remedy = "correct the formula, or type what belongs there"
+    if not text.strip("#"):
+        message = f"{shown(text)} is what a spreadsheet shows where a column is too narrow"
+        remedy = "widen the column and save the file again"
+    return Problem(column, RowCode.SPREADSHEET_ERROR, message, remedy, text)
+
+
+def _misread_problem(column: str, text: str) -> Problem | None:
+    """Return the fault of UTF-8 that a program read as Windows-1252, or could not read, and saved like that."""
+    try:
+        meant = text.encode("cp1252").decode()
+    except UnicodeError:
+        if _LOST not in text:
+            return None
+        message = f"{shown(text)} has lost letters: a program read it in the wrong encoding, and saved it"
+        return Problem(column, RowCode.MISREAD_TEXT, message, "write them, and save the file as UTF-8", text)
+    message = f"{shown(text)} was read in the wrong encoding by a program, and saved like that"
+    remedy = f"write {shown(meant)}, and save the file as UTF-8"
+    return Problem(column, RowCode.MISREAD_TEXT, message, remedy, text, meant)
+
+
+def unfit_problem(column: str, cell: str) -> Problem | None:
+    """Return the fault of a name with what is never written on purpose: an error, signs that cannot be seen."""
+    if error := error_problem(column, cell):
+        return error
+    if (cell.isascii() and cell.isprintable()) or not UNSAFE.search(cell.strip(" \t\r\n")):
+        return None
+    message = f"invisible or control characters in {shown(cell)}"
+    remedy = "type it by hand instead of pasting it"
+    visible = " ".join(UNSAFE.sub("", re.sub(r"\s", " ", cell)).split())
+    return Problem(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, visible or None)
+
+
+def shortened_number_problem(column: str, sku: str) -> Problem | None:
+    """Return the fault of a number as a spreadsheet shows a longer one: its last digits are lost."""
+    if "E+" not in sku or not _SHORTENED.fullmatch(sku):
+        return None
+    message = f"{shown(sku)} is how a spreadsheet shows a long number in short: digits of it are missing"
+    remedy = "format the column as Text, put the whole number in again, and save the file"
+    return Problem(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
+
+
+def placeholder_problem(column: str, prompt: str) -> Problem | None:
+    """Return the fault of a prompt, as normal text, that says no more than that there is none yet."""
+    if len(prompt) > LONGEST_PLACEHOLDER:
+        return None
+    words = " ".join(_WORDS.findall(prompt.casefold()))
+    what, remedy = (
+        None,
+        "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`",
+    )
+    if words in _DITTO or _DITTO_MARKS.fullmatch(prompt):
+        what = "refers to another row"
+        remedy = "write that row's prompt here too: rows with the same prompt share one pattern, which is paid for once"
+    elif words in _NOTHING:
+        what = "is how programs write that a cell is empty"
+    elif words in _TO_DO or (len(words) > 3 and not words.strip("x")):
+        what = "stands for a prompt that is not written yet"
+    elif not words and all(
+        unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace()
+    ):
+        what = "says nothing that could be drawn"
+        remedy = "describe the pattern; if these very signs are meant, name them: `a row of dots`"
+    return Problem(column, RowCode.PLACEHOLDER, f"{shown(prompt)} {what}", remedy, prompt) if what else None

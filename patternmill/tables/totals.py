@@ -1,0 +1,39 @@
+"""What the rows of a run came to, as plain values: counts, and what went wrong by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from patternmill.states import RowStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """Counts of a run. Items are counted once, however many rows share them."""
+
+    rows: int
+    by_status: Mapping[RowStatus, int]
+    products: int
+    #: Refined patterns are counted as refinements.
+    patterns: int
+    refinements: int
+    references: int
+    #: Requests, first tries and further attempts alike.
+    product_attempts: int
+    pattern_attempts: int
+    refinement_attempts: int
+    reference_attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Rows that failed alike: one code, and messages that differ in names and numbers, or one word that is wrong."""
+
+    code: str
+    count: int
+    #: The first ten, in the order of the file; `row 7` for a row without a sku.
+    skus: tuple[str, ...]
+    #: The message and the remedy of the first of them.
+    message: str
+    remedy: str

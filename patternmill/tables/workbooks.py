@@ -1,0 +1,151 @@
+"""Workbooks (.xlsx, .ods), parsed by a process of its own with little memory and time, and without secrets.
+
+One of 1.7 kB makes the library that parses them allocate 550 GB and abort its process, with nothing to catch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from patternmill.reading import FileCode, Reading, refusal
+from patternmill.tables.text_encodings import not_read
+from patternmill.tables.workbook_parser import DAMAGED, ERRORS, UNKNOWN
+from patternmill.text import shown
+
+_PARSER = Path(__file__).with_name("workbook_parser.py")
+_MEMORY = 2 << 30
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Worksheet:
+    """One worksheet's rows as texts, all of one width."""
+
+    name: str
+    #: Those with something in them, by the numbers that its program shows.
+    rows: Sequence[tuple[int, list[str]]] = field(repr=False)
+    #: By row number and position: what cells are that are no text; empty for plain numbers.
+    unfit: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    #: What the program shows of plain numbers, where that is known.
+    shown: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    hidden: Sequence[int] = ()
+    has_filter: bool = False
+
+
+def parse_workbook(
+    raw: bytes, name: str, worksheet: str | None, limits: Reading
+) -> tuple[str, list[Worksheet]]:
+    """Return what the file is, and its worksheets with something in them: the one that is named, or the visible ones.
+
+    Raises InputRefused.
+    """
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as target:
+        source.write(raw)
+        source.seek(0)
+        _run_parser(source.fileno(), target.fileno(), worksheet, limits)
+        target.seek(0)
+        lines = map(json.loads, target)
+        about = next(lines)
+        worksheets = [one for one in _worksheets(lines, about["hidden"], limits) if worksheet or one.rows]
+    if worksheet is not None and not worksheets:
+        every = ", ".join(map(shown, about["worksheets"][:_MOST_NAMED]))
+        raise refusal(
+            FileCode.SEVERAL_WORKSHEETS,
+            f"{name} has no worksheet {shown(worksheet)}; it has {every}.",
+            "Name one of them in the mapping: `worksheet` under [reading].",
+        )
+    if not any(one.rows for one in worksheets):
+        message = f"{name} has no worksheet with anything in it."
+        raise refusal(FileCode.EMPTY_FILE, message, "Is it the right file?")
+    return about["format"], [one for one in worksheets if one.rows]
+
+
+def _run_parser(source: int, target: int, worksheet: str | None, limits: Reading) -> None:
+    """Parse one file into another, both by their descriptors. Raises InputRefused."""
+    seconds = limits.time_left()
+    most = (_MEMORY, int(min(seconds, 1e6)) + 1, min(2 * limits.size, sys.maxsize))
+    command = [sys.executable, "-P", str(_PARSER), *map(str, most), *([worksheet] if worksheet else [])]
+    try:
+        ended = subprocess.run(
+            command,
+            stdin=source,
+            stdout=target,
+            stderr=subprocess.DEVNULL,
+            timeout=min(seconds, 1e6),
+            env=_environment(),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise limits.too_slow() from None
+    if ended.returncode == UNKNOWN:
+        raise not_read(limits.name, "no workbook of Excel (.xlsx) or OpenDocument (.ods)")
+    if ended.returncode in (DAMAGED, ERRORS):
+        what = "is damaged, was not saved whole, or has a password"
+        if ended.returncode == ERRORS:
+            what = "has errors of formulas in it (`#REF!`, `Err:508`)"
+        remedy = "Open it in its program, correct it, and save it again; or export it as CSV."
+        raise refusal(FileCode.FILE_UNREADABLE, f"{limits.name} {what}.", remedy)
+    if ended.returncode:
+        raise limits.too_large(
+            f"takes more than {_MEMORY >> 20} MiB of memory, or is damaged",
+            "Delete the rows, columns and worksheets without use, and save it again; or export it as CSV.",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without our keys; each thread of a numerical library would take of the memory."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PATTERNMILL_")}
+    return ours | {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def _worksheets(
+    lines: Iterator[Any], hidden: Mapping[str, list[int]], limits: Reading
+) -> Iterator[Worksheet]:
+    name, rows = None, list[tuple[int, list[Any]]]()
+    for line in lines:
+        if not isinstance(line, str):
+            rows.append((line[0], line[1]))
+            continue
+        if name is not None:
+            yield _worksheet(name, rows, hidden.get(name, [False]), limits)
+        name, rows = line, []
+    if name is not None:
+        yield _worksheet(name, rows, hidden.get(name, [False]), limits)
+
+
+def _worksheet(
+    name: str, rows: list[tuple[int, list[Any]]], hidden: Sequence[int], limits: Reading
+) -> Worksheet:
+    unfit: dict[tuple[int, int], str] = {}
+    displayed: dict[tuple[int, int], str] = {}
+    for number, cells in rows:
+        for at, cell in enumerate(cells):
+            if isinstance(cell, str):
+                continue
+            unfit[number, at], cells[at] = cell[0], cell[1]
+            if len(cell) > 2 and cell[2] is not None:
+                displayed[number, at] = cell[2]
+    filled = [(number, cells) for number, cells in rows if any(cell and not cell.isspace() for cell in cells)]
+    width = max((_last(cells) for _, cells in filled), default=0)
+    limits.check_columns(width)
+    limits.check_rows(max((number for number, _ in filled), default=0))
+    for _, cells in filled:
+        cells[width:] = []
+        cells += [""] * (width - len(cells))
+    return Worksheet(name, filled, unfit, displayed, hidden[1:], bool(hidden[0]))
+
+
+def _last(cells: Sequence[str]) -> int:
+    """Return how many cells there are up to the last one with something in it."""
+    width = len(cells)
+    while width and not cells[width - 1]:
+        width -= 1
+    return width

@@ -1,0 +1,141 @@
+"""Writes tables of text as CSV files and workbooks, none of whose cells a spreadsheet runs as a formula."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from patternmill.planning.changes import CurrentRow
+from patternmill.tables.columns import RESULT_COLUMNS
+from patternmill.text import iso_time
+
+#: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
+CELL_LIMIT = 32_000
+_BATCH = 1000
+#: Before all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+#: Full-width signs too, and behind what a program leaves out before them.
+_FORMULA = r"(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
+_DANGEROUS = re.compile(rf"'*{_FORMULA}")
+_DEFUSED = re.compile(rf"'+{_FORMULA}")
+#: How such cells begin, before they are looked at closely.
+_FIRST = frozenset("'=+-@\uff1d\uff0b\uff0d\uff20")
+CATALOG_COLUMNS = (
+    *("sku", "status", "product_id", "pattern_id", "category_id", "selections", "prompt"),
+    *("since", "retired_at", "run_id"),
+)
+
+
+def defuse(cell: str) -> str:
+    """Return the cell as it goes into a CSV file, which no spreadsheet runs.
+
+    `restore(defuse(cell)) == cell` for every cell.
+
+    A cell that begins with `=`, `+`, `-`, `@` (full-width or behind spaces and lines too), a tab or a carriage return
+    gets a leading `'`. So does one in which only `'` stand before that: else a cell that was `'=x` all along would read
+    back as `=x`. Numbers such as `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to
+    guess.
+    """
+    first = cell[:1]
+    return "'" + cell if (first in _FIRST or first.isspace()) and _DANGEROUS.match(cell) else cell
+
+
+def defuse_in_workbook(cell: str) -> str:
+    """Return the cell as it goes into a workbook, whose cells are typed as text and so are never run.
+
+    `restore(defuse_in_workbook(cell)) == cell` for every cell: only one that looks like a defused one is changed.
+    """
+    return "'" + cell if cell[:1] == "'" and _DEFUSED.match(cell) else cell
+
+
+def restore(cell: str) -> str:
+    """Return the cell as it was before `defuse`."""
+    return cell[1:] if cell[:1] == "'" and _DEFUSED.match(cell) else cell
+
+
+def shortened(text: str) -> str:
+    """Return a text of the service as it fits into a cell."""
+    return text if len(text) <= CELL_LIMIT else f"{text[:CELL_LIMIT]}… (whole in results.jsonl)"
+
+
+def csv_bytes(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: str = ",") -> Iterator[bytes]:
+    """Yield a table for spreadsheets: UTF-8 with a byte order mark, RFC 4180 quoting, CRLF, formula cells defused."""
+    yield BYTE_ORDER_MARK
+    left = chain([header], lines)
+    while batch := list(islice(left, _BATCH)):
+        text = io.StringIO(newline="")
+        # CRLF, not LF: a writer that ends lines with LF leaves a lone CR within a cell unquoted.
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+        writer.writerows(map(defuse, line) for line in batch)
+        # A NUL makes a file unreadable.
+        yield text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
+
+
+def catalog_csv(rows: Iterable[CurrentRow]) -> Iterator[bytes]:
+    """Yield the bytes of catalog.csv, what a catalog has, by sku."""
+    lines = ((row.sku, *_product_cells(row)) for row in sorted(rows, key=lambda row: row.sku))
+    yield from csv_bytes(CATALOG_COLUMNS, lines)
+
+
+def _product_cells(row: CurrentRow) -> tuple[str, ...]:
+    """Return the cells of a row behind its sku, with the selections as JSON: tables have no place for objects."""
+    content = row.content
+    return (
+        "current" if row.retired_at is None else "retired",
+        row.product_id,
+        row.pattern_id,
+        content.category,
+        _selections_text(tuple(content.selections.items())),
+        content.prompt,
+        iso_time(row.since) or "",
+        iso_time(row.retired_at) or "",
+        row.run_id,
+    )
+
+
+@lru_cache(4096)
+def _selections_text(selections: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(dict(sorted(selections)), ensure_ascii=False)
+
+
+def workbook_bytes(header: Sequence[str], lines: Iterable[Sequence[str]]) -> bytes:
+    """Return a table as an Excel workbook whose cells are all text. The same rows are the same bytes.
+
+    The person's columns end before the status; the texts behind it are defused, as who saves the workbook as CSV would
+    run them.
+    """
+    from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
+
+    own = list(header).index(RESULT_COLUMNS[0])
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("rows")
+    for line in chain([header], lines):
+        cells = []
+        for at, text in enumerate(line):
+            safe = defuse_in_workbook(text) if at < own else defuse(text)
+            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", safe))
+            # Else a text that begins with `=` becomes a formula.
+            cell.number_format, cell.data_type = "@", "s"
+            cells.append(cell)
+        sheet.append(cells)
+    target = io.BytesIO()
+    book.save(target)
+    return _timeless(target)
+
+
+def _timeless(book: io.BytesIO) -> bytes:
+    """Return a workbook without the time at which it was written."""
+    target = io.BytesIO()
+    with ZipFile(book) as written, ZipFile(target, "w", ZIP_DEFLATED) as fixed:
+        for name in written.namelist():
+            content = re.sub(rb"(<dcterms:\w+[^>]*>)[^<]+", rb"\g<1>2000-01-01T00:00:00Z", written.read(name))
+            fixed.writestr(ZipInfo(name), content, ZIP_DEFLATED)
+    return target.getvalue()

@@ -1,0 +1,185 @@
+"""Retention: which ended runs can be forgotten, what of them would be deleted, and deleting it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.forgetting import Forgettable, find_forgettable, forget, never_forgotten
+from patternmill.ledger.ledger import Ledger, ledger_folder
+from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.backups import migration_copies
+from patternmill.planning.items import Item, Scope, catalog_of
+from patternmill.runs.lease import hold_lease
+from patternmill.runs.results_files import MANIFEST
+from patternmill.settings import Settings
+from patternmill.states import Stage
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """The files of a run in a folder: what can be deleted there, with its size in bytes, and what stays, and why."""
+
+    folder: Path
+    #: The manifest is the last one.
+    deletable: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The things to forget: the ledger's words about runs, their files, and copies of the ledger."""
+
+    parts: tuple[Forgettable, ...]
+    files: Mapping[RunId, ResultFiles]
+    copies: tuple[Path, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is left to be forgotten or deleted."""
+        has_words = any(part.told_items or any(part.rows.values()) for part in self.parts)
+        return not has_words and not any(files.deletable for files in self.files.values())
+
+
+def runs_before(
+    ledger: Ledger, until: datetime, *, catalog: str | None = None, environment: str | None = None
+) -> list[RunRecord]:
+    """Return the runs that ended before a time and can be forgotten, also those that were forgotten in part."""
+    runs = ledger.runs.find(catalog=catalog, environment=environment)
+    stay = {
+        scope: never_forgotten(ledger, *scope) for scope in {(run.environment, run.catalog) for run in runs}
+    }
+    return [
+        run
+        for run in runs
+        if run.ended_at is not None
+        and run.ended_at < until
+        and run.run_id not in stay[run.environment, run.catalog]
+        and not _is_of_orders(run)
+    ]
+
+
+def require_forgettable(ledger: Ledger, run: RunRecord) -> None:
+    """Raise ConfigurationError for a run that cannot be forgotten."""
+    if _is_of_orders(run):
+        why = "is about orders, which are money"
+    elif run.outcome is None:
+        why = "has not ended: `patternmill status` shows whether it goes on"
+    elif run.run_id in never_forgotten(ledger, run.environment, run.catalog):
+        why = f"is the latest of {run.catalog} ({run.environment}), or its sheet has rows of it"
+    else:
+        return
+    raise ConfigurationError(
+        f"Run {run.run_id} {why}: it is not forgotten.", code="not_forgotten", remedy="Nothing was deleted."
+    )
+
+
+def _is_of_orders(run: RunRecord) -> bool:
+    return catalog_of(run.catalog) != run.catalog
+
+
+def plan_retention(
+    ledger: Ledger, settings: Settings, runs: Iterable[RunRecord], out: Path | None = None
+) -> Retention:
+    """Return what is to be forgotten of these runs. Writes nothing.
+
+    `out` is where the files are of a single run that has them elsewhere than in results/CATALOG/RUN.
+    """
+    by_scope, files = defaultdict[tuple[str, str], list[RunRecord]](list), dict[RunId, ResultFiles]()
+    for run in runs:
+        by_scope[run.environment, run.catalog].append(run)
+        folder = out or Path("results") / run.catalog / run.run_id
+        files[run.run_id] = _find_files(folder, run.run_id, ledger.identity)
+    parts = tuple(find_forgettable(ledger, *scope, runs) for scope, runs in sorted(by_scope.items()))
+    copies: tuple[Path, ...] = ()
+    if settings.ledger_url is None and parts:
+        copies = tuple(migration_copies(ledger_folder(settings), ledger.identity))
+    return Retention(parts, files, copies)
+
+
+async def carry_out(ledger: Ledger, retention: Retention) -> dict[Path, str]:
+    """Delete the files first, so that the same command goes on after a crash; return what stays, and why.
+
+    Raises Overlap, before anything of a catalog is deleted, while a run drives it.
+    """
+    left: dict[Path, str] = {}
+    for part in retention.parts:
+        async with hold_lease(ledger, part.environment, part.catalog, "forget") as lease:
+            for run in part.runs:
+                require_forgettable(ledger, run)
+                files = _delete_files(retention.files[run.run_id], run.run_id, ledger.identity)
+                left |= {files.folder / name: why for name, why in files.left.items()}
+            with ledger.transaction(lease):
+                now = find_forgettable(ledger, part.environment, part.catalog, part.runs)
+                forget(ledger, now, partial(_first_take, Scope(part.environment, part.catalog)))
+    ledger.database.tidy()
+    for copy in retention.copies:
+        copy.unlink(missing_ok=True)
+    return left
+
+
+def _find_files(folder: Path, run_id: str, ledger: str) -> ResultFiles:
+    """Look at the files of a run that was written from a ledger.
+
+    Follows no link; without the run's own manifest nothing can be deleted.
+    """
+    place = folder / MANIFEST
+    if folder.is_symlink() or place.is_symlink():
+        return ResultFiles(folder)
+    try:
+        manifest = json.loads(place.read_bytes())
+        if (manifest["run_id"], manifest["ledger"]) != (run_id, ledger):
+            return ResultFiles(folder)
+        reasons = {name: _why_left(folder, name, digest) for name, digest in manifest["files"].items()}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return ResultFiles(folder)
+    left = {name: why for name, why in reasons.items() if why}
+    names = [name for name in reasons if name not in left and (folder / name).exists()]
+    names += [] if left else [MANIFEST]
+    return ResultFiles(folder, {name: (folder / name).stat().st_size for name in names}, left)
+
+
+def _delete_files(files: ResultFiles, run_id: str, ledger: str) -> ResultFiles:
+    """Delete what can be deleted now; return what is left, and why. The folder goes with its last file."""
+    now = _find_files(files.folder, run_id, ledger)
+    left = dict(now.left)
+    for name in now.deletable:
+        try:
+            (now.folder / name).unlink()
+        except OSError as error:
+            left[name] = f"cannot be deleted: {error.strerror}"
+    if not left:
+        with suppress(OSError):
+            now.folder.rmdir()
+    return ResultFiles(now.folder, now.deletable, left)
+
+
+def _why_left(folder: Path, name: str, digest: str) -> str:
+    """Return why a file that the manifest names stays; empty where it goes, or is gone."""
+    path = folder / name
+    if path.name != name:
+        return "is no file of this folder"
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return "is a link, or no file"
+    try:
+        with path.open("rb") as file:
+            return "" if hashlib.file_digest(file, "sha256").hexdigest() == digest else "was changed since"
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
+def _first_take(scope: Scope, content: Mapping[str, Any]) -> ItemKey:
+    """Return the item of the first take of a pattern, which its content names."""
+    return Item(Stage.PATTERN, scope, content).key

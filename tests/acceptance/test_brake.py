@@ -1,0 +1,224 @@
+"""The brake with four processes of two catalogs on one ledger: once `pause` has returned, nothing more is created.
+
+A round is one pause at a random moment. The services' own records judge it: they have each request as it arrived.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from patternmill.ledger.ledger import Ledger, open_database
+from tests.acceptance.harness import COMMAND, Room, Started, Zygote, clean_environment, some_rows, started
+from tests.acceptance.machines import Postgres, Workers
+from tests.acceptance.prefect_servers import NamedServer, lay_database, migrated_database
+from tests.hostile import Hostile, Plan, audit
+from tests.hostile.plan import CREATES, STARTS_JOB, Rule, Times
+from tests.hostile.record import Line, lines_of
+from tests.integrity import problems
+
+ENVIRONMENTS = ("staging", "production")
+ROWS, WINDOW = 24, 5
+JOBS = Times("uniform", low=0.1, high=0.5)
+#: So that creates are out, in doubt or waiting to be sent again whenever a pause comes.
+FAULTS = tuple(
+    Rule(create, fault, params, share=share)
+    for create in CREATES
+    for fault, params, share in (
+        ("answer_lost", {}, 0.08),
+        ("status", {"code": 503}, 0.08),
+        ("status", {"code": 503, "execute": True}, 0.04),
+        ("late", {"delay": 0.7}, 0.08),
+    )
+)
+GAVE_UP = "It has not answered well for too long"
+#: What is paused in a round: names of options, which are filled in.
+SCOPES: tuple[tuple[str, ...], ...] = ((), (), ("--environment", "staging"), ("--catalog", "{catalog}"))
+
+
+@dataclass
+class Fleet:
+    """A ledger, a service for each environment, and what the processes of a round are started with."""
+
+    folder: Path
+    services: dict[str, Hostile]
+    zygote: Zygote
+    dice: random.Random
+    ledger_url: str | None
+    #: Of the process that is a flow, on Dask where there are machines.
+    flow: dict[str, str]
+    rounds: int = 0
+    #: What shows that the rounds proved something: creates before pauses, runs that met one, how long each took.
+    bought: int = 0
+    paused_runs: int = 0
+    waited: list[float] = field(default_factory=list)
+
+    def room(self, name: str, environment: str, **settings: str) -> Room:
+        common = {
+            "PATTERNMILL_HOME": str(self.folder / "home"),
+            "PATTERNMILL_ENVIRONMENT": environment,
+            "PATTERNMILL_MAX_IN_FLIGHT": str(WINDOW),
+            # What has arrived is read at once: nothing that left before a pause is taken for a later one.
+            "PATTERNMILL_REQUEST_TIMEOUT": "PT15S",
+            "PREFECT_HOME": str(self.folder / "client"),
+            **({"PATTERNMILL_LEDGER_URL": self.ledger_url} if self.ledger_url else {}),
+        }
+        about = f"{name}-{self.rounds}"
+        rows = some_rows(ROWS, about=f"{about}-{environment}", shared=8)
+        folder = self.folder / environment / about
+        service = self.services[environment]
+        return Room(folder, service, rows, self.zygote, common | settings, catalog=about)
+
+    def start(self, room: Room, *inject: str) -> Started:
+        """Start an import without Prefect, or as a flow."""
+        if "PREFECT_API_URL" not in room.settings:
+            return room.start(inject=("--first-pause", "0.3", *inject))
+        return self.command(room, "import", str(room.file), "--out", str(room.out))
+
+    def command(self, room: Room, *arguments: str) -> Started:
+        return started(self.zygote.start, room.folder, [str(COMMAND), *arguments], room.environment)
+
+    def creates(self, environment: str) -> list[Line]:
+        lines = lines_of(self.services[environment].record)
+        return [line for line in lines if line["event"] == "request" and line["operation"] in STARTS_JOB]
+
+    def ledger(self) -> Ledger:
+        return Ledger(open_database(self.ledger_url, self.folder / "home"))
+
+    # -- a round
+
+    def play(self) -> None:
+        """Start four processes, kill one now and then, pause at a random moment, and judge."""
+        self.rounds += 1
+        rooms = [self.room("herons", environment) for environment in ENVIRONMENTS]
+        rooms += [self.room("storks", "staging", **self.flow), self.room("storks", "production")]
+        # Most of what is intended waits for its turn, so that a pause comes before it is sent.
+        running = [self.start(room, "--create-rate", "4") for room in rooms]
+        try:
+            self._judge(rooms, running)
+        finally:
+            for one in running:
+                if one.runs:
+                    one.kill()
+
+    def _judge(self, rooms: list[Room], running: list[Started]) -> None:
+        before = {environment: len(self.creates(environment)) for environment in ENVIRONMENTS}
+        self._await_moment(before, running)
+        if self.dice.random() < 0.3:
+            running[self.dice.randrange(4)].send(signal.SIGKILL)
+        options = [part.format(catalog=rooms[0].catalog) for part in self.dice.choice(SCOPES)]
+        asked_at = time.monotonic()
+        ended = self.command(rooms[0], "pause", "--reason", "a round", *options).wait(120)
+        at, took = time.time(), time.monotonic() - asked_at
+        assert ended.code == 0 and "since" in ended.out, ended.output
+        self.waited.append(took)
+        self.bought += sum(len(self.creates(one)) - before[one] for one in ENVIRONMENTS)
+        late = self.start(replace(rooms[0]))
+        ends = [one.wait(180) for one in (*running, late)]
+        codes = [one.code for one in ends]
+        late_creates = [
+            line for environment in ENVIRONMENTS for line in self.creates(environment) if line["at"] > at
+        ]
+        covered = self._covered_requests(options)
+        broken = [line for line in late_creates if line["requestId"] in covered]
+        assert broken == [], (self.rounds, options, codes, broken)
+        # A run that no pause covers may give the service up, which loses a share of all answers.
+        bad = [
+            one for one in ends if one.code not in {0, 3, 4, -signal.SIGKILL} and GAVE_UP not in one.output
+        ]
+        assert bad == [], "\n".join(one.output for one in ends)
+        self.paused_runs += codes.count(3)
+        lifted = self.command(rooms[0], "unpause", *options).wait(60)
+        assert lifted.code == 0, lifted.output
+
+    def _await_moment(self, before: dict[str, int], running: list[Started]) -> None:
+        """Wait for a random time: of half the rounds and the first, from the first purchases on, else at once."""
+        if self.rounds == 1 or self.dice.random() < 0.5:
+            until = time.monotonic() + 60
+            while any(len(self.creates(one)) <= before[one] for one in ENVIRONMENTS):
+                assert time.monotonic() < until, [one.output for one in running]
+                time.sleep(0.02)
+        time.sleep(self.dice.uniform(0, 3))
+
+    def _covered_requests(self, options: list[str]) -> set[str]:
+        """The requests of what was paused, by the ledger."""
+        named = dict(zip(options[::2], options[1::2], strict=True))
+        with self.ledger() as ledger:
+            return {
+                request_id
+                for request_id, environment, catalog in ledger.database.rows(
+                    "SELECT a.request_id, i.environment, i.catalog FROM attempts a JOIN items i ON i.key = a.item_key"
+                )
+                if named.get("--environment") in (None, environment)
+                and named.get("--catalog") in (None, catalog)
+            }
+
+    def complete(self) -> None:
+        """Run the last round's catalogs to their ends: nothing was bought twice, and nothing is lost."""
+        for name, environment in ((n, e) for n in ("herons", "storks") for e in ENVIRONMENTS):
+            room = self.room(name, environment)
+            for _ in range(4):
+                ended = self.start(room).wait(180)
+                if ended.code == 0:
+                    break
+            assert ended.code in (0, 3), ended.output
+            found = audit(room.service.record, room.rows, room.service.plan)
+            assert found.double_purchases == () and found.requests_with_two_jobs == ()
+        with self.ledger() as ledger:
+            assert list(problems(ledger)) == []
+
+
+@contextmanager
+def fleet(folder: Path, zygote: Zygote, database: str, seed: int) -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        services = {
+            environment: stack.enter_context(
+                Hostile(
+                    Plan(seed=seed, rules=FAULTS, patterns=JOBS, products=JOBS),
+                    folder / f"service-{environment}",
+                )
+            )
+            for environment in ENVIRONMENTS
+        }
+        server = NamedServer(lay_database(migrated_database(folder.parent), folder / "named"))
+        stack.callback(server.kill)
+        server.start()
+        server.await_ready()
+        url = stack.enter_context(Postgres()).url if database == "postgres" else None
+        flow = {"PREFECT_API_URL": server.api.url, "PYTHONUNBUFFERED": "1"}
+        made = Fleet(folder, services, zygote, random.Random(seed), url, flow)
+        if url is not None:
+            environment = clean_environment() | made.room("first", "staging", **flow).environment
+            machines = stack.enter_context(closing(Workers(folder, environment, threads=8)))
+            machines.add()
+            made.flow |= machines.settings
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(14400)
+@pytest.mark.parametrize(
+    ("database", "rounds"),
+    [("postgres", 1), *(pytest.param(one, 100, marks=pytest.mark.soak) for one in ("sqlite", "postgres"))],
+)
+def test_nothing_is_created_once_pause_has_returned(
+    tmp_path: Path, zygote: Zygote, database: str, rounds: int
+) -> None:
+    seed = random.randrange(10**6)
+    with fleet(tmp_path, zygote, database, seed) as made:
+        for _ in range(rounds):
+            made.play()
+        made.complete()
+    slowest = max(made.waited)
+    print(
+        f"seed {seed}: {rounds} pauses, {made.bought} creates before them, {made.paused_runs} runs ended Paused; "
+        f"a pause took {sum(made.waited) / rounds:.1f} s, at most {slowest:.1f} s"
+    )
+    assert made.bought > 0 and made.paused_runs >= rounds

@@ -1,0 +1,138 @@
+"""The pictures of a home: each is drawn or fetched once, what somebody waits for first, and put next to a gallery."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from patternmill.identifiers import ItemKey
+from patternmill.looking.pictures import WIDTH, Pictures, draw, picture_cache, picture_name, source_of
+from patternmill.looking.takes import PatternTake
+from patternmill.profiles import Profile
+from patternmill.settings import Settings
+from patternmill.states import AttemptState
+
+PICTURE = b"\x89PNG\r\n\x1a\n, and so on"
+
+
+class Painter(ThreadingHTTPServer):
+    """Draws what it is asked for; not what is called broken."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Painter)
+        self.server.asked.append(self.path)
+        self.send_response(500 if "broken" in self.path else 302 if "moved" in self.path else 200)
+        self.send_header("Location", "/v1/pictures/a.png")
+        if "cut" in self.path:
+            self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"<html>" if "page" in self.path else PICTURE)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def painter() -> Iterator[Painter]:
+    with Painter() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def url(name: str) -> str:
+    """As it was at the time: the studio's port changes."""
+    return f"http://127.0.0.1:1/v1/pictures/{name}.png"
+
+
+def of_service(home: Path, service: str) -> Pictures:
+    profiles = {"staging": Profile(url=service, key=SecretStr("key"))}
+    return Pictures(home, source_of(Settings(home=home, profiles=profiles)))
+
+
+def test_pictures_are_drawn_once_and_known_by_their_bytes(tmp_path: Path, painter: Painter) -> None:
+    """At the address of now, and for their owner alone; what cannot be had is asked for again by the next one."""
+    names = ("a", "b", "a", "broken", "cut", "page")
+    for _ in range(2):
+        pictures = Pictures(tmp_path, partial(draw, painter.url))
+        paths = pictures.get_all(map(url, names))
+        assert [path.name for path in paths] == [picture_name(url(name)) for name in "aba"]
+    drawn = [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "ab"]
+    assert sorted(path for path in painter.asked if path in drawn) == drawn
+    takes = [PatternTake(ItemKey(n), 1, "", AttemptState.SUCCEEDED, n, url(n)) for n in ("a", "broken")]
+    assert pictures.digests(takes) == {"a": hashlib.sha256(PICTURE).hexdigest()}
+    assert {f"{path.stat().st_mode & 0o777:o}" for path in picture_cache(tmp_path).iterdir()} == {"600"}
+
+
+def test_what_somebody_waits_for_is_had_first(tmp_path: Path) -> None:
+    """And all others after it, next to the gallery."""
+    asked: list[str] = []
+    is_asked, may_end = threading.Event(), threading.Event()
+
+    def source(address: str) -> bytes:
+        asked.append(address)
+        if address == url("wanted"):
+            is_asked.set()
+            may_end.wait(20)
+        return PICTURE
+
+    pictures = Pictures(tmp_path, source)
+    waiting = [threading.Thread(target=pictures.get, args=(url("wanted"),)) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    assert is_asked.wait(20)
+    (tmp_path / "out").mkdir()
+    filling = pictures.fill(map(url, ("a", "wanted", "b")), tmp_path / "out")
+    assert asked == [url("wanted")]
+    may_end.set()
+    for thread in (*waiting, *filling):
+        thread.join(20)
+    assert sorted(asked) == sorted(map(url, ("a", "wanted", "b")))
+    beside = {path.name for path in (tmp_path / "out" / "pictures").iterdir()}
+    assert beside == {picture_name(url(name)) for name in ("a", "wanted", "b")}
+
+
+def test_disk_that_refuses_pictures_breaks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    assert Pictures(tmp_path / "a-file", lambda url: PICTURE).get(url("a")) is None
+    pictures = Pictures(tmp_path, lambda url: PICTURE)
+    assert pictures.get(url("a")) is not None
+    assert not pictures.share([url("a")], tmp_path / "a-file")
+    assert pictures.share([url("a"), url("b")], tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out" / "pictures").iterdir()] == [picture_name(url("a"))]
+
+
+@pytest.mark.parametrize(
+    ("service", "name", "is_asked", "is_there"),
+    [
+        ("http://127.0.0.1:{}/v1", "a", True, True),
+        ("https://studio.example/v1", "a", False, False),
+        ("http://127.0.0.1:{}/v1", "moved", True, False),
+    ],
+    ids=["its own host", "another host of this network", "a redirect"],
+)
+def test_pictures_of_a_service_come_from_its_host(
+    tmp_path: Path, painter: Painter, service: str, name: str, is_asked: bool, is_there: bool
+) -> None:
+    pictures = of_service(tmp_path, service.format(painter.server_port))
+    assert (pictures.get(f"{painter.url}/pictures/{name}.png") is not None) == is_there
+    assert painter.asked == [f"/v1/pictures/{name}.png"] * is_asked

@@ -1,0 +1,280 @@
+"""Workbooks: parsed in a process with limits; a cell is a text or plain number, or its row is refused."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.errors import InputRefused
+from patternmill.reading import FileCode, Reading
+from patternmill.tables import workbooks
+
+from .samples import cells, checked, codes, problems, read, rows
+from .sheet_files import (
+    HEADER,
+    ROWS,
+    TABLE,
+    archive,
+    delimited,
+    ods_row,
+    open_document,
+    raw_workbook,
+    saved,
+    workbook,
+    xml_row,
+)
+
+
+def refused(raw: bytes, reading: Reading | None = None, **choices: Any) -> InputRefused:
+    with pytest.raises(InputRefused) as caught:
+        read(raw, limits=reading, name="spring", **choices)
+    assert caught.value.remedy
+    return caught.value
+
+
+_DOCUMENT = open_document("".join(map(ods_row, TABLE)), hidden="".join(map(ods_row, TABLE[:2])))
+
+
+@pytest.mark.parametrize(
+    ("raw", "layout"),
+    [
+        (workbook({"Artikel": TABLE}), "Excel workbook, worksheet “Artikel”"),
+        (_DOCUMENT, "OpenDocument spreadsheet, worksheet “Artikel”"),
+    ],
+    ids=["xlsx", "ods"],
+)
+def test_workbook_is_read_as_its_rows_are_written(raw: bytes, layout: str) -> None:
+    """And this process never imports what parses it, which can abort a process."""
+    catalog = read(raw)
+    assert catalog.sheet.header == HEADER
+    assert rows(catalog) == [(2, ROWS[0]), (3, ROWS[1])]
+    assert catalog.sheet.layout.text == layout
+    assert "python_calamine" not in sys.modules
+
+
+def test_rows_have_the_numbers_of_the_spreadsheet() -> None:
+    """Below a title and blank rows, also where the table does not begin in column A."""
+    catalog = read(
+        workbook({"Artikel": [["", "Frühjahr"], [], ["", *HEADER], [], ["", *ROWS[0]], [], ["", *ROWS[1]]]})
+    )
+    assert [number for number, _ in rows(catalog)] == [5, 7]
+    assert catalog.sheet.blank_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(7, "7"), (-12.0, "-12"), (1.5, "1.5"), (0.1 + 0.2, "0.3"), (4006381333931, "4006381333931")],
+)
+def test_whole_numbers_and_plain_decimals_are_the_texts_that_people_write(value: float, text: str) -> None:
+    (row,) = cells(read(workbook({"Artikel": [HEADER, ("A-1", value, *ROWS[0][2:])]})))
+    assert row[1] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "shown"),
+    [
+        (datetime.date(2025, 3, 1), "yyyy-mm-dd", "the date 2025-03-01"),
+        (datetime.datetime.fromisoformat("2025-03-01 12:00"), "d.m.yy h:mm", "the date 2025-03-01 12:00:00"),
+        (datetime.time(12, 30), "h:mm", "the time 12:30:00"),
+        (True, "General", "the truth value TRUE"),
+        (1e-7, "General", "the number 1e-07"),
+        (1234567890123456, "0", "the number 1.23456789012346e+15"),
+    ],
+)
+def test_cell_that_is_something_else_is_refused_with_its_address(value: Any, code: str, shown: str) -> None:
+    """Only its row, and only in the columns that a catalog uses."""
+    table = [HEADER, ("A-1", value, *ROWS[0][2:]), ("A-2", *ROWS[0][1:4], value)]
+    found = checked(read(workbook({"Artikel": table}, {"B2": code, "E3": code})))
+    assert codes(found) == {2: ["not_text"]}
+    assert f"Artikel!B2 holds {shown}, not text" in problems(found)[0].message
+
+
+@pytest.mark.parametrize("value", [12, 12.5])
+def test_number_is_no_sku_of_a_workbook(value: float) -> None:
+    """`00012` reads 12 there: which product is meant is not known."""
+    table = [[], HEADER, (value, *ROWS[0][1:]), ROWS[1]]
+    number = f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+    document = open_document(
+        ods_row(()) + ods_row(HEADER) + ods_row([number, *ROWS[0][1:]]) + ods_row(ROWS[1])
+    )
+    for raw in (workbook({"Artikel": table}), document):
+        found = checked(read(raw))
+        assert codes(found) == {3: ["not_text"]}
+        assert (
+            "Artikel!A3 holds a number" in problems(found)[0].message
+            and "to Columns > Text" in problems(found)[0].remedy
+        )
+
+
+def test_errors_and_formulas_without_a_result_are_not_taken_for_empty() -> None:
+    """What reads them leaves both out, and an empty option chooses nothing."""
+    first = '<c r="A2" t="e"><v>#REF!</v></c><c r="B2"><f>A1</f><v></v></c><c r="C2"><f>A1</f></c><c r="D2" t="e"/>'
+    calculated = '<c r="A3" t="str"><f>A1</f><v>S-3</v></c><c r="B3"><f>6*2</f><v>12</v></c>'
+    table = f'<row r="2">{first}</row><row r="3">{calculated}<c r="C3" t="inlineStr"><is><t>Mug</t></is></c></row>'
+    found = checked(read(raw_workbook(xml_row(1, HEADER[:3]) + table)))
+    assert [problem.column for problem in problems(found)] == ["sku", "prompt", "category"]
+    assert "Artikel!A2 holds the error #REF!" in problems(found)[0].message
+    assert "correct the formula" in problems(found)[0].remedy
+    assert "a formula whose result is not stored" in problems(found)[1].message
+    assert "save it again" in problems(found)[1].remedy
+    assert (found.accepted[0].sku, found.accepted[0].prompt) == ("S-3", "12")
+    header = ("sku", "prompt", "category", "option:fabric")
+    found = checked(
+        read(workbook({"Artikel": [header, ("A", "b", "Cushion", "=A1"), ("B", "b", "Cushion", None)]}))
+    )
+    assert codes(found) == {2: ["not_text"], 3: ["missing_option"]}
+
+
+def test_errors_of_an_open_document_refuse_it() -> None:
+    error = (
+        '<table:table-cell table:formula="of:=1/0" office:value-type="string" office:string-value="" '
+        'calcext:value-type="error"><text:p>#DIV/0!</text:p></table:table-cell>'
+    )
+    fault = refused(open_document(ods_row(HEADER) + ods_row([*ROWS[0][:3], error])))
+    assert "errors of formulas" in fault.message
+
+
+def test_rows_keep_their_numbers_whatever_the_workbook_leaves_out() -> None:
+    """Cells without addresses, shared texts in several fonts, hidden rows: all are read."""
+    shared = '<si><r><t xml:space="preserve">blue </t></r><r><t>herons</t></r><rPh><t>x</t></rPh></si>'
+    without = "".join(f'<c t="inlineStr"><is><t>{cell}</t></is></c>' for cell in HEADER[:3])
+    hidden = '<row r="5" hidden="1"><c t="inlineStr"><is><t>A</t></is></c><c t="s"><v>0</v></c>'
+    mug = '<c t="inlineStr"><is><t>Mug</t></is></c></row>'
+    catalog = read(raw_workbook(f'<row r="3">{without}</row>{hidden}{mug}', shared))
+    assert rows(catalog) == [(5, ("A", "blue herons", "Mug"))]
+
+
+def test_merged_cells_have_their_text_in_each_row() -> None:
+    """It stands beside all of them; what a program left in the others nobody sees."""
+    book = openpyxl.load_workbook(io.BytesIO(workbook({"Artikel": [("Spring",), HEADER, *ROWS]})))
+    book.worksheets[0].merged_cells.add("A1:F1")
+    book.worksheets[0].merged_cells.add("C3:C9999")
+    assert [row[2] for row in cells(read(saved(book)))] == ["Mug", "Mug"]
+
+
+def test_worksheet_with_the_columns_of_a_catalog_is_meant() -> None:
+    """Legends, empty and hidden worksheets are passed over; a hidden one is read when it is named."""
+    sheets = {"Legende": [["a", "b"], ["c", "d"]], "Leer": [], "Artikel": TABLE, "Alt": TABLE[:2]}
+    assert read(workbook(sheets, hidden=["Alt"])).sheet.layout.worksheet == "Artikel"
+    assert len(cells(read(workbook(sheets, hidden=["Alt"]), worksheet="alt"))) == 1
+    assert [len(cells(read(_DOCUMENT, worksheet=name))) for name in (None, "Alt")] == [2, 1]
+
+
+def test_several_worksheets_are_shown() -> None:
+    fault = refused(workbook({"Artikel": TABLE, "Alt": TABLE[:2]}))
+    assert fault.code == FileCode.SEVERAL_WORKSHEETS
+    assert "“Artikel” (2 rows)" in fault.message and "“Alt” (1 row)" in fault.message
+    assert "`worksheet` under [reading]" in fault.remedy
+    unknown = refused(workbook({"Artikel": TABLE}), worksheet="Nein")
+    assert unknown.code == FileCode.SEVERAL_WORKSHEETS and "it has `Artikel`" in unknown.message
+    assert refused(workbook({"Leer": []})).code == FileCode.EMPTY_FILE
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook"),
+        (b"PAR1" + b"\0" * 40 + b"PAR1", "a Parquet file"),
+        (b"\x1f\x8b\x08\x00", "a gzip archive"),
+        (b'[{"sku": "A"}]', "JSON"),
+        (b' [\n  {"sku": "A"}]', "JSON"),
+        (b"\xef\xbb\xbf\r\n <HTML xmlns:x=''><table>", "a web page"),
+        (b"<!doctype html>", "a web page"),
+        (archive({"xl/workbook.bin": b""}), "no workbook of Excel"),
+        (archive({"Index/Document.iwa": b""}), "no workbook of Excel"),
+        (archive({"spring.csv": delimited(TABLE)}), "no workbook of Excel"),
+    ],
+)
+def test_other_formats_are_refused_with_those_that_are_read(raw: bytes, shown: str) -> None:
+    fault = refused(raw)
+    assert shown in fault.message and fault.code == FileCode.NOT_CSV
+    assert fault.remedy == "CSV, .xlsx and .ods are read, without a password: export it as CSV."
+
+
+DAMAGED: dict[str, bytes] = {
+    "cut short": workbook({"Artikel": TABLE})[:-400],
+    "a place that is none": raw_workbook('<row r="1"><c r="12AB"><v>1</v></c></row>'),
+    "a password": archive({"content.xml": b"", "META-INF/manifest.xml": b"<x><encryption-data/></x>"}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_workbooks_are_refused_in_a_sentence(name: str) -> None:
+    assert "is damaged, was not saved whole, or has a password" in refused(DAMAGED[name]).message
+
+
+#: Small files that become large. Made when they are needed.
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "zip bomb": lambda: raw_workbook(xml_row(1, HEADER[:3]) + " " * (400 << 20)),
+    "repeated row": lambda: open_document(
+        ods_row(HEADER) + ods_row(["x" * 9999], 'table:number-rows-repeated="1048000"')
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_process_that_takes_too_much_memory_is_a_refusal(bomb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbooks, "_MEMORY", 400 << 20)
+    fault = refused(BOMBS[bomb]())
+    assert fault.code == FileCode.FILE_TOO_LARGE
+    assert fault.message.startswith("spring takes more than 400 MiB of memory") and "as CSV" in fault.remedy
+
+
+def test_process_that_takes_too_long_is_a_refusal() -> None:
+    fault = refused(workbook({"Artikel": TABLE}), Reading("spring", time=datetime.timedelta(seconds=0.005)))
+    assert fault.code == FileCode.FILE_TOO_SLOW and "spring" in fault.message
+
+
+def test_parser_sees_no_key_and_no_module_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with a `python_calamine.py` of its own runs no code."""
+    (tmp_path / "python_calamine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATTERNMILL_API_KEY", "canary-4711")
+    assert len(cells(read(workbook({"Artikel": TABLE})))) == 2
+    assert not (tmp_path / "ran").exists() and "canary-4711" not in str(workbooks._environment())
+
+
+@cache
+def _whole_files() -> tuple[bytes, bytes]:
+    """Made once: a workbook bears the time at which it was made."""
+    return workbook({"Artikel": TABLE}), _DOCUMENT
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_no_change_of_a_workbook_ends_in_a_traceback(data: st.DataObject) -> None:
+    """A byte changed, or the end cut off: read, or refused in a sentence."""
+    raw = bytearray(data.draw(st.sampled_from(_whole_files())))
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read(bytes(raw[: data.draw(st.integers(1, len(raw)))] if data.draw(st.booleans()) else raw))
+    except InputRefused as fault:
+        assert fault.remedy
+
+
+CELL = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff_"), max_size=8
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(CELL.filter(str.strip), CELL, CELL), min_size=1, max_size=3))
+def test_texts_survive_workbooks(written: list[tuple[str, ...]]) -> None:
+    written = [tuple(cell.lstrip("=") or "x" for cell in row) for row in written]
+    assert cells(read(workbook({"Artikel": [("sku", "prompt", "category"), *written]}))) == written
