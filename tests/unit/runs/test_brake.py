@@ -63,9 +63,11 @@ def test_pause_in_a_run(shop: Workshop, service: Service) -> None:
     braked = Braked(shop.settings, service)
     service.on_create["prompt 001"] = [ANSWER_LOST]
 
-    def at_create(create: Create) -> None:
+    async def at_create(create: Create) -> None:
+        """Set the brake while a create is out, which keeps the run from acknowledging, until somebody waits for it."""
         if create.name == "prompt 005":
             braked.set()
+            await until(lambda: bool(braked.awaited))
 
     service.at_create = at_create
 
