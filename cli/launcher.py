@@ -23,12 +23,12 @@ from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.looking.recorded_run import origin_note
 from patternmill.planning.changes import change_counts
 from patternmill.runs.command import Command, current_command
 from patternmill.runs.input import read_input
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
+from patternmill.runs.recorded_run import origin_note
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import RunSummary
@@ -222,7 +222,9 @@ class Launch:
         )
 
     async def _run_alone(self, spec: RunSpec) -> None:
-        async with Run(spec, self._on_begin) as work:
+        from patternmill.looking.page import gallery
+
+        async with Run(spec, self._on_begin, gallery=gallery) as work:
             await work.run_through()
 
     async def _run_flow(self, spec: RunSpec, connection: PrefectConnection) -> None:

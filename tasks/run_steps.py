@@ -18,6 +18,7 @@ from slugify import slugify
 
 from patternmill.errors import ApprovalNeeded, Overlap, Overtaken, PatternmillError
 from patternmill.logs import write_logs
+from patternmill.looking.page import gallery
 from patternmill.runs.approval import LEAST_DIGEST
 from patternmill.runs.command import Command, current_command
 from patternmill.runs.plan_text import plan_lines
@@ -66,7 +67,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
 
         spec = await asyncio.to_thread(spec_of, request)
         await name_flow_run(spec)
-        async with Run(spec, on_begin) as run:
+        async with Run(spec, on_begin, gallery=gallery) as run:
             if asked is not None:
                 asked.run = run
             yield run

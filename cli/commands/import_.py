@@ -37,7 +37,7 @@ def command(request: ImportRequest, approve: str | None, yes: bool) -> int:
     steps.show(f"Reading {shown_address(request.file)} …")
     from cli.launcher import run_request, show_plan
     from cli.mapping_questions import MappingQuestions
-    from patternmill.looking.decision_files import record_file
+    from patternmill.runs.decision_files import record_file
     from patternmill.runs.spec import run_spec
 
     if not is_remote(request.file):

@@ -44,10 +44,10 @@ def command(run: str, environment: str | None, host: str | None) -> int:
     Exit codes: 0 stopped; 1 the page cannot be served; 2 there is no such run, or a setting is wrong.
     """
     from patternmill.looking.actions import Actions
-    from patternmill.looking.decision_files import user
     from patternmill.looking.pictures import source_of
     from patternmill.looking.server import Door, LookServer, network_door
     from patternmill.looking.viewed_run import ViewedRun
+    from patternmill.runs.decision_files import user
     from prefect_host.shared_process import bound_socket
 
     settings = load_settings(environment, unknown_too=True)
@@ -91,7 +91,7 @@ def _actions(settings: Settings, record: RunRecord) -> dict[str, Action]:
 def _pause(settings: Settings, record: RunRecord, reason: str) -> str:
     """Pause the catalog, and return what a person is told once no create of it leaves any more."""
     from patternmill.ledger.brake import Pause
-    from patternmill.looking.decision_files import user
+    from patternmill.runs.decision_files import user
     from patternmill.runs.lease import pause
 
     pauses = pause(settings, Pause(record.environment, record.catalog, reason, user()))

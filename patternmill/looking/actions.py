@@ -13,18 +13,10 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from patternmill.errors import InputRefused
+from patternmill.runs.plan_text import ShownPlan
 
 #: How many lines of a command the page shows, and how many plans are remembered that nobody confirmed.
 _MOST_LINES, _MOST_SHOWN = 60, 100
-
-
-@dataclass(frozen=True)
-class ShownPlan:
-    """A plan as the page shows it: what it makes and for how much, its lines, and its digest."""
-
-    sum: str
-    lines: tuple[str, ...]
-    digest: str
 
 
 @dataclass(frozen=True)

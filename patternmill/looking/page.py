@@ -25,7 +25,7 @@ from patternmill.ledger.decisions import Decision
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.pictures import FOLDER, is_drawn, picture_name, picture_urls
-from patternmill.looking.takes import CatalogTakes, PatternTake, has_choices
+from patternmill.runs.catalog_takes import CatalogTakes, PatternTake, has_choices
 from patternmill.states import MAY_EXIST, Outcome, Stage
 from patternmill.tables.columns import run_cell
 from patternmill.text import duration, moment, plural

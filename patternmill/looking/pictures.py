@@ -25,9 +25,9 @@ from patternmill.errors import InputRefused
 from patternmill.files import private_folder, replace_private, write_whole
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.takes import PatternTake
 from patternmill.planning.extras import is_picture
 from patternmill.reading import Reading
+from patternmill.runs.catalog_takes import PatternTake
 from patternmill.settings import Settings
 from patternmill.text import plain
 

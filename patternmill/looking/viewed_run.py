@@ -12,8 +12,8 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.page import known_patterns, page
 from patternmill.looking.pictures import FOLDER, Pictures, Source, is_drawn, picture_name, picture_urls
-from patternmill.looking.recorded_run import run_results
-from patternmill.looking.takes import CatalogTakes
+from patternmill.runs.catalog_takes import CatalogTakes
+from patternmill.runs.recorded_run import run_results
 from patternmill.settings import Settings
 from patternmill.states import Verdict
 

@@ -8,10 +8,10 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import patterns_of_products
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine
-from patternmill.looking.takes import CatalogTakes
 from patternmill.planning.changes import CurrentRow
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import sku_key
+from patternmill.runs.catalog_takes import CatalogTakes
 from patternmill.states import Decided, RowStatus
 from patternmill.tables.picks import Pick, Picks, picks_refused
 from patternmill.text import moment, plain, shown

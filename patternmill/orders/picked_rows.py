@@ -10,16 +10,15 @@ from patternmill.errors import InputRefused, SeveralCatalogs
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.looking.actions import ShownPlan
-from patternmill.looking.decision_files import decided_run, read_decisions
-from patternmill.looking.pictures import Pictures
-from patternmill.looking.recorded_run import require_environment
 from patternmill.orders.order_plan import Order
 from patternmill.orders.order_text import plan_lines
 from patternmill.orders.orderable_rows import OrderableRows
 from patternmill.orders.ordering import Ordering
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import tidy
+from patternmill.runs.decision_files import decided_run, read_decisions
+from patternmill.runs.plan_text import ShownPlan
+from patternmill.runs.recorded_run import require_environment
 from patternmill.runs.request import OrderRequest
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import Decided
@@ -44,7 +43,7 @@ def read_order(request: OrderRequest) -> Order:
             record = find_run(ledger, run_id, environment=request.environment, catalog=request.catalog)
             require_environment(file.name, record, request.environment, settings)
             catalog = Scope(record.environment, record.catalog)
-            picks = _decided_in_file(ledger, record, file, request.quantity, settings.home)
+            picks = _decided_in_file(ledger, record, file, request.quantity)
         else:
             catalog = _catalog(ledger, request, named)
             picks = _picked_rows(ledger, catalog, request, named)
@@ -90,9 +89,9 @@ def _catalog(ledger: Ledger, request: OrderRequest, named: Picks | None) -> Scop
     return Scope(record.environment, record.catalog)
 
 
-def _decided_in_file(ledger: Ledger, record: RunRecord, path: Path, quantity: int, home: Path) -> Picks:
+def _decided_in_file(ledger: Ledger, record: RunRecord, path: Path, quantity: int) -> Picks:
     """Return the rows that a file of decisions picks, each with the take that it picks."""
-    file = read_decisions(ledger, record, path, Pictures(home))
+    file = read_decisions(ledger, record, path)
     picks = {
         sku: Pick(sku, quantity, f"{plain(path.name)}, {plain(sku)}", take=decision.item)
         for decision in sorted(file.decisions, key=lambda decision: decision.at)

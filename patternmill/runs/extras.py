@@ -20,7 +20,6 @@ from patternmill.addresses import file_path, is_remote, shown_address
 from patternmill.errors import PatternmillError
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.recorded_run import input_file
 from patternmill.planning.extras import UPLOAD, Extras, Picture, is_picture, unreadable
 from patternmill.planning.problems import Problem
 from patternmill.planning.refinements import REFINEMENTS
@@ -28,6 +27,7 @@ from patternmill.planning.rows import tidy
 from patternmill.planning.unstated import Unstated
 from patternmill.reading import Reading, stable_bytes
 from patternmill.runs.recorded_rows import digests_named, recorded_pictures
+from patternmill.runs.recorded_run import input_file
 from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings

@@ -15,13 +15,12 @@ from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
 from patternmill.files import write_whole
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.decision_files import read_decisions
-from patternmill.looking.pictures import Pictures
-from patternmill.looking.recorded_run import origin_note
 from patternmill.planning.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.planning.rows import sku_key
 from patternmill.reading import FileCode, Reading, refusal, stable_bytes
+from patternmill.runs.decision_files import read_decisions
 from patternmill.runs.extras import read_extras
+from patternmill.runs.recorded_run import origin_note
 from patternmill.runs.safeguards import refuse_other_service
 from patternmill.runs.spec import RunSpec, catalog_name
 from patternmill.service.resend import UNREACHABLE
@@ -180,7 +179,7 @@ def _with_decisions(spec: RunSpec, checked: Checked) -> tuple[RunSpec, str, str]
     assert spec.origin is not None, "only a results file has decisions"
     with open_ledger(spec.settings) as ledger:
         retries = _has_failures_alone(ledger, spec.origins, checked)
-        file = read_decisions(ledger, spec.origin, file_path(spec.source), Pictures(spec.settings.home))
+        file = read_decisions(ledger, spec.origin, file_path(spec.source))
     count = plural(len(file.decisions), "decision")
     recorded = f"It has {count} on patterns: recorded by the run." if file.decisions else ""
     return replace(spec, decisions=file.decisions, retries=retries), recorded, file.note

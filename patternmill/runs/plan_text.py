@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from patternmill.errors import ConfigurationError
-from patternmill.looking.actions import ShownPlan
 from patternmill.planning.changes import change_counts
 from patternmill.planning.plan import WITHOUT_PRODUCT, Plan, Reason
 from patternmill.runs.approval import LEAST_DIGEST
@@ -21,6 +20,15 @@ from patternmill.text import counted, goods, more, plural, worth_naming
 _MOST_ITEMS = 60
 _MOST_CHANGED = 20
 _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    """A plan as the page shows it: what it makes and for how much, its lines, and its digest."""
+
+    sum: str
+    lines: tuple[str, ...]
+    digest: str
 
 
 def plan_lines(planned: Preview, *, is_whole: bool = False) -> Iterator[str]:

@@ -13,10 +13,10 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalogs import RequestedContent
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord, RunRow
-from patternmill.looking.recorded_run import input_file
 from patternmill.planning.extras import Extras, Picture
 from patternmill.planning.problems import Problem, RowCode
 from patternmill.planning.rows import Content, Entry, Row
+from patternmill.runs.recorded_run import input_file
 from patternmill.tables.columns import OPTION_PREFIX, REFINE_PREFIX
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
@@ -14,12 +13,11 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.decisions import Decision, decided_by_open_runs, last_decisions, not_overtaken
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.looking.decision_files import decided_run, read_decisions, user
-from patternmill.looking.pictures import Pictures
 from patternmill.planning.items import ItemMaker, Scope
 from patternmill.planning.memory import ItemChooser, Memory
 from patternmill.planning.rows import Row, sku_key, tidy
 from patternmill.planning.takes import Take, needs_again
+from patternmill.runs.decision_files import decided_run, read_decisions, user
 from patternmill.runs.recorded_rows import rows_of_catalog
 from patternmill.runs.remembered import remember
 from patternmill.runs.request import RemakeRequest
@@ -65,8 +63,8 @@ class Remake:
         yield from more(len(self.checked.rows), _MOST_ROWS)
 
 
-def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions, home: Path) -> Remake:
-    """Return what a request asks for, by the decisions of its file too. Writes nothing. Pictures are in `home`.
+def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions) -> Remake:
+    """Return what a request asks for, by the decisions of its file too. Writes nothing.
 
     Raises ConfigurationError, also where nothing is left to remake, and InputRefused for a file that cannot be read.
     """
@@ -76,7 +74,7 @@ def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions
     if run_id is None:
         return _select(ledger, request, options, skus_picked(request.picks))
     record = find_run(ledger, run_id)
-    file = read_decisions(ledger, record, request.picks, Pictures(home))
+    file = read_decisions(ledger, record, request.picks)
     where = {"catalog": record.catalog, "environment": record.environment}
     skus = file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
     return _select(ledger, request.model_copy(update=where), options, skus, given=file.decisions)

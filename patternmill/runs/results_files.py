@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ from patternmill.ledger.decisions import last_sequence
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import COST, RunRecord
 from patternmill.ledger.row_outcomes import RowOutcome, is_retriable
-from patternmill.looking.recorded_run import run_results
-from patternmill.looking.takes import takes_without_product, verdicts_on_products
 from patternmill.parameters import STAGING
+from patternmill.runs.catalog_takes import takes_without_product, verdicts_on_products
+from patternmill.runs.recorded_run import run_results
 from patternmill.states import FAILURES, AttemptState, RowStatus
 from patternmill.tables.columns import run_cell
 from patternmill.tables.layout import READING, WORKBOOK_FORMATS
@@ -100,15 +101,15 @@ def rebuild(
     ledger: Ledger,
     run_id: RunId,
     out: Path,
-    gallery: GalleryMaker,
+    gallery: GalleryMaker | None = None,
     *,
     links: Iterable[str] = (),
     file: Catalog | None = None,
 ) -> Results:
     """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
 
-    `gallery` makes its page. `links`: the names of links next to `out` that are to lead to it. `file`: the run's
-    input, where it is parsed already; else it is parsed from the ledger's bytes.
+    `gallery` makes its page, if it is to have one. `links`: the names of links next to `out` that are to lead to it.
+    `file`: the run's input, where it is parsed already; else it is parsed from the ledger's bytes.
     """
     record = ledger.runs.get(run_id)
     if record is None:
@@ -119,9 +120,8 @@ def rebuild(
     changes = ledger.catalogs.changes_of(run_id) if counts_of(record) is not None else None
     decided = last_sequence(ledger, record.environment, record.catalog)
     money = RunMoney.of(ledger, record)
-    results = write_results(
-        record, rows, out, lambda: gallery(ledger, record, rows), money, changes=changes, decided=decided
-    )
+    page = partial(gallery, ledger, record, rows) if gallery is not None else None
+    results = write_results(record, rows, out, page, money, changes=changes, decided=decided)
     for name in links:
         link_latest(out, name)
     without_product = takes_without_product(ledger, record.environment, record.catalog)
@@ -134,7 +134,7 @@ def write_results(
     run: RunRecord,
     rows: RunResults,
     out: Path,
-    gallery: Callable[[], Iterable[bytes]],
+    gallery: Callable[[], Iterable[bytes]] | None,
     money: RunMoney,
     *,
     changes: Sequence[RecordedChange] | None = None,
@@ -152,8 +152,9 @@ def write_results(
     contents: dict[str, Callable[[], Iterable[bytes]]] = {
         RESULTS: lambda: rows.table(cell).csv(delimiter),
         FAILURES_FILE: lambda: failures.csv(delimiter),
-        GALLERY: gallery,
     }
+    if gallery is not None:
+        contents[GALLERY] = gallery
     if run.options.get(READING, {}).get("format") in WORKBOOK_FORMATS:
         contents[FAILURES_BOOK] = lambda: [failures.workbook()]
     if changes is not None:

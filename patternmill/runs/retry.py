@@ -15,10 +15,10 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.ledger.row_outcomes import RowOutcome, is_retriable
-from patternmill.looking.recorded_run import run_results
-from patternmill.looking.takes import takes_without_product
 from patternmill.planning.rows import Row, sku_key
+from patternmill.runs.catalog_takes import takes_without_product
 from patternmill.runs.recorded_rows import rows_of_run, without_rows
+from patternmill.runs.recorded_run import run_results
 from patternmill.runs.request import RetryRequest
 from patternmill.states import RETRIABLE, RowStatus
 from patternmill.text import more, plural

@@ -46,7 +46,7 @@ from patternmill.states import COMPLETE_ROWS, UNFINISHED_ROWS, Outcome, RowStatu
 from patternmill.text import joined, plural
 
 if TYPE_CHECKING:
-    from patternmill.runs.results_files import Results
+    from patternmill.runs.results_files import GalleryMaker, Results
     from patternmill.tables.catalog import Catalog
     from patternmill.tables.checks import Checked
 
@@ -99,8 +99,10 @@ class Run:
         *,
         api: StudioApi | None = None,
         checked: Checked | None = None,
+        gallery: GalleryMaker | None = None,
     ) -> None:
         """Prepare a run; `on_begin` is called once its plan is on record. `checked` are rows that were checked before.
+        `gallery` makes the page among its results; None: there is none.
 
         Raises ConfigurationError when the service's address or key are missing.
         """
@@ -108,7 +110,7 @@ class Run:
         self._on_begin = on_begin
         self._api = api or StudioApi.from_settings(spec.settings)
         self._file: Catalog | None = checked.catalog if checked is not None else None
-        self._checked = checked
+        self._checked, self._gallery = checked, gallery
         #: The offer as read now, to be remembered.
         self._offer: Offer | None = None
         #: A person's decision against the plan: the run is put on record, and begins nothing.
@@ -297,14 +299,13 @@ class Run:
     def _publish(self) -> Results:
         # What writes files and pages is loaded for this alone.
         from patternmill.ledger.reports.metrics import write_metrics
-        from patternmill.looking.page import gallery
         from patternmill.runs.results_files import rebuild, write_catalog
 
         spec, run_id, folder = self.spec, self.record.run_id, self.spec.catalog_folder
         out, links = spec.out_of(run_id), () if spec.out else (LATEST, latest_in(spec.settings.environment))
         try:
             with open_ledger(spec.settings) as ledger:
-                results = rebuild(ledger, run_id, out, gallery, links=links, file=self.checked.catalog)
+                results = rebuild(ledger, run_id, out, self._gallery, links=links, file=self.checked.catalog)
                 if not folder.is_dir():
                     return results
                 written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder, results)

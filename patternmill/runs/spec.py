@@ -19,12 +19,12 @@ from patternmill.ledger.decisions import Decision
 from patternmill.ledger.ledger import every_ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
-from patternmill.looking.recorded_run import origin_note, require_environment
 from patternmill.parameters import RowLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import Row
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.reading import stable_bytes
+from patternmill.runs.recorded_run import origin_note, require_environment
 from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection, select_rows
@@ -294,7 +294,7 @@ def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> 
             record = chosen.record
             spec = _spec_of(request, record.environment, record.catalog, record.source, settings)
             return replace(spec, selection=chosen, retries=True, takes=chosen.takes)
-        remake = requested_remake(ledger, request, RunOptions.from_settings(settings), settings.home)
+        remake = requested_remake(ledger, request, RunOptions.from_settings(settings))
     spec = _spec_of(request, remake.environment, remake.catalog, remake.checked.catalog.name, settings)
     return replace(spec, remake=remake, decisions=remake.decisions, takes=request.takes, retries=True)
 

@@ -22,8 +22,8 @@ from PIL import Image
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome
-from patternmill.looking.decision_files import PAGE_COLUMNS
 from patternmill.looking.page import page
+from patternmill.runs.decision_files import PAGE_COLUMNS
 from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.results import RunResults
 from patternmill.tables.written import restore

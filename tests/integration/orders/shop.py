@@ -16,10 +16,10 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.decisions import Decision, patterns_of_products, record_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.reports.checkouts import CheckoutRecord, checkouts
-from patternmill.looking.takes import CatalogTakes
 from patternmill.orders.order_plan import Order
 from patternmill.orders.ordering import Ordering
 from patternmill.orders.picked_rows import read_order
+from patternmill.runs.catalog_takes import CatalogTakes
 from patternmill.runs.request import (
     ImportRequest,
     OrderRequest,

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.looking.page import gallery
 from patternmill.planning.changes import change_counts
 from patternmill.runs.request import RefreshRequest, RetryRequest
 from patternmill.runs.results_files import rebuild
@@ -113,7 +112,7 @@ def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None
     desk.night(A1)
     ledger = open_ledger(load_settings())
     try:
-        rebuild(ledger, night.ending.record.run_id, tmp_path / "again", gallery)
+        rebuild(ledger, night.ending.record.run_id, tmp_path / "again")
         assert len(ledger.catalogs.changes_of(night.ending.record.run_id)) == 3
     finally:
         ledger.close()

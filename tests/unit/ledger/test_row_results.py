@@ -15,7 +15,7 @@ from patternmill.ledger.records import Attempt, RowDecision, RunRecord, RunRow, 
 from patternmill.ledger.row_outcomes import outcome_of_row, row_outcome
 from patternmill.ledger.runs import entry_text
 from patternmill.ledger.sqlite import SqliteDatabase
-from patternmill.looking.recorded_run import run_results
+from patternmill.runs.recorded_run import run_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from patternmill.tables.checks import Checked
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change

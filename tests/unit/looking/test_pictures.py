@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from patternmill.identifiers import ItemKey
 from patternmill.looking.pictures import WIDTH, Pictures, draw, picture_cache, picture_name, source_of
-from patternmill.looking.takes import PatternTake
 from patternmill.profiles import Profile
+from patternmill.runs.catalog_takes import PatternTake
 from patternmill.settings import Settings
 from patternmill.states import AttemptState
 

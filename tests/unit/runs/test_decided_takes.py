@@ -13,9 +13,8 @@ from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.decisions import last_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.looking.decision_files import DecisionsFile, keep_decisions, read_decisions
-from patternmill.looking.pictures import Pictures
-from patternmill.looking.takes import CatalogTakes
+from patternmill.runs.catalog_takes import CatalogTakes
+from patternmill.runs.decision_files import DecisionsFile, keep_decisions, read_decisions
 from patternmill.runs.preview import Preview
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
@@ -49,7 +48,7 @@ def results(shop: Shop, **decisions: str) -> Path:
 def read(shop: Shop, ledger: Ledger, path: Path) -> DecisionsFile:
     record = ledger.runs.get(RunId(shop.last))
     assert record is not None
-    return read_decisions(ledger, record, path, Pictures(load_settings().home))
+    return read_decisions(ledger, record, path)
 
 
 def decide_in_sheet(shop: Shop, **decisions: str) -> str:
@@ -90,7 +89,7 @@ def test_again_in_a_sheet_is_about_the_highest_take_of_then(shop: Shop) -> None:
     with open_ledger(load_settings()) as ledger:
         record = ledger.runs.get(RunId(shop.last))
         assert record is not None and record.ended_at is not None
-        (decision,) = read_decisions(ledger, record, path, Pictures(load_settings().home)).decisions
+        (decision,) = read_decisions(ledger, record, path).decisions
         assert ledger.purchases.item(decision.item)[1]["take"] == 3
     shop.remake("a")
     with open_ledger(load_settings()) as ledger:
@@ -99,7 +98,7 @@ def test_again_in_a_sheet_is_about_the_highest_take_of_then(shop: Shop) -> None:
             takes.highest_made(decision.item, until) for until in (record.ended_at.timestamp(), None)
         )
         assert (then, ledger.purchases.item(now)[1]["take"]) == (decision.item, 4)
-        assert read_decisions(ledger, record, path, Pictures(load_settings().home)).left == ("a",)
+        assert read_decisions(ledger, record, path).left == ("a",)
 
 
 def test_sheet_does_not_choose_between_takes_that_it_does_not_show(shop: Shop) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from patternmill.errors import InputRefused
 from patternmill.ledger.decisions import last_decisions, last_sequence
-from patternmill.looking.decision_files import (
+from patternmill.looking.page import gallery
+from patternmill.looking.pictures import picture_cache, picture_name
+from patternmill.runs.decision_files import (
     PAGE_COLUMNS,
     DecisionsFile,
     decided_run,
@@ -19,8 +21,6 @@ from patternmill.looking.decision_files import (
     record_file,
     user,
 )
-from patternmill.looking.page import gallery
-from patternmill.looking.pictures import Pictures, picture_cache, picture_name
 from patternmill.runs.results_files import rebuild
 from patternmill.states import Decided, Stage
 from patternmill.tables.columns import run_cell
@@ -79,7 +79,7 @@ def item(ended: Ended, sku: str) -> str:
 
 def read(shop: Workshop, ended: Ended, path: Path) -> DecisionsFile:
     with shop.ledger() as ledger:
-        return read_decisions(ledger, ended.run.record, path, Pictures(shop.home))
+        return read_decisions(ledger, ended.run.record, path)
 
 
 def kept(shop: Workshop, ended: Ended, path: Path) -> str:

@@ -168,21 +168,21 @@ def test_only_unchanged_files_of_the_manifest_go(past: Shop, capsys: pytest.Capt
     (changed / "results.csv").write_text("mine now")
     (changed / "mine.txt").write_text("mine")
     victim = past.folder / "victim.txt"
-    victim.write_bytes((linked / "gallery.html").read_bytes())
-    (linked / "gallery.html").unlink()
-    (linked / "gallery.html").symlink_to(victim)
+    victim.write_bytes((linked / "failures.csv").read_bytes())
+    (linked / "failures.csv").unlink()
+    (linked / "failures.csv").symlink_to(victim)
     manifest = json.loads((strange / "manifest.json").read_text())
     manifest["files"]["../../../victim.txt"] = hashlib.sha256(victim.read_bytes()).hexdigest()
     (strange / "manifest.json").write_text(json.dumps(manifest))
     assert forget("--before", TOMORROW) == 3
     output = capsys.readouterr().err
     assert sorted(path.name for path in changed.iterdir()) == ["manifest.json", "mine.txt", "results.csv"]
-    assert sorted(path.name for path in linked.iterdir()) == ["gallery.html", "manifest.json"]
+    assert sorted(path.name for path in linked.iterdir()) == ["failures.csv", "manifest.json"]
     assert sorted(path.name for path in strange.iterdir()) == ["manifest.json"]
     assert victim.exists() and results(past, 3).exists()
     for words in (
         "results.csv was changed",
-        "gallery.html is a link",
+        "failures.csv is a link",
         "victim.txt is no file of this folder",
     ):
         assert words in output

@@ -17,11 +17,10 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.decisions import Decision, last_decisions, record_decisions, storable
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.looking.pictures import Pictures
-from patternmill.looking.recorded_run import input_file, require_environment, run_results
-from patternmill.looking.takes import CatalogTakes
 from patternmill.planning.rows import sku_key, tidy
 from patternmill.reading import stable_bytes
+from patternmill.runs.catalog_takes import CatalogTakes
+from patternmill.runs.recorded_run import input_file, require_environment, run_results
 from patternmill.settings import Settings
 from patternmill.states import Decided, RowStatus
 from patternmill.tables.columns import DECISION_COLUMNS, RUN_COLUMN, header_key, read_run_cell, run_cell
@@ -94,14 +93,14 @@ def decided_run(path: Path) -> RunId | None:
     return None if sheet.has_picks else next(map(RunId, runs), None)
 
 
-def read_decisions(ledger: Ledger, record: RunRecord, path: Path, pictures: Pictures) -> DecisionsFile:
+def read_decisions(ledger: Ledger, record: RunRecord, path: Path) -> DecisionsFile:
     """Return the decisions in a file about patterns of a run's catalog. Writes nothing.
 
     Raises InputRefused, which lists everything that is wrong: unknown patterns and takes, rows that contradict each
     other, words that are no decision.
     """
     sheet = _Sheet.read(path)
-    reader = _Reader(ledger, record, sheet, pictures)
+    reader = _Reader(ledger, record, sheet)
     decided: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
     for line, cells in sheet.lines:
@@ -143,9 +142,7 @@ def record_file(settings: Settings, path: Path) -> str | None:
         record = ledger.runs.get(run_id)
         if record is not None:
             require_environment(path.name, record, None, settings)
-            return keep_decisions(
-                ledger, record, read_decisions(ledger, record, path, Pictures(settings.home))
-            )
+            return keep_decisions(ledger, record, read_decisions(ledger, record, path))
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 
@@ -199,8 +196,8 @@ class _SheetRun:
 class _Reader:
     """Reads the decisions in a file, by the rows of its runs and the takes of their patterns."""
 
-    def __init__(self, ledger: Ledger, record: RunRecord, sheet: _Sheet, pictures: Pictures) -> None:
-        self._ledger, self._sheet, self._pictures = ledger, sheet, pictures
+    def __init__(self, ledger: Ledger, record: RunRecord, sheet: _Sheet) -> None:
+        self._ledger, self._sheet = ledger, sheet
         self._takes = CatalogTakes(ledger, record.environment, record.catalog)
         named = {read_run_cell(cells[RUN_COLUMN])[0] for _, cells in sheet.lines if cells[_DECISION].strip()}
         others = filter(None, map(ledger.runs.get, map(RunId, sorted(named - {record.run_id}, reverse=True))))
@@ -249,9 +246,8 @@ class _Reader:
         if sequence > latest:
             raise ValueError(f", column run: it names decision {sequence}, and the last one here is {latest}")
         parts = (run_cell(run.record.run_id, sequence), item, verdict, note)
-        picture = self._pictures.digest(self._made[item].picture_url)
         id = str(uuid5(_NAMESPACE, "\x1f".join(parts)))
-        decision = Decision(id, item, picture, verdict, note, user(), datetime.now(UTC), sequence)
+        decision = Decision(id, item, "", verdict, note, user(), datetime.now(UTC), sequence)
         if not decision.fits:
             raise ValueError(": it is longer than a decision may be (2,000 characters of a note)")
         return row.sku, decision
