@@ -30,8 +30,9 @@ logger = logging.getLogger(__name__)
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: For a server's first answer: a busy machine needs some seconds. One that refuses connections gets one more try.
 ANSWER_SECONDS = 20.0
-#: How long an ended run waits for its server; and while that answers, as a busy one does.
-END_SECONDS, MOST_END_SECONDS = 5.0, 60.0
+#: How long an ended run waits for its server, which may be restarting: until Prefect's client, which is told by then
+#: whether it is back, has sent the flow run's end. And while the server answers, as a busy one does.
+END_SECONDS, MOST_END_SECONDS = 15.0, 60.0
 _OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
 _POLL_SECONDS = 0.2
 #: A status of a server that may be another one a moment later.
@@ -117,12 +118,13 @@ class PrefectConnection:
 
     def complete(self, running: Future[None], flow_run_id: str | None, task_runs: int) -> bool:
         """Wait for the thread in which a flow still ends, and for its record; return whether the server has both."""
-        if not _waited_for(running.done, time.monotonic()) or running.exception() is not None:
+        began = time.monotonic()
+        if not _waited_for(running.done, began) or running.exception() is not None:
             self.delivered = False
             return False
-        return self.finish(flow_run_id, task_runs)
+        return self.finish(flow_run_id, task_runs, began)
 
-    def finish(self, flow_run_id: str | None, task_runs: int = 0) -> bool:
+    def finish(self, flow_run_id: str | None, task_runs: int = 0, began: float | None = None) -> bool:
         """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
 
         A minute at most, and no longer than the server answers; whether it came to that. Call it once the event loop
@@ -130,7 +132,7 @@ class PrefectConnection:
         """
         if not self.is_available:
             return False
-        began = time.monotonic()
+        began = time.monotonic() if began is None else began
         from prefect_host.internals import start_sending
 
         sending = start_sending()
@@ -212,7 +214,7 @@ def _is_recorded(client: SyncPrefectClient, flow_run_id: str, task_runs: int) ->
 
 
 def _waited_for(condition: Callable[[], bool], began: float) -> bool:
-    """Return whether it comes true: 5 s after `began`, and as long as the server answers up to a minute."""
+    """Return whether it comes true: END_SECONDS after `began`, or within a minute as long as the server answers."""
     while not condition():
         waited = time.monotonic() - began
         if waited > MOST_END_SECONDS:

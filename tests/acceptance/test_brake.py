@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.ledger import Ledger, open_database
+from prefect_host.own_server import OwnServer
 from tests.acceptance.harness import COMMAND, Room, Started, Zygote, clean_environment, some_rows, started
 from tests.acceptance.machines import Postgres, Workers
-from tests.acceptance.prefect_servers import NamedServer, lay_database, migrated_database
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import CREATES, STARTS_JOB, Rule, Times
 from tests.hostile.record import Line, lines_of
 from tests.integrity import problems
 
 ENVIRONMENTS = ("staging", "production")
-ROWS, WINDOW = 24, 5
+WINDOW = 5
 JOBS = Times("uniform", low=0.1, high=0.5)
 #: So that creates are out, in doubt or waiting to be sent again whenever a pause comes.
 FAULTS = tuple(
@@ -54,6 +54,8 @@ class Fleet:
     ledger_url: str | None
     #: Of the process that is a flow, on Dask where there are machines.
     flow: dict[str, str]
+    #: Of each catalog.
+    rows: int
     rounds: int = 0
     #: What shows that the rounds proved something: creates before pauses, runs that met one, how long each took.
     bought: int = 0
@@ -67,11 +69,10 @@ class Fleet:
             "PATTERNMILL_MAX_IN_FLIGHT": str(WINDOW),
             # What has arrived is read at once: nothing that left before a pause is taken for a later one.
             "PATTERNMILL_REQUEST_TIMEOUT": "PT15S",
-            "PREFECT_HOME": str(self.folder / "client"),
             **({"PATTERNMILL_LEDGER_URL": self.ledger_url} if self.ledger_url else {}),
         }
         about = f"{name}-{self.rounds}"
-        rows = some_rows(ROWS, about=f"{about}-{environment}", shared=8)
+        rows = some_rows(self.rows, about=f"{about}-{environment}", shared=8)
         folder = self.folder / environment / about
         service = self.services[environment]
         return Room(folder, service, rows, self.zygote, common | settings, catalog=about)
@@ -162,12 +163,14 @@ class Fleet:
 
     def complete(self) -> None:
         """Run the last round's catalogs to their ends: nothing was bought twice, and nothing is lost."""
-        for name, environment in ((n, e) for n in ("herons", "storks") for e in ENVIRONMENTS):
-            room = self.room(name, environment)
-            for _ in range(4):
-                ended = self.start(room).wait(180)
-                if ended.code == 0:
-                    break
+        rooms = [
+            self.room(name, environment) for name in ("herons", "storks") for environment in ENVIRONMENTS
+        ]
+        for _ in range(4):
+            ends = [running.wait(180) for running in [self.start(room) for room in rooms]]
+            if all(ended.code == 0 for ended in ends):
+                break
+        for room, ended in zip(rooms, ends, strict=True):
             assert ended.code in (0, 3), ended.output
             found = audit(room.service.record, room.rows, room.service.plan)
             assert found.double_purchases == () and found.requests_with_two_jobs == ()
@@ -176,7 +179,9 @@ class Fleet:
 
 
 @contextmanager
-def fleet(folder: Path, zygote: Zygote, database: str, seed: int) -> Iterator[Fleet]:
+def fleet(
+    folder: Path, zygote: Zygote, server: OwnServer, database: str, seed: int, rows: int
+) -> Iterator[Fleet]:
     with ExitStack() as stack:
         services = {
             environment: stack.enter_context(
@@ -187,13 +192,9 @@ def fleet(folder: Path, zygote: Zygote, database: str, seed: int) -> Iterator[Fl
             )
             for environment in ENVIRONMENTS
         }
-        server = NamedServer(lay_database(migrated_database(folder.parent), folder / "named"))
-        stack.callback(server.kill)
-        server.start()
-        server.await_ready()
         url = stack.enter_context(Postgres()).url if database == "postgres" else None
-        flow = {"PREFECT_API_URL": server.api.url, "PYTHONUNBUFFERED": "1"}
-        made = Fleet(folder, services, zygote, random.Random(seed), url, flow)
+        flow = {**server.client_environment, "PYTHONUNBUFFERED": "1"}
+        made = Fleet(folder, services, zygote, random.Random(seed), url, flow, rows)
         if url is not None:
             environment = clean_environment() | made.room("first", "staging", **flow).environment
             machines = stack.enter_context(closing(Workers(folder, environment, threads=8)))
@@ -205,14 +206,17 @@ def fleet(folder: Path, zygote: Zygote, database: str, seed: int) -> Iterator[Fl
 @pytest.mark.slow
 @pytest.mark.timeout(14400)
 @pytest.mark.parametrize(
-    ("database", "rounds"),
-    [("postgres", 1), *(pytest.param(one, 100, marks=pytest.mark.soak) for one in ("sqlite", "postgres"))],
+    ("database", "rounds", "rows"),
+    [
+        ("postgres", 1, 12),
+        *(pytest.param(one, 100, 24, marks=pytest.mark.soak) for one in ("sqlite", "postgres")),
+    ],
 )
 def test_nothing_is_created_once_pause_has_returned(
-    tmp_path: Path, zygote: Zygote, database: str, rounds: int
+    tmp_path: Path, zygote: Zygote, joint_server: OwnServer, database: str, rounds: int, rows: int
 ) -> None:
     seed = random.randrange(10**6)
-    with fleet(tmp_path, zygote, database, seed) as made:
+    with fleet(tmp_path, zygote, joint_server, database, seed, rows) as made:
         for _ in range(rounds):
             made.play()
         made.complete()

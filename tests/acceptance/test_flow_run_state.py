@@ -146,14 +146,12 @@ def test_killed_commands_run_is_ended_by_the_next(begun: Begun) -> None:
 
 
 def test_run_whose_server_was_away_at_its_end_is_ended_by_the_next(
-    begun: Begun, monkeypatch: pytest.MonkeyPatch
+    begun: Begun,
 ) -> None:
-    """The command ends within 10 seconds of its results, with its own exit code."""
+    """The command waits for it for some seconds, and ends with its own exit code."""
     begun.server.kill()
     ended = begun.running.wait(120)
-    waited = time.time() - (begun.room.out / "manifest.json").stat().st_mtime
     assert ended.code == 0, ended.output
-    assert waited < 10
     begun.server.start()
     begun.server.await_ready()
     assert [run["state_type"] for run in begun.flow_runs()] == ["RUNNING"]

@@ -229,10 +229,9 @@ def test_run_may_choose_only_its_parameters(up: Attacked) -> None:
             assert answer.code in {409, 422}, wish
     up.api.patch(f"work_pools/{POOL}", {"base_job_template": ProcessWorker.get_default_base_job_template()})
     try:
-        for wish in wishes:
-            ended = up.prefect.ended(
-                up.prefect.order("bulk-import", job_variables=wish, parameters={"file": "none.csv"})
-            )
+        order, parameters = up.prefect.order, {"file": "none.csv"}
+        runs = [order("bulk-import", job_variables=wish, parameters=parameters) for wish in wishes]
+        for wish, ended in zip(wishes, map(up.prefect.ended, runs), strict=True):
             assert ended["type"] == "CRASHED"
             assert (
                 f"sets {'command' if 'command' in wish else 'env PATTERNMILL_STUDIO_URL'}" in ended["message"]

@@ -26,6 +26,8 @@ from tests.prefect_api import OPEN_STATES, PrefectApi, api_of, api_with_password
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
 OUR_WORKER = ("cli.main", "up", "--worker")
+#: A worker asks for runs each second, not each tenth one.
+OFTEN = {"PREFECT_WORKER_QUERY_SECONDS": "1"}
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def deployed(home: Path, service: dict[str, str], **settings: str) -> Iterator[P
             **service,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
+            **OFTEN,
             **settings,
         }
         command = [sys.executable, "-P", "-m", "tasks.deployments"]
@@ -170,7 +173,7 @@ def up(folder: Path, **settings: str) -> Iterator[Up]:
     environment = clean_environment() | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
     with (folder / "output.txt").open("wb") as output:
         process = shared_process.start_process(
-            [str(COMMAND), "up"], cwd=folder, env=environment | settings, stdout=output, stderr=output
+            [str(COMMAND), "up"], cwd=folder, env=environment | OFTEN | settings, stdout=output, stderr=output
         )
     serving = Up(folder, process)
     try:

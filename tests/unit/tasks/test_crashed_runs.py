@@ -20,34 +20,27 @@ LEASE = Lease("staging", "spring", 1, RunId("run-1"))
 SPENT = Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 3}), Counter({"": 700}))
 
 
+EUR = Spent(SPENT.items, Counter({"EUR": 700}))
+RETRIED = {"run": "latest", "status": ["failed"], "code": ["too_dark"]}
+RESUMED = {"run": "run-1", "status": ["cancelled", "in_doubt", "not_started", "waiting"], "code": []}
+
+
 @pytest.mark.parametrize(
-    ("given", "left"),
+    ("given", "spent", "currency", "left"),
     [
-        ({"budget": "1000", "max_items": 8}, {"budget": "300", "max_items": 3}),
-        ({"budget": 500, "max_items": None}, {"budget": "0", "max_items": None}),
-        ({"budget": ""}, {"budget": ""}),
-        ({}, {}),
+        ({"budget": "1000", "max_items": 8}, SPENT, None, {"budget": "300", "max_items": 3}),
+        ({"budget": 500, "max_items": None}, SPENT, None, {"budget": "0", "max_items": None}),
+        ({"budget": ""}, SPENT, None, {"budget": ""}),
+        ({"file": "spring.csv"}, SPENT, None, {"file": "spring.csv"}),
+        ({"budget": "10.00"}, EUR, "EUR", {"budget": "€3.00"}),
+        ({"budget": "10.00"}, EUR, "USD", {"budget": "$0.00"}),
+        (RETRIED, SPENT, None, RESUMED),
     ],
 )
-def test_limits_are_what_is_left_of_them(given: dict[str, Any], left: dict[str, Any]) -> None:
-    """None is without limit; what was reserved is spent."""
-    found = FlowRun(flow_id=uuid4(), parameters={"file": "spring.csv", **given})
-    assert parameters_left(found, DeployedRun(LEASE, False, SPENT), None) == {"file": "spring.csv", **left}
-
-
-def test_budget_that_is_left_is_written_in_its_currency() -> None:
-    """Nothing is known to be left of it where something was spent in another one."""
-    found = FlowRun(flow_id=uuid4(), parameters={"budget": "10.00"})
-    spent = Spent(SPENT.items, Counter({"EUR": 700}))
-    assert parameters_left(found, DeployedRun(LEASE, False, spent), "EUR") == {"budget": "€3.00"}
-    assert parameters_left(found, DeployedRun(LEASE, False, spent), "USD") == {"budget": "$0.00"}
-
-
-def test_retry_goes_on_without_what_failed_in_it() -> None:
-    """By the crashed run's ID: its rows that were retried, and failed again, wait for a person."""
-    found = FlowRun(flow_id=uuid4(), parameters={"run": "latest", "status": ["failed"], "code": ["too_dark"]})
-    assert parameters_left(found, DeployedRun(LEASE, True, SPENT), None) == {
-        "run": "run-1",
-        "status": ["cancelled", "in_doubt", "not_started", "waiting"],
-        "code": [],
-    }
+def test_crashed_run_is_resumed_with_what_is_left_to_it(
+    given: dict[str, Any], spent: Spent, currency: str | None, left: dict[str, Any]
+) -> None:
+    """None is without limit; nothing is known to be left of another currency; a retry leaves out what failed again."""
+    flow_run = FlowRun(flow_id=uuid4(), parameters=given)
+    crashed = DeployedRun(LEASE, "run" in given, spent)
+    assert parameters_left(flow_run, crashed, currency) == left

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from tasks.markup import LONGEST, cell, line, log_lines, markdown
 from tests.hostile.texts import HOSTILE_TEXTS
@@ -27,63 +25,33 @@ pieces = st.one_of(
 texts = st.lists(pieces, max_size=30).map("".join)
 
 
-def leaves(markup: str) -> Iterator[Token]:
-    for token in READER.parse(markup):
-        yield from token.children if token.children is not None else [token]
-
-
-def inner(text: str) -> str:
-    """What is read of the escaped text in a paragraph; fails where anything else than text and code is made of it."""
-    found = list(leaves(markdown(text)))
-    kinds = {token.type for token in found}
-    assert kinds <= {"paragraph_open", "paragraph_close", "text", "code_inline"}, (markdown(text), kinds)
-    shown = "".join(token.content for token in found)
-    plain = "\n".join(_runs(found))
+def read(markup: str) -> tuple[str, set[str]]:
+    """What a reader shows of markdown, and the kinds of its parts; fails where it would make a link of an address."""
+    blocks = READER.parse(markup)
+    leaves = [
+        leaf for block in blocks for leaf in (block.children if block.children is not None else [block])
+    ]
+    plain = "".join(leaf.content if leaf.type == "text" else "\n" for leaf in leaves)
     assert not ADDRESS.search(plain), plain
-    return shown
-
-
-def _runs(found: list[Token]) -> Iterator[str]:
-    """The texts between codes: what is looked through for addresses."""
-    run = ""
-    for token in found:
-        if token.type == "text":
-            run += token.content
-        else:
-            yield run
-            run = ""
-    yield run
+    return "".join(leaf.content for leaf in leaves), {leaf.type for leaf in leaves}
 
 
 @given(texts)
 @example("a_ _b `www.x` |")
 def test_any_text_shows_itself(text: str) -> None:
-    """In any combination."""
-    assert inner(text) == line(text)
-
-
-@given(texts)
-def test_table_cell_shows_the_text(text: str) -> None:
-    """The table has its two cells, and the cell has the text."""
-    found = list(leaves(f"| a | b |\n|---|---|\n| {markdown(text)} | end |"))
-    opened = [token.type for token in found].count("td_open")
-    assert opened == 2
-    assert not {token.type for token in found} & {
-        "image",
-        "link_open",
-        "html_inline",
-        "html_block",
-        "em_open",
-        "s_open",
-    }
-    shown = "".join(token.content for token in found if token.type in {"text", "code_inline"})
+    """In a paragraph, and in a table that keeps its two cells."""
+    shown, kinds = read(markdown(text))
+    assert shown == line(text)
+    assert kinds <= {"paragraph_open", "paragraph_close", "text", "code_inline"}, (markdown(text), kinds)
+    shown, kinds = read(f"| a | b |\n|---|---|\n| {markdown(text)} | end |")
     assert shown == f"ab{line(text)}end"
+    assert all(kind.startswith(("table_", "th", "tr_", "tb", "td_", "text", "code_inline")) for kind in kinds)
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
 def test_hostile_text_is_shown_as_it_is(text: str) -> None:
     """In a paragraph, on a line without breaks or controls, and in a log without links."""
-    assert inner(text) == line(text)
+    assert read(markdown(text))[0] == line(text)
     assert not CONTROLS.search(line(text))
     shown = log_lines(text)
     assert "://" not in shown
@@ -105,21 +73,10 @@ def test_ordinary_text_stays_unchanged(text: str) -> None:
     assert markdown(text).lstrip("\\") == text
 
 
-def calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
-
-
 def test_command_line_prints_through_one_function() -> None:
     """`cli.terminal.echo`; the JSON of `--json`, made visible too, is the other. `error: ` in red is a constant."""
     for path in (ROOT / "cli").rglob("*.py"):
-        found = {ast.unparse(call.func) for call in calls(path)} & {"click.echo", "print", "click.style"}
-        assert not found or path.name in {"terminal.py", "json_output.py"}, (path, found)
-
-
-def test_names_of_flow_runs_are_no_formats() -> None:
-    """Prefect formats a text: a name that is made of rows is passed as a function."""
-    for path in [*(ROOT / "flows").glob("*.py"), *(ROOT / "tasks").glob("*.py")]:
-        for call in calls(path):
-            if ast.unparse(call.func).endswith(".with_options"):
-                names = [word.value for word in call.keywords if word.arg == "flow_run_name"]
-                assert all(isinstance(name, ast.Attribute) for name in names), path
+        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+        called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+        printing = called & {"click.echo", "print", "click.style"}
+        assert not printing or path.name in {"terminal.py", "json_output.py"}, (path, printing)

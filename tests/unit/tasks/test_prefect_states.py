@@ -1,23 +1,32 @@
-"""How the task run of a group of rows ends."""
+"""States and messages in the Prefect UI: of runs, of groups of rows, of what a person cancels, and what is next."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from prefect import State
+from prefect.client.schemas.objects import StateType
 
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import RowFailed
 from patternmill.ledger.spending import Spent
+from patternmill.runs.results_files import Results
 from patternmill.states import Outcome, RowStatus
 from patternmill.tables.totals import Cause
+from tasks import cancellation
 from tasks.prefect_states import ending_message, group_state, state_of
+from tasks.run_page import next_steps
 
 FAILED = RowFailed("It was refused.", code="content_policy")
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
 STOPPED = "Stopped by Ctrl-C."
+TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
 
 
 @pytest.mark.parametrize(
@@ -44,33 +53,66 @@ def test_group_ends_by_its_rows(
         halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", STOPPED))
     failed = [(SimpleNamespace(sku="S-1"), failure) for failure in failures]
     engine: Any = SimpleNamespace(made=lambda group: made, failures=lambda group: failed, halt=halt)
-    found = group_state(engine, cast(Any, SimpleNamespace(rows=(1, 2, 3))))
-    assert (found.type.value, found.name, found.message) == state
+    group: Any = SimpleNamespace(rows=(1, 2, 3))
+    ended = group_state(engine, group)
+    assert (ended.type.value, ended.name, ended.message) == state
 
 
-def test_run_whose_rows_wait_for_a_choice_is_complete() -> None:
-    """What a person has still to choose is neither a failure nor red."""
+@pytest.mark.parametrize(
+    ("outcome", "now", "shown"),
+    [
+        (Outcome.FAILED, StateType.CANCELLING, ("CANCELLED", "Failed", f"4 rows. {TOO_LATE}")),
+        (Outcome.COMPLETED, StateType.RUNNING, ("COMPLETED", "Completed", "4 rows")),
+        (Outcome.BUDGET_REACHED, StateType.CANCELLING, ("CANCELLED", "BudgetReached", "4 rows")),
+    ],
+)
+def test_run_that_is_being_cancelled_keeps_its_outcome_and_numbers(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, now: StateType, shown: tuple[str, str, str]
+) -> None:
+    """The server lets it end as cancelled only, and would say no more than that."""
+
+    async def current() -> State[Any]:
+        return State(type=now)
+
+    monkeypatch.setattr(cancellation, "_current_state", current)
+    state = asyncio.run(cancellation.final_state(state_of(outcome, "4 rows")))
+    assert (state.type.value, state.name, state.message) == shown
+
+
+def ending(rows: Mapping[RowStatus, int], reason: str | None = None, **amounts: int) -> Any:
+    record = SimpleNamespace(options={}, reason=reason, catalog="spring")
+    return SimpleNamespace(record=record, rows=rows, spent=Spent(amounts=Counter(amounts)))
+
+
+def test_message_of_an_end_is_the_notifications() -> None:
+    """What was paid; the failure that was paid for before the word that nobody knows; what waits for a choice."""
     rows = {RowStatus.SUCCEEDED: 1, RowStatus.TO_CHOOSE: 4, RowStatus.DISCARDED: 2}
-    ending = cast(
-        Any, SimpleNamespace(record=SimpleNamespace(options={}, reason=None), rows=rows, spent=Spent())
-    )
-    state = state_of(Outcome.COMPLETED, ending_message(ending, []))
-    assert (state.type.value, state.name) == ("COMPLETED", "Completed")
-    assert state.message == "7 rows: 1 succeeded, 4 to choose, 2 discarded"
-
-
-def test_run_that_ends_says_what_it_paid_and_why_rows_failed() -> None:
-    """Its message is the notification's: the failure that was paid for comes before the word that nobody knows."""
-    rows = {RowStatus.REFUSED: 3, RowStatus.FAILED: 1}
-    spent = Spent(amounts=Counter({"EUR": 1250}))
-    ending = cast(
-        Any,
-        SimpleNamespace(record=SimpleNamespace(options={}, reason="It was stopped."), rows=rows, spent=spent),
-    )
+    assert ending_message(ending(rows), []) == "7 rows: 1 succeeded, 4 to choose, 2 discarded"
     word = Cause("unknown_value", 2, ("A", "B"), "unknown value `Samt` for option `fabric`", "")
     other = Cause("empty_prompt", 1, ("C",), "the prompt is empty", "")
     paid = Cause("product_failed", 1, ("D",), "the loom broke", "")
-    assert ending_message(ending, [word, other, paid]) == (
+    stopped = ending({RowStatus.REFUSED: 3, RowStatus.FAILED: 1}, "It was stopped.", EUR=1250)
+    assert ending_message(stopped, [word, other, paid]) == (
         "4 rows: 1 failed, 3 refused. €12.50 spent. It was stopped. 1 × the loom broke. "
         "2 × unknown value `Samt` for option `fabric`"
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "to_retry", "retry", "correct"),
+    [
+        ({RowStatus.SUCCEEDED: 3}, {}, False, False),
+        ({RowStatus.REFUSED: 2}, {}, False, True),
+        ({RowStatus.WAITING: 2}, {}, False, False),
+        ({RowStatus.TO_CHOOSE: 2, RowStatus.DISCARDED: 1}, {}, False, False),
+        ({RowStatus.FAILED: 2}, {RowStatus.FAILED: 1}, True, True),
+        ({RowStatus.IN_DOUBT: 2}, {RowStatus.IN_DOUBT: 2}, True, False),
+    ],
+)
+def test_next_steps_do_something(
+    rows: Mapping[RowStatus, int], to_retry: Mapping[RowStatus, int], *, retry: bool, correct: bool
+) -> None:
+    lookup: Any = None
+    text = " ".join(next_steps(ending(rows), Results(Path("results"), (), lookup, (), to_retry)))
+    assert ("retry-failed" in text, "failures.csv" in text) == (retry, correct)
+    assert ("2 rows to choose: patternmill look spring" in text) is (RowStatus.TO_CHOOSE in rows)
