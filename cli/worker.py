@@ -23,9 +23,16 @@ from patternmill.files import make_home
 from patternmill.logs import masked
 from patternmill.settings import Settings, load_settings
 from patternmill.text import plural
-from prefect_host.client_settings import API_URL, NO_PROFILES, api_address, direct_to_loopback, use_server
+from prefect_host.client_settings import (
+    API_URL,
+    NO_PROFILES,
+    POOL,
+    WORKER_FOLDER,
+    api_address,
+    direct_to_loopback,
+    use_server,
+)
 from prefect_host.server_facts import facts_at
-from prefect_host.work_pool import POOL, WORKER_FOLDER
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0

@@ -11,6 +11,13 @@ from urllib.parse import urlsplit
 from patternmill.addresses import is_loopback
 from patternmill.errors import ConfigurationError
 
+#: The work pool of our deployments, and its job template.
+POOL = "patternmill"
+TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-pool.json"
+#: The worker hands its own folder on to its runs, which Prefect begins in the folder of the code.
+WORKER_FOLDER = "PATTERNMILL_WORKER_FOLDER"
+#: In the home: the log of the worker that `patternmill up` starts.
+WORKER_LOG = "worker.log"
 API_URL = "PREFECT_API_URL"
 #: A path of nothing, and nobody can put anything there.
 _NOWHERE = f"{os.devnull}/none"

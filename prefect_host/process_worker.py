@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
-from prefect_host.work_pool import TEMPLATE
+from prefect_host.client_settings import TEMPLATE
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient

@@ -15,7 +15,7 @@ from patternmill.errors import PatternmillError
 from patternmill.passwords import mask_passwords
 from patternmill.upkeep.fact import Fact, fault, ok, refused, warning
 from prefect_host import client_settings
-from prefect_host.work_pool import POOL, WORKER_LOG
+from prefect_host.client_settings import POOL, WORKER_LOG
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

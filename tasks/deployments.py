@@ -33,7 +33,7 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError
-from prefect_host.work_pool import POOL, TEMPLATE
+from prefect_host.client_settings import POOL, TEMPLATE
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FILE = CHECKOUT / "deployments" / "prefect.yaml"

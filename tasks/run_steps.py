@@ -30,8 +30,8 @@ from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import with_service
 from patternmill.states import Outcome
 from patternmill.text import goods
+from prefect_host.client_settings import WORKER_FOLDER
 from prefect_host.stop_signals import stop_on_signals
-from prefect_host.work_pool import WORKER_FOLDER
 from tasks.approval_form import approve
 from tasks.cancellation import final_state, heed_stop, name_flow_run
 from tasks.left_runs import end_left_runs

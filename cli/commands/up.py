@@ -19,9 +19,9 @@ from cli.worker import STOP_SECONDS, serve_worker
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_url
+from prefect_host.client_settings import WORKER_FOLDER, WORKER_LOG
 from prefect_host.own_server import LEDGER_URL, METRICS_PATH, OwnServer
 from prefect_host.shared_process import private_log
-from prefect_host.work_pool import WORKER_FOLDER, WORKER_LOG
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from prefect.workers.process import ProcessWorker
 
+from prefect_host.client_settings import POOL, TEMPLATE
 from prefect_host.own_server import USER, own_password
-from prefect_host.work_pool import POOL, TEMPLATE
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually, lay_database, migrated_database

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from prefect_host import shared_process
+from prefect_host.client_settings import POOL
 from prefect_host.own_server import LOGIN_PATH, USER, OwnServer, own_password
-from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
 from tests.acceptance.prefect_servers import eventually
 from tests.prefect_api import OPEN_STATES, PrefectApi, api_of, api_with_password

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from prefect_host.client_settings import POOL
 from prefect_host.own_server import METRICS_PATH, OwnServer
-from prefect_host.work_pool import POOL
 from tasks.deployments import SCHEDULED
 from tests.acceptance.harness import COMMAND
 from tests.acceptance.prefect_servers import run_process
