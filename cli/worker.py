@@ -23,15 +23,8 @@ from patternmill.files import make_home
 from patternmill.logs import masked
 from patternmill.settings import Settings, load_settings
 from patternmill.text import plural
-from prefect_host.client_settings import (
-    API_URL,
-    NO_PROFILES,
-    POOL,
-    WORKER_FOLDER,
-    api_address,
-    direct_to_loopback,
-    use_server,
-)
+from prefect_host import client_settings
+from prefect_host.client_settings import POOL, WORKER_FOLDER
 from prefect_host.server_facts import facts_at
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
@@ -47,8 +40,7 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     with suppress(OSError):
         make_home(settings.home)
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
-    url = api_address(os.environ[API_URL])
-    use_server({API_URL: url, **direct_to_loopback(), **NO_PROFILES})
+    url = client_settings.use_address(os.environ[client_settings.API_URL])
     echo(f"A worker for {plural(limit, 'run') if limit else 'any number of runs'} at once.")
     echo_lines(fact_lines(own_facts(settings, Path(os.environ[WORKER_FOLDER]))))
     if not with_parent:

@@ -77,6 +77,13 @@ def use_server(environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
 
 
+def use_address(given: str) -> str:
+    """Point Prefect in this process at a server, with its logs as they are; return the address of its API."""
+    url = api_address(given)
+    use_server({API_URL: url, **direct_to_loopback(), **NO_PROFILES})
+    return url
+
+
 def server_answers(api_url: str, timeout: float = 5.0) -> bool:
     """Return whether a Prefect API answers at `api_url`; no credential is sent."""
     if not api_url.startswith(("http://", "https://")):

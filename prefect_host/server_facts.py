@@ -15,16 +15,15 @@ from patternmill.errors import PatternmillError
 from patternmill.passwords import mask_passwords
 from patternmill.upkeep.fact import Fact, fault, ok, refused, warning
 from prefect_host import client_settings
-from prefect_host.client_settings import POOL, WORKER_LOG
+from prefect_host.client_settings import API_URL, POOL, TEMPLATE, WORKER_LOG
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.orchestration.routes import ServerRoutes
 
-#: An object of the server, as its API shows it.
+#: Objects of the server, as its API shows them.
 Shown = Mapping[str, Any]
+Objects = Sequence[Shown]
 
-_FILES = Path(__file__).resolve().parent.parent / "deployments"
 _REGISTER = "Run `python -m tasks.deployments`, or start `patternmill up` again."
 #: How many names a fact lists.
 _MOST_NAMED = 5
@@ -35,22 +34,34 @@ class ServerRecord:
     """Holds what a server has of ours; without a pool nothing was registered there."""
 
     pool: Shown | None
-    workers: Sequence[Shown] = ()
-    deployments: Sequence[Shown] = ()
-    automations: Sequence[Shown] = ()
+    workers: Objects = ()
+    deployments: Objects = ()
+    automations: Objects = ()
     #: Flow runs that are due and not begun.
-    late: Sequence[Shown] = ()
+    late: Objects = ()
     #: IDs of blocks that automations send to, and that are gone.
     lost_blocks: frozenset[str] = frozenset()
 
 
 def server_facts(home: Path) -> list[Fact]:
     """Ask the configured Prefect server, or the one that runs on this home. Call it before Prefect is imported."""
-    try:
-        url = _use_running_server(home)
-    except PatternmillError as error:
-        return [refused("prefect", error)]
-    return [_absence(home)] if url is None else facts_at(url)
+    if given := os.environ.get(API_URL):
+        try:
+            url = client_settings.api_address(given)
+        except PatternmillError as error:
+            return [refused("prefect", error)]
+        client_settings.use_server(client_settings.client_environment(url))
+        return facts_at(url)
+    from prefect_host.own_server import OwnServer
+
+    server, log = OwnServer(home), home / WORKER_LOG
+    if server.directory.is_dir() and server.is_ready():
+        client_settings.use_server(server.client_environment)
+        return facts_at(server.api_url)
+    if not log.exists():
+        return [ok("prefect", "no server runs here: each command starts one for itself")]
+    text = "`patternmill up` served here and does not now: what is scheduled waits"
+    return [warning("prefect", text, f"Start it again. If it is not to serve here any more, remove {log}.")]
 
 
 def facts_at(url: str) -> list[Fact]:
@@ -58,37 +69,11 @@ def facts_at(url: str) -> list[Fact]:
     try:
         return [ok("prefect", f"{mask_passwords(url)} answers"), *facts_of(_read(url))]
     except PatternmillError as error:
-        remedy = (
-            f"See that it is up, and that {client_settings.API_URL} is right: runs are driven without it."
-        )
+        remedy = f"See that it is up, and that {API_URL} is right: runs are driven without it."
         return [refused("prefect", error, remedy)]
     except Exception as error:  # whatever its client raises
         text = f"{mask_passwords(url)} cannot be read: {type(error).__name__}"
         return [fault("prefect", text, "See its log, and that it is of the version that is installed here.")]
-
-
-def _use_running_server(home: Path) -> str | None:
-    """Point Prefect in this process at a server; return the address of its API. Raises ConfigurationError."""
-    if given := os.environ.get(client_settings.API_URL):
-        url = client_settings.api_address(given)
-        client_settings.use_server(client_settings.client_environment(url))
-        return url
-    from prefect_host.own_server import OwnServer
-
-    server = OwnServer(home)
-    if not server.directory.is_dir() or not server.is_ready():
-        return None
-    client_settings.use_server(server.client_environment)
-    return server.api_url
-
-
-def _absence(home: Path) -> Fact:
-    """Return what it means that no server is configured, and none runs on this home."""
-    log = home / WORKER_LOG
-    if not log.exists():
-        return ok("prefect", "no server runs here: each command starts one for itself")
-    text = "`patternmill up` served here and does not now: what is scheduled waits"
-    return warning("prefect", text, f"Start it again. If it is not to serve here any more, remove {log}.")
 
 
 def _read(url: str) -> ServerRecord:
@@ -99,42 +84,41 @@ def _read(url: str) -> ServerRecord:
 
     asyncio.run(require_server(url))
     with get_client(sync_client=True) as client:
-        pool = _found(client, "/work_pools/{name}", name=POOL)
+        pool = _object(client, f"/work_pools/{POOL}")
         if pool is None:
             return ServerRecord(None)
-        ours = {"work_pools": {"name": {"any_": [POOL]}}}
-        late = {"flow_runs": {"state": {"name": {"any_": ["Late"]}}}}
-        automations = _all(client, "/automations/filter")
-        actions = [action for one in automations for action in one["actions"]]
-        blocks = {str(action["block_document_id"]) for action in actions if action.get("block_document_id")}
+
+        def objects(path: str, **where: Shown) -> Objects:
+            return list(client.request("POST", path, json=where).json())  # type: ignore[arg-type]
+
+        ours = {"name": {"any_": [POOL]}}
+        automations = objects("/automations/filter")
+        blocks = {
+            str(action["block_document_id"])
+            for automation in automations
+            for action in automation["actions"]
+            if action.get("block_document_id")
+        }
         return ServerRecord(
             pool,
-            _all(client, "/work_pools/{work_pool_name}/workers/filter", work_pool_name=POOL),
-            _all(client, "/deployments/filter", ours),
+            objects(f"/work_pools/{POOL}/workers/filter"),
+            objects("/deployments/filter", work_pools=ours),
             automations,
-            _all(client, "/flow_runs/filter", ours | late),
-            frozenset(id for id in blocks if _found(client, "/block_documents/{id}", id=id) is None),
+            objects("/flow_runs/filter", work_pools=ours, flow_runs={"state": {"name": {"any_": ["Late"]}}}),
+            frozenset(block for block in blocks if _object(client, f"/block_documents/{block}") is None),
         )
 
 
-def _found(client: SyncPrefectClient, route: ServerRoutes, **of: str) -> Shown | None:
-    from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+def _object(client: SyncPrefectClient, path: str) -> Shown | None:
+    """Return an object of the server; None: it has none of that name."""
+    from prefect.exceptions import PrefectHTTPStatusError
 
     try:
-        shown: Shown = client.request("GET", route, path_params=of).json()
-        return shown
-    except ObjectNotFound:
-        return None
+        shown: Shown = client.request("GET", path).json()  # type: ignore[arg-type]
     except PrefectHTTPStatusError as error:
         if error.response.status_code == 404:
             return None
         raise
-
-
-def _all(
-    client: SyncPrefectClient, route: ServerRoutes, where: Shown | None = None, **of: str
-) -> Sequence[Shown]:
-    shown: Sequence[Shown] = client.request("POST", route, json=dict(where or {}), path_params=of).json()
     return shown
 
 
@@ -170,21 +154,17 @@ def _deployments_fact(deployments: Sequence[Shown]) -> Fact:
         return warning("deployments", f"{text}, without {_names(missing)}", _REGISTER)
     if paused := [deployment["name"] for deployment in deployments if deployment["paused"]]:
         return warning("deployments", f"{text}; paused: {_names(paused)}", "Resume them in the Prefect UI.")
-    if full := [deployment["name"] for deployment in deployments if _is_full(deployment)]:
+    limits = ((deployment, deployment.get("global_concurrency_limit")) for deployment in deployments)
+    if full := [one["name"] for one, limit in limits if limit and limit["active_slots"] >= limit["limit"]]:
         remedy = "End flow runs in the Prefect UI whose process is gone, or raise the limit."
         return warning("deployments", f"{text}; no slot is free: {_names(full)}", remedy)
     return ok("deployments", text)
 
 
-def _is_full(deployment: Shown) -> bool:
-    limit = deployment.get("global_concurrency_limit")
-    return limit is not None and limit["active_slots"] >= limit["limit"]
-
-
 def _schedules_fact(record: ServerRecord) -> Fact:
-    with_schedule = [one for one in record.deployments if one["schedules"]]
-    off = [one["name"] for one in with_schedule if not all(part["active"] for part in one["schedules"])]
-    active = [one["name"] for one in with_schedule if any(part["active"] for part in one["schedules"])]
+    switches = {one["name"]: [part["active"] for part in one["schedules"]] for one in record.deployments}
+    off = [name for name, switched in switches.items() if not all(switched)]
+    active = [name for name, switched in switches.items() if any(switched)]
     text = f"active: {_names(active)}" if active else "none active"
     if record.late:
         late = _names([run["name"] for run in record.late])
@@ -196,24 +176,23 @@ def _schedules_fact(record: ServerRecord) -> Fact:
 
 
 def _automations_fact(record: ServerRecord) -> Fact:
-    enabled = {one["name"] for one in record.automations if one["enabled"]}
+    enabled = {automation["name"] for automation in record.automations if automation["enabled"]}
     names = _expected("automations.yaml", "automations")
     missing = [name for name in names if name not in enabled]
     text = f"{len(names) - len(missing)} of {len(names)} send messages"
     if record.lost_blocks:
         text = f"{text}, some to a block that is gone: {_names(sorted(record.lost_blocks))}"
         return fault("automations", text, "Make the block anew, and the automations with its ID.")
-    is_unattended = any(one["schedules"] for one in record.deployments)
-    if not missing or not is_unattended:
+    # Who starts each run by hand sees how it ends.
+    if not missing or not any(deployment["schedules"] for deployment in record.deployments):
         return ok("automations", text)
-    return warning(
-        "automations", f"{text}; not: {_names(missing)}", "See deployments/README.md, Automations."
-    )
+    text = f"{text}; not: {_names(missing)}"
+    return warning("automations", text, "See deployments/README.md, Automations.")
 
 
 def _expected(file: str, part: str) -> list[str]:
     """Return the names of the deployments, or automations, that a file of ours has."""
-    return [entry["name"] for entry in yaml.safe_load((_FILES / file).read_text("utf-8"))[part]]
+    return [entry["name"] for entry in yaml.safe_load((TEMPLATE.parent / file).read_text("utf-8"))[part]]
 
 
 def _names(names: Sequence[str]) -> str:
