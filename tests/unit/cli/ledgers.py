@@ -163,6 +163,18 @@ class BegunRun:
         return self.record
 
 
+def troubled_run(past: Past) -> BegunRun:
+    """H-1 made; H-2's product failed; F-1 in doubt; X-1 held; R-1 refused; O-1 with a job; D-1 never begun."""
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
+    run.make("H-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.attempt(run.pattern("O-1"), AttemptState.ACCEPTED)
+    run.end()
+    return run
+
+
 def _learned(to: AttemptState, name: str, code: str, error: str) -> dict[str, Any]:
     return {
         AttemptState.ACCEPTED: {"job_id": f"job-{name}"},

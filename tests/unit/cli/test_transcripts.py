@@ -27,7 +27,7 @@ from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome
 from tests.hostile.in_process import InProcessApi, Service
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, BegunRun, Past, troubled_run
 
 PLACE = Path(__file__).parent / "transcripts"
 SHEET = """sku,prompt,category,option:size,option:fabric,option:finish
@@ -48,14 +48,7 @@ class World:
 
 
 def troubled(world: World) -> BegunRun:
-    """H-1 made; H-2's product failed; F-1 in doubt; X-1 held; R-1 refused; O-1 with a job; D-1 never begun."""
-    run = world.past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
-    run.make("H-1")
-    run.attempt(run.product("H-2"), AttemptState.FAILED)
-    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
-    run.attempt(run.pattern("X-1"), AttemptState.HELD)
-    run.attempt(run.pattern("O-1"), AttemptState.ACCEPTED)
-    run.end()
+    run = troubled_run(world.past)
     update(world, run)
     return run
 
