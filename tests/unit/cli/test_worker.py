@@ -1,10 +1,12 @@
-"""How `patternmill up --worker` ends: a supervisor sees by its exit code whether to start it again."""
+"""How `patternmill up` and its worker end: a supervisor sees by the exit code whether to start it again."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,10 @@ import pytest
 
 from cli.commands import up
 from cli.main import run
-from cli.worker import ended_by_itself
 from patternmill.errors import ConfigurationError
 from patternmill.settings import read_settings
 from prefect_host.process_worker import DrainingWorker
+from prefect_host.stop_signals import Interruption
 
 
 @pytest.fixture(autouse=True)
@@ -31,53 +33,56 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
 
 
-async def fails(self: DrainingWorker, **options: Any) -> None:
-    raise ExceptionGroup("unhandled", [RuntimeError("Service exceeded error threshold.")])
-
-
-async def just_ends(self: DrainingWorker, **options: Any) -> None:
-    """Nobody stopped it."""
-
-
-async def is_stopped(self: DrainingWorker, **options: Any) -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.sleep(60)
+REFUSAL = ConfigurationError("The pool is of another type.")
+FAULT = RuntimeError("Service exceeded error threshold.")
 
 
 @pytest.mark.parametrize(
-    ("start", "code", "message"),
+    ("end", "code", "message"),
     [
-        (fails, 1, "RuntimeError: Service exceeded error threshold."),
-        (just_ends, 1, "ended by itself"),
-        (is_stopped, 0, ""),
+        # Prefect's loops raise groups; a refusal keeps its own exit code.
+        (ExceptionGroup("unhandled", [FAULT]), 1, "RuntimeError: Service exceeded error threshold."),
+        (ExceptionGroup("unhandled", [REFUSAL]), 2, "The pool is of another type."),
+        (None, 1, "ended by itself"),
+        (signal.SIGTERM, 0, ""),
     ],
 )
 def test_worker_ends_with_a_code_for_its_supervisor(
-    start: Any, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    end: Any, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And says why: Prefect's loops raise groups."""
+    async def start(self: DrainingWorker, **options: Any) -> None:
+        if isinstance(end, Exception):
+            raise end
+        if end is not None:
+            os.kill(os.getpid(), end)
+            await asyncio.Event().wait()
+
     monkeypatch.setattr(DrainingWorker, "start", start)
     assert run(["up", "--worker"]) == code
     assert message in capsys.readouterr().err
 
 
-def test_refusal_keeps_its_own_kind() -> None:
-    """So that it keeps its exit code."""
-    refusal = ConfigurationError("The pool is of another type.")
-    assert ended_by_itself(ExceptionGroup("unhandled", [refusal])) is refusal
-
-
 def test_worker_has_the_settings_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs elsewhere: the file here holds all the same. What is exported goes first, but for a looser limit."""
-    Path(".env").write_text(
-        "PATTERNMILL_STUDIO_URL=https://studio.example/v1\nPATTERNMILL_API_KEY=key\n"
-        "PATTERNMILL_DAY_BUDGET=100\nPATTERNMILL_APPROVE_ABOVE_ITEMS=5\nPATTERNMILL_PATTERN_PRICE=\nOTHER=1\n"
-        "PATTERNMILL_MAX_IN_FLIGHT=2\n"
-    )
+    values = {"STUDIO_URL": "https://studio.example/v1", "API_KEY": "key", "DAY_BUDGET": "100"}
+    values |= {"APPROVE_ABOVE_ITEMS": "5", "PATTERN_PRICE": "", "MAX_IN_FLIGHT": "2"}
+    lines = [f"PATTERNMILL_{name}={value}" for name, value in values.items()]
+    Path(".env").write_text("\n".join([*lines, "OTHER=1"]))
     monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "7")
     monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "3")
     with up._environment(read_settings()) as environment:
-        names = ("DAY_BUDGET", "APPROVE_ABOVE_ITEMS", "MAX_IN_FLIGHT", "STUDIO_URL")
-        values = [environment[f"PATTERNMILL_{name}"] for name in names]
-        assert values == ["100", "5", "3", "https://studio.example/v1"]
-        assert "PATTERNMILL_PATTERN_PRICE" not in environment and "OTHER" not in environment
+        read = {name: environment.get(f"PATTERNMILL_{name}") for name in values}
+        assert read == values | {"MAX_IN_FLIGHT": "3", "PATTERN_PRICE": None}
+        assert "OTHER" not in environment
+
+
+@pytest.mark.parametrize(("signals", "ends"), [(0, 0), (1, 0), (2, -signal.SIGTERM)])
+def test_second_signal_ends_the_worker_of_up_at_once(signals: int, ends: int) -> None:
+    """Also where it came before the first one was answered; else it drains."""
+    stop = Interruption()
+    for _ in range(signals):
+        stop.interrupt(2, None)
+    drains = f"import sys, time; sys.stdin.read(); time.sleep({0 if signals < 2 else 60})"
+    worker = subprocess.Popen([sys.executable, "-S", "-c", drains], stdin=subprocess.PIPE)
+    up._end(worker, stop)
+    assert worker.returncode == ends

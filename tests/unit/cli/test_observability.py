@@ -1,0 +1,142 @@
+"""What is observed of a ledger: log lines of transitions, figures by catalog, the holder of a lease, a row's story."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+
+from cli import main
+from patternmill.ledger.leases import this_process
+from patternmill.ledger.records import Intent, SpendingLimits
+from patternmill.ledger.reports.metrics import CONTENT_TYPE, METRICS_FILE, metrics, write_metrics
+from patternmill.states import AttemptState, Outcome
+from prefect_host.metrics_page import metrics_route
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, Past
+
+FIELDS = ("event", "stage", "sku", "request_id", "job_id", "error_code", "run", "catalog", "environment")
+ODD = 'tea "no. 1"\\\n{x="1"} 2'
+CREDENTIAL = "patternmill:secret"
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[object, ...]]:
+    """Return the fields of the lines so far, and forget them."""
+    values = [tuple(getattr(record, name) for name in FIELDS) for record in caplog.records]
+    caplog.clear()
+    return values
+
+
+def test_transitions_are_logged_with_their_fields(past: Past, caplog: pytest.LogCaptureFixture) -> None:
+    """Those of a transaction that is taken back are not, and the same change again is none."""
+    caplog.set_level(logging.INFO, logger="patternmill.ledger.purchases")
+    run = past.begin(HERON)
+    pattern, product = run.pattern("H-1"), run.product("H-1")
+    run.attempt(pattern, AttemptState.SUCCEEDED)
+    first, second = pattern.request_id(1), product.request_id(1)
+    where, job = ("run-1", "spring", "staging"), f"job-{first[:8]}"
+    assert lines(caplog) == [
+        ("intended", "pattern", None, first, None, None, *where),
+        ("accepted", "pattern", None, first, job, None, *where),
+        ("succeeded", "pattern", None, first, job, None, *where),
+    ]
+    run.attempt(product, AttemptState.REJECTED)
+    assert [line[:6] for line in lines(caplog)] == [
+        ("intended", "product", "H-1", second, None, None),
+        ("rejected", "product", "H-1", second, None, "invalid"),
+    ]
+    intent = Intent(product.request_id(2), product.key, product.stage, 2, b"{}")
+    with pytest.raises(RuntimeError), past.ledger.transaction():
+        past.ledger.purchases.intend(run.record.run_id, "staging", intent, SpendingLimits())
+        raise RuntimeError("the disk is full")
+    run.attempt(pattern, AttemptState.SUCCEEDED)
+    assert lines(caplog) == []
+
+
+def samples(page: bytes) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return the values by metric and labels, as a collector reads them."""
+    return {
+        family.name.removeprefix("patternmill_"): {
+            tuple(sample.labels[name] for name in sorted(sample.labels)): sample.value
+            for sample in family.samples
+        }
+        for family in text_string_to_metric_families(page.decode())
+    }
+
+
+async def test_figures_of_each_catalog(past: Past, home: Path, tmp_path: Path) -> None:
+    """Of no row; on a page behind the credential, and in a file of each catalog alone."""
+    past.currency = "EUR"
+    run = past.begin(HERON, FERN, FOX)
+    run.make("H-1")
+    for sku, state in (("F-1", AttemptState.ACCEPTED), ("X-1", AttemptState.HELD)):
+        run.attempt(run.pattern(sku), state)
+    run.attempt(run.product("F-1"), AttemptState.INTENDED)
+    for outcome in (Outcome.COMPLETED_WITH_FAILURES, Outcome.CANCELLED):
+        options = {"changes": {"added": 1}}
+        past.begin(HERON, catalog=ODD, environment="production", options=options).end(outcome)
+    ours, other = ("spring", "staging"), (ODD, "production")
+    page = metrics(past.ledger)
+    refreshed = past.ledger.runs.find(catalog=ODD)[-1].started_at
+    assert samples(page) == {
+        "jobs_in_flight": {ours: 1, other: 0},
+        "requests_in_doubt": {ours: 1, other: 0},
+        "requests_held": {ours: 1, other: 0},
+        "spent_today": {("spring", "EUR", "staging"): 50 + 200 + 50 + 50 + 200},
+        "last_good_refresh_timestamp_seconds": {other: refreshed.timestamp()},
+    }
+    assert b"H-1" not in page and b"sku" not in page
+    write_metrics(past.ledger, "spring", tmp_path)
+    written = samples((tmp_path / METRICS_FILE).read_bytes())
+    assert written["jobs_in_flight"] == {ours: 1} and not written["last_good_refresh_timestamp_seconds"]
+    route = metrics_route("/metrics", CREDENTIAL, f"sqlite:///{home / 'ledger.sqlite3'}")
+    # Without a ledger the page is empty, and none is made.
+    nowhere = tmp_path / "none" / "ledger.sqlite3"
+    app = Starlette(routes=[route, metrics_route("/none", CREDENTIAL, f"sqlite:///{nowhere}")])
+    visitor = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
+    for wrong in ({}, {"Authorization": "Bearer patternmill:other"}, {"Authorization": "Basic c2VjcmV0"}):
+        refused = await visitor.get("/metrics", headers=wrong)
+        assert (refused.status_code, refused.text) == (401, "Unauthorized")
+    shown = await visitor.get("/metrics", auth=("patternmill", "secret"))
+    assert (
+        shown.headers["content-type"] == CONTENT_TYPE and samples(shown.content)["jobs_in_flight"][ours] == 1
+    )
+    empty = await visitor.get("/none", headers={"Authorization": f"Bearer {CREDENTIAL}"})
+    assert empty.text == "# EOF\n" and not nowhere.exists()
+    past.clock.now += 86_400
+    assert samples(metrics(past.ledger))["spent_today"] == {}
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_holder_on_this_machine_is_known_by_its_process(
+    past: Past, alive: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run whose process is gone crashed; one whose process lives is running."""
+    me = this_process()
+    run = past.begin(HERON).record
+    holder = json.dumps(me if alive else {**me, "born": "long ago"})
+    with past.ledger.transaction():
+        past.ledger.catalogs.claim_lease(run.environment, run.catalog, run.run_id, holder, over=None)
+    assert main.run(["status"]) == 0
+    text = capsys.readouterr().out
+    assert f"is held by {run.run_id}: {'alive' if alive else 'dead'} (process {os.getpid()})" in text
+    assert (": running" if alive else ": crashed") in text.splitlines()[0]
+
+
+def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sku, the product's ID, its jobs and its requests have the same story."""
+    run = past.begin(HERON, HERON_MUG)
+    run.make("H-1")
+    product = run.product("H-2")
+    attempts = [run.attempt(product, AttemptState.FAILED), run.attempt(product, AttemptState.SUCCEEDED, 2)]
+    ids = {attempt.request_id for attempt in attempts} | {attempt.job_id for attempt in attempts}
+    texts = set()
+    for name in ("H-2", product.key, attempts[1].result_id, *ids):
+        assert main.run(["explain", str(name)]) == 0
+        texts.add(capsys.readouterr().out)
+    assert len(texts) == 1
