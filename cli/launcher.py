@@ -119,6 +119,8 @@ def run_request(
                 settings = settings.confirming(settings.environment)
                 ceiling = frozenset(launch.preview.proposal.to_buy)
                 spec = replace(spec, settings=settings, ceiling=ceiling)
+            # The run plans anew, and a plan of many rows takes much memory.
+            del launch.preview
             launch.complete_record(launch.run(spec, connection), connection)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.

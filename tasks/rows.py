@@ -18,6 +18,7 @@ from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowF
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.logs import write_logs
 from patternmill.planning.items import Item
+from patternmill.planning.plan import TO_DO
 from patternmill.runs.machines import Execution
 from patternmill.runs.run import Run
 from patternmill.settings import load_settings, with_service
@@ -25,8 +26,10 @@ from patternmill.states import Stage
 from tasks.machines import drive_on_machines
 from tasks.markup import line, logged
 from tasks.prefect_states import failure_message, group_state
-from tasks.run_page import is_by_groups, progress_shown
+from tasks.run_page import progress_shown
 
+#: Up to so many items each has a task run: nobody reads a page of many thousands.
+_MOST_ITEM_TASKS = 500
 #: The engine that drives groups in this process; None on another machine.
 _engine: ContextVar[Engine | None] = ContextVar("engine", default=None)
 
@@ -109,9 +112,13 @@ async def make_rows(run: Run) -> None:
         make = _ItemTasks(run.engine)
         if cluster is not None and run.plan.sent_once:
             logged("Note: PATTERNMILL_DASK is not used. What may be sent only once is sent by one process.")
-        if not is_by_groups(run):
+        if run.plan.sent_once:
+            # What may be sent only once is sent one by one, which no two machines can.
+            cluster = None
+        run.is_by_groups = cluster is not None or run.plan.counts(TO_DO).total() > _MOST_ITEM_TASKS
+        if not run.is_by_groups:
             await run.drive(make)
-        elif cluster is None or run.plan.sent_once:
+        elif cluster is None:
             await run.drive(make, _group_task(run))
         else:
             await run.engine.make_shared_references(make)

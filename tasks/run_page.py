@@ -26,7 +26,6 @@ from prefect.artifacts import (
 from slugify import slugify
 
 from patternmill.looking.contact_sheet import MOST, contact_sheet
-from patternmill.planning.plan import TO_DO
 from patternmill.runs.results_files import EXACT, Results
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
@@ -42,8 +41,6 @@ _BEAT_SECONDS = 5.0
 _PATIENCE = 10.0
 _MOST_CAUSES = 50
 _MOST_FAILED = 200
-#: Up to so many items each has a task run: nobody reads a page of many thousands.
-_MOST_ITEM_TASKS = 500
 #: Columns of the table of failed rows, by the field of results.jsonl.
 _FAILED_ROW = {
     "row": "line",
@@ -53,13 +50,6 @@ _FAILED_ROW = {
     "what": "error",
     "remedy": "remedy",
 }
-
-
-def is_by_groups(run: Run) -> bool:
-    """Return whether each group of rows is a task run of the run's page, and not each item."""
-    # What may be sent only once is sent one by one, which no two machines can.
-    on_machines = run.spec.settings.dask is not None and not run.plan.sent_once
-    return on_machines or run.plan.counts(TO_DO).total() > _MOST_ITEM_TASKS
 
 
 @asynccontextmanager
@@ -103,7 +93,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     # Who ran a command has the prompt back instead, and looks with `patternmill look`.
     if run.spec.by_deployment:
         await _show_pictures(run, results)
-    if is_by_groups(run):
+    if run.is_by_groups:
         table = await asyncio.to_thread(_driven_rows, run, results)
         text = "The task run in which each row was driven."
         await _if_possible(acreate_table_artifact(table, key=f"{key}-groups", description=text))
@@ -117,11 +107,11 @@ def _lines(results: Results) -> Iterator[dict[str, Any]]:
 
 def _driven_rows(run: Run, results: Results) -> list[dict[str, str]]:
     """Return the group of each row, as cells of a table artifact."""
-    statuses = {row["line"]: row["status"] for row in _lines(results)}
+    rows = {row["line"]: (row["sku"], row["status"]) for row in _lines(results)}
     return [
-        {"sku": cell(row.sku), "group": cell(group.describe()), "status": statuses[row.entry.line]}
-        for group in run.engine.groups
-        for row in group.rows
+        {"sku": cell(rows[number][0]), "group": cell(group), "status": rows[number][1]}
+        for group, numbers in run.driven.items()
+        for number in numbers
     ]
 
 

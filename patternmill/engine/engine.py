@@ -10,6 +10,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
@@ -93,6 +94,12 @@ class Engine:
         self._going = asyncio.Event()
         self._going.set()
         writer.heed(lambda pause: self.brake(paused(pause)), lambda: api.is_quiet)
+
+    def let_go(self) -> None:
+        """Let go of the plan and its rows, all of which have ended: what is done next takes memory of its own."""
+        self.plan, self.groups = replace(self.plan, rows=(), items={}), []
+        for record in (self._rows, self._granted, self._shared, self._results, self._failures):
+            record.clear()
 
     def made(self, group: Group) -> int:
         return sum(row.product in self._results for row in group.rows)

@@ -91,6 +91,10 @@ class Run:
     broken: list[RunRecord]
     #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
     left_out: HaltReason | None
+    #: Whether each group of rows is a task run of the run's page, and not each item.
+    is_by_groups = False
+    #: Once it has ended: the names of its groups, each with the numbers of its rows in the sheet.
+    driven: Mapping[str, list[int]]
 
     def __init__(
         self,
@@ -278,6 +282,7 @@ class Run:
     async def _end_and_publish(self) -> Results:
         """End the run, write its results, and copy them where that was requested; a failure stays in `unpublished`."""
         await self.end()
+        self._let_go()
         try:
             results = await asyncio.to_thread(self._publish)
         except PatternmillError as error:
@@ -296,16 +301,26 @@ class Run:
             raise self.unpublished
         return results
 
+    def _let_go(self) -> None:
+        """Let go of the plan and the checked rows: writing results takes memory of its own."""
+        self.driven = {
+            group.describe(): [row.entry.line for row in group.rows] for group in self.engine.groups
+        }
+        self._file, self._checked = self.checked.catalog, None
+        self.engine.let_go()
+        self.plan = self.engine.plan
+
     def _publish(self) -> Results:
         # What writes files and pages is loaded for this alone.
         from patternmill.ledger.reports.metrics import write_metrics
         from patternmill.runs.results_files import rebuild, write_catalog
 
+        assert self._file is not None, "read before it has ended"
         spec, run_id, folder = self.spec, self.record.run_id, self.spec.catalog_folder
         out, links = spec.out_of(run_id), () if spec.out else (LATEST, latest_in(spec.settings.environment))
         try:
             with open_ledger(spec.settings) as ledger:
-                results = rebuild(ledger, run_id, out, self._gallery, links=links, file=self.checked.catalog)
+                results = rebuild(ledger, run_id, out, self._gallery, links=links, file=self._file)
                 if not folder.is_dir():
                     return results
                 written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder, results)

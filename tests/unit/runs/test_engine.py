@@ -350,12 +350,16 @@ def test_rows_of_a_lost_group_task_are_followed(shop: Workshop, service: Service
 def test_failures_of_a_group(shop: Workshop, service: Service) -> None:
     """A pattern's failure is that of each row that shares it."""
     service.on_follow["herons"].extend(failed() for _ in range(2))
-    engine = shop.run(THREE).run.engine
-    (group,) = engine.groups
-    assert engine.made(group) == 1
-    failures = engine.failures(group)
-    assert [row.sku for row, _ in failures] == ["H-1", "H-2"]
-    assert {failure.code for _, failure in failures} == {"pattern_failed"}
+
+    async def driven(run: Run) -> None:
+        await run.engine.drive()
+        (group,) = run.engine.groups
+        assert run.engine.made(group) == 1
+        failures = run.engine.failures(group)
+        assert [row.sku for row, _ in failures] == ["H-1", "H-2"]
+        assert {failure.code for _, failure in failures} == {"pattern_failed"}
+
+    shop.run(THREE, driving=driven)
 
 
 def test_rows_whose_pattern_exists_go_first(shop: Workshop, service: Service) -> None:
