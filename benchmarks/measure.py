@@ -24,7 +24,7 @@ MEGABYTE = 1024 if sys.platform != "darwin" else 1024 * 1024
 
 @dataclass(frozen=True)
 class Usage:
-    """What one child used from its start to its end, its own children included. Times are in seconds."""
+    """The resources that one child used from its start to its end, its own children included. Times are in seconds."""
 
     code: int
     wall: float

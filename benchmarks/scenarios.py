@@ -1,4 +1,4 @@
-"""What is measured: who, how many rows, how many jobs at once, and how long the jobs take."""
+"""Scenarios: who is measured, with how many rows, how many jobs at once, and how long the jobs take."""
 
 from __future__ import annotations
 

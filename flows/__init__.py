@@ -1,1 +1,1 @@
-"""What a person schedules, starts and sees: one file a flow."""
+"""The flows that people schedule, start and watch: one file each."""

@@ -1,4 +1,4 @@
-"""What the files of the working folder may set: little, as whoever prepared the folder wrote them."""
+"""Limits on what the files of the working folder may set: little, as whoever prepared the folder wrote them."""
 
 from __future__ import annotations
 

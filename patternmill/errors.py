@@ -28,7 +28,7 @@ _MOST_CATALOGS = 20
 
 
 class PatternmillError(Exception):
-    """What happened, with a stable `code` and what to do about it (`remedy`)."""
+    """An expected failure: what happened, with a stable `code` and what to do about it (`remedy`)."""
 
     code = "error"
 

@@ -182,7 +182,7 @@ Key = Annotated[SecretStr, AfterValidator(_checked_key)]
 
 
 class Source(BaseModel):
-    """Where a catalog is read, and what opens it there."""
+    """An address that a catalog is read from, and the credential that opens it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

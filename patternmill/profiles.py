@@ -1,4 +1,4 @@
-"""Where a key goes: the profile of an environment is its address and its key, from one source and never from two.
+"""Profiles of environments: the address of a service and its key, from one source and never from two.
 
 A source is this process's environment, `.env` in the working folder, or one file in the home. Nothing else decides
 where a key goes.

@@ -25,7 +25,7 @@ _SPLIT = "Is it the right file? If it is, divide it into several."
 
 
 class FileCode(StrEnum):
-    """Why a file is refused whole, before anything is spent. Stable: people filter and script by them."""
+    """The reason why a file is refused whole, before anything is spent. Stable: people filter and script by it."""
 
     FILE_MISSING = "file_missing"
     NOT_A_FILE = "not_a_file"

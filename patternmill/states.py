@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """What an item makes, in the order of purchase. The values are part of the request IDs: never change them."""
+    """The kind of an item, in the order of purchase. The values are part of the request IDs: never change them."""
 
     REFERENCE = "reference"  #: An uploaded picture that guides patterns.
     PATTERN = "pattern"
@@ -112,7 +112,7 @@ RETRIABLE = UNFINISHED_ROWS | {RowStatus.FAILED}
 
 
 class Outcome(StrEnum):
-    """How a run ended. The values are the names of the Prefect states too."""
+    """The outcome of a run. The values are the names of the Prefect states too."""
 
     COMPLETED = "Completed"
     COMPLETED_WITH_FAILURES = "CompletedWithFailures"
@@ -129,7 +129,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What became of a plan that was put before a person."""
+    """The decision of a person about a plan."""
 
     WAITING = "waiting"
     APPROVED = "approved"  #: Up to a ceiling.

@@ -1,4 +1,4 @@
-"""How counts, durations, and texts that others wrote are shown to people."""
+"""Texts for people: counts, durations, and what others wrote, made visible."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What has to be made for the rows: items and their request IDs, the plan, its limits and its cost."""
+"""Planning: the items of rows with their request IDs, the plan with limits and cost, and values that packages share."""

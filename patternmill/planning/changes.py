@@ -1,4 +1,4 @@
-"""What a run would change in its catalog: the rows of the source, compared by content with what the catalog has."""
+"""Changes of a catalog: the rows of its source, compared by content with what the catalog has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from patternmill.text import contrasted
 
 
 class ChangeKind(StrEnum):
-    """How a sku of the source differs from the catalog."""
+    """The difference between the source and the catalog under one sku."""
 
     ADDED = "added"  #: The catalog has no product for it.
     #: Other content than its product was made of: a new product, and with another prompt a new pattern.
@@ -30,7 +30,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangeVerdict(StrEnum):
-    """What becomes of a removed row."""
+    """The fate of a row that its source has no longer."""
 
     RETIRED = "retired"
     #: Waits for a person: it would be too many at once, or the source has a row whose sku cannot be read.
@@ -39,7 +39,7 @@ class ChangeVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CurrentRow:
-    """What a catalog has for a sku: the product that was made for it last, and of what."""
+    """The row of a catalog under a sku: the product that was made for it last, and its content."""
 
     sku: str
     content: Content
@@ -57,7 +57,7 @@ class CurrentRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRow:
-    """What a source requests under a sku; `content` is None where its row is refused."""
+    """The row of a source under a sku; `content` is None where it is refused."""
 
     sku: str
     content: Content | None = None

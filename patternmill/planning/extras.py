@@ -1,4 +1,4 @@
-"""What rows may name besides the offer: models, pictures and operations, as far as they are known."""
+"""Extras: models, pictures and operations that rows may name beside the offer, as far as they are known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Extras:
-    """What rows may name besides the offer."""
+    """Models, pictures and operations that rows may name beside the offer."""
 
     #: The models in the form of an offer; None: the list of them was not read.
     models: Offer | None = None

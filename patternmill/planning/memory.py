@@ -1,4 +1,4 @@
-"""What earlier runs left of a catalog, and the items that a row has because of it."""
+"""The memory of earlier runs, and the items that a row has because of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LastDecision(NamedTuple):
 
 @dataclass(frozen=True)
 class Memory:
-    """What the ledger knows of one catalog before a run."""
+    """The ledger's knowledge of one catalog before a run."""
 
     last_attempts: Mapping[ItemKey, LastAttempt] = field(default_factory=dict)
     #: By the key of the sku, the product item that the catalog has for it.

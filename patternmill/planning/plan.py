@@ -19,7 +19,7 @@ from patternmill.text import goods, plural
 
 
 class Reason(StrEnum):
-    """Why an item is in the plan. The values are part of the digests of plans: never change them."""
+    """The reason why an item is in the plan. The values are part of the digests of plans: never change them."""
 
     NEW = "new"  #: Never requested before.
     CHANGED = "changed"  #: The catalog has a product for this sku, of other content.
@@ -116,7 +116,7 @@ class PlannedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would make. `rows` are in the order of the file; items in the order in which rows name them."""
+    """The work of a run. `rows` are in the order of the file; items in the order in which rows name them."""
 
     scope: Scope
     rows: tuple[PlannedRow, ...]

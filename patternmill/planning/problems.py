@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class RowCode(StrEnum):
-    """Why a row is refused while the others are made. Stable, as the results have them as `error_code`."""
+    """The reason why one row is refused while others are made. Stable, as results have it as `error_code`."""
 
     SURPLUS_CELLS = "surplus_cells"
     MISSING_CELLS = "missing_cells"

@@ -1,4 +1,4 @@
-"""What a person decides about before it is bought: the work of a plan or an order, its digest and its highest cost."""
+"""Proposals: the work of a plan or an order that a person decides about, with its digest and its highest cost."""
 
 from __future__ import annotations
 

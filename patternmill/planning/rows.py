@@ -36,7 +36,7 @@ def is_blank(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is bought for a row, as the run that bought it resolved it."""
+    """The content of a row, which is what is bought, as its run resolved it."""
 
     prompt: str
     #: The environment's ID for it; as written where its offer is unknown.

@@ -1,4 +1,4 @@
-"""What the interface leaves unstated and a request has to name: paths and fields of refinements and references."""
+"""Names that a request needs and the interface leaves unstated: paths and fields of refinements and references."""
 
 from __future__ import annotations
 
