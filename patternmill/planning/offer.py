@@ -99,7 +99,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Offer:
-    """The categories of an environment, with their options. `categories` None: they could not be read, so nothing is checked."""
+    """The categories of an environment with their options; None: they could not be read, so nothing is checked."""
 
     categories: tuple[Category, ...] | None
     #: One sentence on what could not be read.
