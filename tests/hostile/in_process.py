@@ -21,6 +21,7 @@ from patternmill.service.client import Look, StudioClient
 from patternmill.service.jobs import CREATES, RESULT_FIELDS
 from patternmill.service.outcomes import GAVE_UP, Answer, CreateEnd, ExchangeResult, JobEnd, Refusal
 from patternmill.service.polling import POLL
+from patternmill.service.questions import ORDER
 from patternmill.service.redaction import reason_in
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
@@ -32,6 +33,7 @@ from tests.hostile.shop import Call, Fate, Job, Shop
 
 KEY = "key"
 OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
+CHECKOUT = CREATES[Stage.CHECKOUT]
 STAGES = {operation: stage for stage, operation in CREATES.items()}
 #: Scripted: what the service shows of a job, but for its ID and kind.
 Shown = dict[str, Any]
@@ -76,10 +78,44 @@ class Create:
 
 
 @dataclass
+class Till:
+    """Opens a checkout for each request ID, and shows the order once a person has paid; both may be scripted."""
+
+    #: By request ID; and what the service shows of each order, by checkout.
+    opened: dict[str, str] = field(default_factory=dict)
+    orders: dict[str, Shown | Answer] = field(default_factory=dict)
+    #: Every create's body, as it was sent.
+    sent: list[bytes] = field(default_factory=list)
+    on_create: list[Answer | Refusal] = field(default_factory=list)
+
+    def order(self, checkout_id: str, **shown: str) -> None:
+        """Have an order shown: paid, unless it has another status."""
+        self.orders[checkout_id] = {"orderId": f"ord-{checkout_id}", "status": "paid"} | shown
+
+    def answer(self, call: Call) -> Answer:
+        if call.operation != CHECKOUT:
+            order = self.orders.get(str(call.body["checkoutId"]))
+            if isinstance(order, Answer):
+                return order
+            return _answer(200, order) if order is not None else _answer(402, {"error": "not paid"})
+        self.sent.append(call.raw)
+        end = self.on_create.pop(0) if self.on_create else None
+        if isinstance(end, Answer):
+            return end
+        if end is None or end is ANSWER_LOST:
+            self.opened.setdefault(call.identity, f"chk-{len(self.opened) + 1}")
+        if end is not None:
+            raise ScriptedEnd(end)
+        checkout_id = self.opened[call.identity]
+        return _answer(200, {"checkoutId": checkout_id, "checkoutUrl": f"https://pay.example/{checkout_id}"})
+
+
+@dataclass
 class Service:
     """A shop that outlives the runs. Patterns are named by their prompt, products by their option `name`."""
 
     shop: QuietShop = field(default_factory=QuietShop)
+    till: Till = field(default_factory=Till)
     offer: Offer = OFFER
     creates: list[Create] = field(default_factory=list)
     #: Jobs that were followed, and those that were asked for once more, in order.
@@ -198,6 +234,8 @@ class InProcessApi(StudioApi):
             await look()
         call = self.service.shop.understand(operation, body, KEY)
         assert call is not None, "each request is a JSON object"
+        if call.operation in (CHECKOUT, ORDER):
+            return self.service.till.answer(call)
         return await (self._poll(call) if operation == POLL else self._create(call))
 
     async def close(self) -> None:

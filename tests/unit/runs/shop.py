@@ -29,7 +29,7 @@ from patternmill.runs.settlement import Decision as Settled
 from patternmill.runs.settlement import Settlement, settle
 from patternmill.runs.spec import run_spec
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import load_settings
+from patternmill.settings import Settings, load_settings
 from patternmill.states import Decided, RowStatus, Stage
 from tests.hostile.in_process import Crash, Create, InProcessApi, Service
 
@@ -206,8 +206,8 @@ class Shop:
 def shop(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     its = Shop(tmp_path, service)
 
-    def api(settings: object) -> InProcessApi:
-        its.apis.append(InProcessApi(service))
+    def api(settings: Settings) -> InProcessApi:
+        its.apis.append(InProcessApi(service, in_doubt_limit=settings.in_doubt_limit))
         return its.apis[-1]
 
     monkeypatch.setattr(StudioApi, "from_settings", api)
