@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,12 +169,3 @@ def broken_files(out: Path) -> list[str]:
         if hashlib.sha256((out / name).read_bytes()).hexdigest() != sha256:
             faults.append(f"{name} differs from the manifest")
     return faults
-
-
-def request_counts(room: Room) -> dict[str, int]:
-    """Requests by operation, from the record."""
-    counts: dict[str, int] = defaultdict(int)
-    for line in lines_of(room.service.record):
-        if line["event"] == "request":
-            counts[line["operation"]] += 1
-    return dict(counts)

@@ -1,7 +1,7 @@
 """`patternmill import` as a process without Prefect: otherwise the same command, started in a second.
 
-`python -m tests.acceptance.plain_import [--bug NAME] [--at K --do kill] ... -- FILE [OPTIONS OF IMPORT]`.
-Options before `--` are what the test does to the program: a seeded bug, a crash point, shorter times.
+`python -m tests.acceptance.plain_import [--at K --do kill] ... -- FILE [OPTIONS OF IMPORT]`.
+Options before `--` are what the test does to the program: a crash point, shorter times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from patternmill.service import studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
 from prefect_host.connection import PrefectConnection
-from tests.acceptance import points, seeded_bugs
+from tests.acceptance import points
 
 
 class NoConnection(PrefectConnection):
@@ -56,8 +56,6 @@ def main(arguments: Sequence[str]) -> int:
         studio_api.CREATE_RATE = inject.create_rate
     if inject.explode:
         _explode()
-    for bug in inject.bug:
-        seeded_bugs.SEEDED[bug]()
     if inject.points is not None:
         points.watch(inject.points, at=inject.at, do=inject.do)
     return run([inject.verb, *theirs])
@@ -71,7 +69,6 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plain_import")
     parser.add_argument("--verb", default="import", help="another one that begins a run")
-    parser.add_argument("--bug", action="append", default=[], choices=sorted(seeded_bugs.SEEDED))
     parser.add_argument("--points", type=Path, help="write the crash points passed into this file")
     parser.add_argument("--at", help="the point, as the file names it, at which something is done")
     parser.add_argument("--do", choices=sorted(points.DEEDS))

@@ -1,50 +1,142 @@
-"""Two runs at once, a stop, a limit: on real processes, judged by the service's own record."""
+"""Two runs of one catalog at once, and a person's stop: on real processes, judged by the service's own record."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
 
-import pytest
+from patternmill.ledger.database import LEDGER_FILE
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import HURRY, Room, Started, Zygote, some_rows, wait_for
+from tests.hostile import Hostile, Plan, Rule, Times
+from tests.hostile.plan import CREATES
+from tests.hostile.record import Line, lines_of
 
-from tests.acceptance import scenarios
-from tests.acceptance.harness import Zygote
-
-PLAYED: dict[str, Callable[..., list[str]]] = {
-    "jobs hang while it is stopped": scenarios.stopped_while_jobs_hang,
-    "the holder stood still": scenarios.holder_stood_still,
-    "stopped by SIGTERM": partial(scenarios.stopped_once, by=signal.SIGTERM),
-    "stopped twice": scenarios.stopped_twice,
-    "items limited": partial(scenarios.limited_run, options=("--max-items", "10")),
-    "budget limited": partial(scenarios.limited_run, options=("--budget", "150")),
-    "day limited, with kills": scenarios.limited_day,
-    "overlapped": scenarios.overlapped,
-    "the holder died": scenarios.holder_died,
-    "two machines": scenarios.two_machines,
-    "too many failures": scenarios.too_many_failures,
-    "answers lost": scenarios.answers_lost,
-    "polls fail": scenarios.polls_fail,
-    "killed after a create": scenarios.killed_after_a_create,
-}
+#: How long a signal may take to arrive, on a machine that is busy with something else.
+HEARD = 2.0
+#: Jobs read as running until the plan is changed.
+HELD = Plan(rules=(Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}),))
 
 
-@pytest.fixture(scope="module")
-def played(
-    request: pytest.FixtureRequest, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[list[str]]]]:
-    """The scenarios that were asked for, played side by side: they mostly wait."""
-    asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
-    with ThreadPoolExecutor(3) as pool:
-        yield {
-            name: pool.submit(play, tmp_path_factory.mktemp("scenario"), zygote)
-            for name, play in PLAYED.items()
-            if name in asked
-        }
+def room_in(folder: Path, service: Hostile, zygote: Zygote, rows: int, window: int) -> Room:
+    settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(window)}
+    return Room(folder / "room", service, some_rows(rows), zygote, settings)
 
 
-@pytest.mark.parametrize("name", PLAYED)
-def test_scenario(name: str, played: dict[str, Future[list[str]]]) -> None:
-    """It finds nothing wrong."""
-    assert played[name].result() == []
+def creates_after(record: Path, moment: float) -> list[Line]:
+    """Return the creates that the service received after a moment of the clock."""
+    asked = (line for line in lines_of(record) if line["event"] == "request")
+    return [line for line in asked if line["operation"] in CREATES and line["at"] > moment]
+
+
+def finish(room: Room) -> Evidence:
+    """Run the same command once more; then all invariants hold."""
+    ended = room.run()
+    assert ended.code == 0, ended.output
+    evidence = Evidence(room)
+    # One that stood still may ask for the jobs that it knew of; it may not buy.
+    assert [fault for fault in evidence.faults() if not fault.startswith("jobs/get")] == []
+    return evidence
+
+
+def test_second_run_is_refused_until_the_first_is_dead(tmp_path: Path, zygote: Zygote) -> None:
+    """While the holder lives, by its name; once it was killed, the next one goes on where it was."""
+    with Hostile(HELD, tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, rows=6, window=8)
+        first = room.start()
+        wait_for(service.record, '"created"', count=4)
+        second = room.run("--out", str(tmp_path / "second"))
+        assert second.code == 4 and "being driven by run" in second.output, second.output
+        first.kill()
+        service.change(Plan())
+        third = room.start()
+        wait_for(service.record, '"products/create"')
+        third.kill()
+        finish(room)
+
+
+def test_holder_that_stood_still_is_fenced_off(tmp_path: Path, zygote: Zygote) -> None:
+    """It is stopped, another run takes over and makes everything, and the first one is continued: it buys nothing."""
+    with Hostile(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, rows=24, window=6)
+        hasty = (*HURRY, "--silence", "1.5")
+        # Two requests or more are on record, and wait until they may be sent.
+        first = room.start(inject=(*hasty, "--drain", "5", "--create-rate", "2"))
+        wait_for(service.record, '"created"', count=4)
+        _stop_between_writes(first, room.folder / room.home)
+        # Requests that were sent have arrived by now.
+        time.sleep(0.3)
+        second = room.start("--out", str(tmp_path / "second"), inject=hasty)
+        wait_for(service.record, '"products/create"', count=12)
+        continued = time.time()
+        first.send(signal.SIGCONT)
+        taker, fenced = second.wait(), first.wait()
+        assert taker.code == 0, taker.output
+        assert fenced.code == 1 and "took over" in fenced.output, fenced.output
+        assert [line for line in creates_after(service.record, continued) if line["repeat"]] == []
+        finish(room)
+
+
+def _stop_between_writes(started: Started, home: Path) -> None:
+    """Stop a process while it holds no lock of the database: one that does keeps everybody out until it goes on."""
+    while True:
+        started.send(signal.SIGSTOP)
+        while not _all_stopped(started.pid):
+            time.sleep(0.005)
+        with closing(sqlite3.connect(home / LEDGER_FILE, timeout=0.2, isolation_level=None)) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                started.send(signal.SIGCONT)
+                time.sleep(0.01)
+            else:
+                return
+
+
+def _all_stopped(pid: int) -> bool:
+    """SIGSTOP returns before the threads have stopped: one of them could lock the database after we looked."""
+    try:
+        threads = [thread.read_text() for thread in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        # A thread ended meanwhile.
+        return False
+    return all(thread.rpartition(")")[2].split()[0] == "T" for thread in threads)
+
+
+def test_one_signal_lets_what_runs_end(tmp_path: Path, zygote: Zygote) -> None:
+    """Nothing new is bought, what runs is followed to its end, the results show the states."""
+    window, jobs = 4, Times("uniform", low=0.4, high=1.2)
+    with Hostile(Plan(patterns=jobs, products=jobs), tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, rows=16, window=window)
+        started = room.start()
+        wait_for(service.record, '"products/create"', count=2)
+        sent = time.time()
+        started.send(signal.SIGTERM)
+        ended = started.wait()
+        assert ended.code == 130, ended.output
+        assert creates_after(service.record, sent + HEARD) == []
+        evidence = Evidence(room)
+        assert evidence.faults(all_made=False) == []
+        assert evidence.audit.unfinished == (), "paid, and not waited for"
+        assert "not_started" in evidence.statuses, "the stop came too late to prove anything"
+        stranded = [row for row in evidence.results if row["pattern_id"] and not row["product_id"]]
+        assert len(stranded) <= window
+        finish(room)
+
+
+def test_second_signal_ends_it_at_once(tmp_path: Path, zygote: Zygote) -> None:
+    """While it follows jobs that do not end; the next run goes on with them."""
+    with Hostile(HELD, tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, rows=4, window=4)
+        started = room.start(inject=(*HURRY, "--drain", "3600"))
+        wait_for(service.record, '"created"', count=3)
+        started.send(signal.SIGINT)
+        wait_for(started.err, "Stopping:")
+        started.send(signal.SIGINT)
+        ended = started.wait()
+        assert ended.code == 130, ended.output
+        service.change(Plan())
+        assert finish(room).audit.bought("pattern") == 3
