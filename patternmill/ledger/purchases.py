@@ -343,8 +343,13 @@ class Purchases(Tables):
         now = self.now()
         self._book(request_id, day_of(before.intended_at), -1)
         self._book(request_id, day_of(now), 1)
-        terms: dict[str, Any] = {"intended_at": now, "accepted_at": None, "error_code": TO_RESEND}
-        self._update("attempts", {"request_id": request_id}, uptime=None, **terms)
+        terms: dict[str, Any] = {
+            "intended_at": now,
+            "uptime": None,
+            "accepted_at": None,
+            "error_code": TO_RESEND,
+        }
+        self._update("attempts", {"request_id": request_id}, **terms)
         return replace(before, **terms)
 
     def begin_resend(self, attempt: Attempt) -> Attempt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -12,8 +12,10 @@ import pytest
 
 from patternmill.errors import BudgetReached, LedgerError, Overtaken
 from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.feedback_log import intend_feedback
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval, SpendingLimits
+from patternmill.ledger.postgres import PostgresDatabase
+from patternmill.ledger.records import Approval, OrderRecord, SpendingLimits
 from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of
 from patternmill.states import AttemptState, Stage, Verdict
 from tests.integrity import problems
@@ -23,13 +25,12 @@ from .samples import CATALOG, RUN, STAGING, begin, change, intent, item
 
 OTHER_RUN = RunId("run-2")
 DAY = 86_400
-PRICES = {Stage.PATTERN: 40, Stage.PRODUCT: 10}
-FIRST = SpendingLimits(first={Stage.PATTERN: 3, Stage.PRODUCT: 3}, prices=PRICES)
+HUGE = 10**15
 UNDER = SpendingLimits(approval="approval-1")
 ASKED = Approval(
     "approval-1", STAGING, CATALOG, "ab" * 32, items=3, expected=30, worst=60, most_purchases=6, asked_at=1.0
 )
-HUGE = 10**15
+PRODUCT = {"stage": Stage.PRODUCT}
 
 
 def spent(ledger: Ledger) -> tuple[int, int]:
@@ -37,19 +38,19 @@ def spent(ledger: Ledger) -> tuple[int, int]:
     return ledger.database.rows("SELECT coalesce(sum(items), 0), coalesce(sum(amount), 0) FROM spending")[0]
 
 
-def refused(ledger: Ledger, name: str, limits: SpendingLimits, **how: Any) -> BudgetReached:
+def refused(ledger: Ledger, name: str, limits: SpendingLimits, attempt: int = 1, **how: Any) -> BudgetReached:
     """The reason why an intent was not written; it is certain that it was not."""
     before = spent(ledger)
     with pytest.raises(BudgetReached) as caught:
-        begin(ledger, name, limits=limits, **how)
-    assert ledger.purchases.attempt(RequestId(f"{name}/1")) is None
+        begin(ledger, name, attempt, limits=limits, **how)
+    assert ledger.purchases.attempt(RequestId(f"{name}/{attempt}")) is None
     assert spent(ledger) == before
     return caught.value
 
 
 #: Limits, purchases with their prices (or where they differ from the default), and what the last one is refused for.
 BUDGETS: dict[str, tuple[SpendingLimits, list[int | dict[str, Any]], str]] = {
-    "items of any kind": (SpendingLimits(items=2), [0, {"stage": Stage.PRODUCT}, 0], "--max-items"),
+    "items of any kind": (SpendingLimits(items=2), [0, PRODUCT, 0], "--max-items"),
     "no items": (SpendingLimits(items=0), [0], "--max-items"),
     "no money": (SpendingLimits(run_amount=0), [1], "--budget"),
     "the run's money, to the last unit": (SpendingLimits(run_amount=100), [60, 40, 1], "--budget"),
@@ -69,9 +70,9 @@ BUDGETS: dict[str, tuple[SpendingLimits, list[int | dict[str, Any]], str]] = {
         [70, {"price": 70, "later": DAY}, 31],
         "PATTERNMILL_DAY_BUDGET",
     ),
-    "the run's money does not restart at midnight": (
+    "the run's money is its own, and does not restart at midnight": (
         SpendingLimits(run_amount=100),
-        [60, {"price": 60, "later": DAY}],
+        [60, {"price": 100, "run": OTHER_RUN}, {"price": 60, "later": DAY}],
         "--budget",
     ),
 }
@@ -116,13 +117,14 @@ def test_warning_is_logged_once_when_the_day_budget_is_nearly_spent(
 
 
 def test_prices_by_state_add_up_to_what_counts(ledger: Ledger) -> None:
-    """In doubt, reserved and spent, by currency, as whole numbers; what is released counts for nothing."""
+    """In doubt, reserved and spent, by currency and environment, as whole numbers; what is released counts nothing."""
     ends = (AttemptState.ACCEPTED, AttemptState.HELD, AttemptState.WITHDRAWN)
     for price, (name, state) in enumerate(zip("abc", ends, strict=True), 1):
         begin(ledger, name, price=price * HUGE, limits=SpendingLimits(currency="EUR"))
         change(ledger, name, state)
-    begin(ledger, "d", price=10)
-    begin(ledger, "d", price=10)
+    for _ in range(2):
+        begin(ledger, "d", price=10)
+    begin(ledger, "far", price=7, environment="production", run=OTHER_RUN)
     amounts = ledger.purchases.amounts_by_state(RUN)
     assert {state: dict(of_state) for state, of_state in amounts.items() if of_state} == {
         AttemptState.ACCEPTED: {"EUR": HUGE},
@@ -132,7 +134,8 @@ def test_prices_by_state_add_up_to_what_counts(ledger: Ledger) -> None:
     }
     by_run = ledger.purchases.spent_by_run(RUN)
     assert by_run == Spent(Counter({Stage.PATTERN: 3}), Counter({"EUR": 3 * HUGE, "": 10}))
-    assert by_run == ledger.purchases.spent_on(day_of(ledger.now()))[STAGING]
+    far = Spent(Counter({Stage.PATTERN: 1}), Counter({"": 7}))
+    assert ledger.purchases.spent_on(day_of(ledger.now())) == {STAGING: by_run, "production": far}
     assert type(by_run.amounts["EUR"]) is int
 
 
@@ -157,44 +160,70 @@ def test_reservation_of_a_withdrawn_request_is_returned(
     assert spent(ledger) == (1, 50), "a failed job may have cost something"
 
 
-@pytest.mark.parametrize(("name", "enough"), [("run_amount", 190), ("day_amount", 190), ("items", 7)])
-def test_second_attempt_leaves_the_planned_money(ledger: Ledger, name: str, enough: int) -> None:
-    """Three rows for 50 each are planned, one pattern fails: 150 stay reserved for them, whatever was bought so far."""
-    plenty, short = (replace(FIRST, **{name: most}) for most in (enough, enough - 1))
-    begin(ledger, "a", limits=short, price=40)
-    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    with pytest.raises(BudgetReached) as caught:
-        begin(ledger, "a", 2, limits=short, price=40)
-    assert caught.value.code == SECOND_ATTEMPT
-    begin(ledger, "b", limits=short, price=40)
-    with pytest.raises(BudgetReached):
-        begin(ledger, "a", 2, limits=short, price=40)
-    begin(ledger, "a", 2, limits=plenty, price=40)
-    begin(ledger, "c", limits=plenty, price=40)
-    for product in ("a-product", "b-product", "c-product"):
-        begin(ledger, product, stage=Stage.PRODUCT, limits=plenty, price=10)
-    assert spent(ledger) == (7, 190)
+def test_price_of_what_a_person_sends_again_counts_for_today(ledger: Ledger, clock: Clock) -> None:
+    attempt = begin(ledger, "a", price=50)
+    clock.now += DAY
+    with ledger.transaction():
+        ledger.purchases.reopen_for_resend(RUN, attempt.request_id)
+    assert ledger.purchases.spent_on(day_of(clock.now))[STAGING].amounts == {"": 50}
+    assert spent(ledger) == (1, 50)
+    assert list(problems(ledger)) == []
 
 
-def test_money_of_a_lost_patterns_product_is_free(ledger: Ledger) -> None:
-    """Held, rejected or failed for good: what its product would have cost can buy a second attempt."""
-    limits = replace(FIRST, run_amount=160, prices=PRICES | {Stage.PATTERN: 10})
-    for name in "abc":
-        begin(ledger, name, limits=limits, price=40)
-    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    with pytest.raises(BudgetReached):
-        begin(ledger, "a", 2, limits=limits, price=20)
-    change(ledger, "b", AttemptState.HELD)
-    begin(ledger, "a", 2, limits=limits, price=20)
+# -- second attempts
 
 
-def test_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> None:
-    """The plan includes it."""
+PLAN = {Stage.PATTERN: 3, Stage.PRODUCT: 3}
+PRICES = {Stage.PATTERN: 40, Stage.PRODUCT: 10}
+#: What was bought before the second attempt at `a`, and how much money it needs then with what is left of the plan.
+SECOND_ATTEMPTS: dict[str, tuple[list[str], int]] = {
+    "no other pattern": ([], 190),
+    "another pattern": (["b"], 190),
+    "all patterns": (["b", "c"], 190),
+    "more than was planned": (["b", "c", "d"], 230),
+    "a product too": (["b", "c", "b-product"], 190),
+    "a pattern that is held": (["b", "c", "c is held"], 180),
+    "a pattern that failed": (["b", "c", "c failed"], 180),
+    "a pattern that failed and is tried again": (["b", "c", "c failed", "c again"], 230),
+}
+
+
+@pytest.mark.parametrize("case", SECOND_ATTEMPTS)
+def test_second_attempt_leaves_the_planned_money(ledger: Ledger, case: str) -> None:
+    """Three rows for 50 each are planned, one pattern fails: what the others cost stays reserved, to the last unit."""
+    before, enough = SECOND_ATTEMPTS[case]
     begin(ledger, "a", price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    limits = replace(FIRST, run_amount=50, first={Stage.PATTERN: 1, Stage.PRODUCT: 1})
+    for what in before:
+        name, _, how = what.partition(" ")
+        if how == "is held":
+            change(ledger, name, AttemptState.HELD)
+        elif how == "failed":
+            change(ledger, name, AttemptState.ACCEPTED, AttemptState.FAILED)
+        elif name.endswith("-product"):
+            begin(ledger, name, stage=Stage.PRODUCT, price=10)
+        else:
+            begin(ledger, name, 2 if how else 1, price=40)
+    limits = SpendingLimits(run_amount=enough - 1, first=PLAN, prices=PRICES)
+    assert refused(ledger, "a", limits, 2, price=40).code == SECOND_ATTEMPT
+    begin(ledger, "a", 2, limits=replace(limits, run_amount=enough), price=40)
+
+
+def test_first_purchases_may_use_all_that_is_left(ledger: Ledger) -> None:
+    """Also an attempt after one that failed in an earlier run: the plan includes it. Items are limited as money is."""
+    begin(ledger, "a", price=40)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    limits = SpendingLimits(run_amount=50, first={Stage.PATTERN: 1, Stage.PRODUCT: 1}, prices=PRICES)
     begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
+    items = SpendingLimits(items=7, first=PLAN)
+    for number in range(3):
+        begin(ledger, f"b{number}", limits=items, run=RunId("run-3"))
+    with ledger.transaction():
+        for state in (AttemptState.ACCEPTED, AttemptState.FAILED):
+            ledger.purchases.change(RunId("run-3"), RequestId("b0/1"), state, job_id="job-b0")
+    assert refused(ledger, "b0", replace(items, items=6), 2, run=RunId("run-3")).code == SECOND_ATTEMPT
+    begin(ledger, "b0", 2, limits=items, run=RunId("run-3"))
 
 
 # -- approvals
@@ -269,36 +298,25 @@ def test_approvals_are_in_the_order_of_decisions_whatever_the_clock_says(
     assert named == ["approval-3", "approval-1", "approval-2"]
 
 
-@pytest.mark.parametrize("verdict", [Verdict.WAITING, Verdict.REJECTED, Verdict.OVERTAKEN])
-def test_nothing_is_bought_under_a_request_that_was_not_approved(ledger: Ledger, verdict: Verdict) -> None:
-    ask(ledger)
-    with ledger.transaction():
-        if verdict is Verdict.REJECTED:
-            ledger.approvals.decide("approval-1", verdict, who="bert")
-        elif verdict is Verdict.OVERTAKEN:
-            ledger.approvals.overtake(STAGING, CATALOG, "run run-2")
-    with pytest.raises(LedgerError, match="approves nothing"):
-        begin(ledger, "a", limits=UNDER)
-
-
 def test_approval_is_never_exceeded(ledger: Ledger) -> None:
-    """To the last minor unit, over all runs, for its items only; a refusal writes nothing."""
-    approve(ledger, worst=3 * HUGE)
+    """To the last minor unit, over all runs, for its items only; one that nobody gave covers nothing."""
+    ask(ledger, worst=3 * HUGE)
+    for verdict in (Verdict.WAITING, Verdict.REJECTED, Verdict.OVERTAKEN):
+        with ledger.transaction():
+            ledger.database.execute("UPDATE approvals SET verdict = :v, who = 'b', decided_at = 1", v=verdict)
+        with pytest.raises(LedgerError, match="approves nothing"):
+            begin(ledger, "a", limits=UNDER)
+    with ledger.transaction():
+        ledger.database.execute("UPDATE approvals SET verdict = 'approved'")
     begin(ledger, "a", limits=UNDER, price=2 * HUGE)
     assert refused(ledger, "b", UNDER, price=HUGE + 1, run=OTHER_RUN).code == "approval"
     assert "lacks the pattern" in refused(ledger, "z", UNDER, price=1).message
     begin(ledger, "b", limits=UNDER, price=HUGE, run=OTHER_RUN)
     assert drawn(ledger) == (2, 3 * HUGE)
+    with ledger.transaction():
+        ledger.database.execute("UPDATE approvals SET most_purchases = 2")
+    assert "is reached" in refused(ledger, "c", UNDER).message, "without prices too an approval has an end"
     assert list(problems(ledger)) == []
-
-
-def test_approved_number_of_requests_is_never_exceeded(ledger: Ledger) -> None:
-    """Without prices too an approval has an end."""
-    approve(ledger, worst=0, most_purchases=2)
-    begin(ledger, "a", limits=UNDER)
-    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    begin(ledger, "a", 2, limits=UNDER)
-    assert "is reached" in refused(ledger, "b", UNDER).message
 
 
 @pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
@@ -314,39 +332,42 @@ def test_amount_of_a_withdrawn_request_returns_to_its_approval(ledger: Ledger, s
     assert list(problems(ledger)) == []
 
 
-@pytest.mark.parametrize(
-    ("damage", "problem"),
-    [
-        ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
-        ("DELETE FROM documents", "under an approval that does not cover it"),
-        ("UPDATE approvals SET verdict = 'rejected'", "under an approval that does not cover it"),
-    ],
-)
-def test_check_finds_a_contradiction_between_approvals_and_purchases(
-    ledger: Ledger, damage: str, problem: str
-) -> None:
-    approve(ledger)
-    begin(ledger, "a", limits=UNDER, price=10)
-    assert list(problems(ledger)) == []
-    with ledger.transaction():
-        ledger.database.execute(damage)
-    assert [problem in text for text in problems(ledger)] == [True]
-
-
 # -- several writers at once
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [SpendingLimits(items=20), SpendingLimits(day_amount=200), UNDER],
-    ids=["items", "money", "approval"],
-)
-def test_concurrent_writers_never_exceed_a_limit(open_ledger: OpenLedger, limits: SpendingLimits) -> None:
-    """Four writers at once, on connections of their own: exactly what the limit allows is bought."""
+#: What reads before it writes, and the lock by which no other connection does so at the same time.
+LOCKED: dict[str, Callable[[Ledger], object]] = {
+    "intent": lambda ledger: ledger.purchases.intend(RUN, STAGING, intent("b"), SpendingLimits(items=9)),
+    "withdrawal": lambda ledger: ledger.purchases.change(RUN, RequestId("a/1"), AttemptState.WITHDRAWN),
+    "order": lambda ledger: ledger.purchases.record_order(
+        RUN, ItemKey("a"), OrderRecord(None, None, False, False)
+    ),
+    "question": lambda ledger: ledger.approvals.request(replace(ASKED, id="2", flow_run_id="2"), []),
+    "decision": lambda ledger: ledger.approvals.decide("approval-1", Verdict.APPROVED, who="anna"),
+    "feedback": lambda ledger: intend_feedback(ledger, RUN, RequestId("a/1"), "f-1"),
+    "overtaking": lambda ledger: ledger.approvals.overtake(STAGING, CATALOG, "run run-2"),
+}
+
+
+@pytest.mark.parametrize("change", LOCKED)
+def test_what_reads_before_it_writes_is_locked(postgres_url: str, change: str) -> None:
+    """PostgreSQL: until its transaction ends. In SQLite no other transaction begins meanwhile."""
+    with Ledger(PostgresDatabase(postgres_url)) as ledger:
+        begin(ledger, "a")
+        ask(ledger)
+        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        with ledger.transaction():
+            ledger.purchases.add_items(STAGING, CATALOG, [item("b")])
+            LOCKED[change](ledger)
+            assert ledger.database.rows(locks) == [(1,)]
+        assert ledger.database.rows(locks) == [(0,)]
+
+
+def test_concurrent_writers_never_exceed_a_limit(open_ledger: OpenLedger) -> None:
+    """Four writers at once, on connections of their own: exactly what the limits allow is bought."""
     ledgers = [open_ledger() for _ in range(4)]
     names = [[f"{number}-{n}" for n in range(8)] for number in range(4)]
-    every = [name for own in names for name in own]
-    approve(ledgers[0], replace(ASKED, worst=200, most_purchases=64), every)
+    approve(ledgers[0], replace(ASKED, worst=200, most_purchases=64), [name for own in names for name in own])
 
     def buy(ledger: Ledger, own: list[str]) -> int:
         bought = 0
@@ -354,7 +375,7 @@ def test_concurrent_writers_never_exceed_a_limit(open_ledger: OpenLedger, limits
             with ledger.transaction():
                 ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
                 try:
-                    ledger.purchases.intend(RUN, STAGING, intent(name, price=10), limits)
+                    ledger.purchases.intend(RUN, STAGING, intent(name, price=10), UNDER)
                 except BudgetReached:
                     continue
                 bought += 1

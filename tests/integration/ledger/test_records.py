@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from threading import Barrier
 
 import pytest
 
@@ -17,6 +15,7 @@ from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent, intend_feed
 from patternmill.ledger.forgetting import find_forgettable, forget, never_forgotten
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.metrics import metrics
+from patternmill.ledger.reports.run_lookup import latest_run
 from patternmill.planning.offer import Category, Offer, Option
 from patternmill.states import AttemptState, Decided, Outcome, Stage
 
@@ -59,35 +58,34 @@ def test_run_is_read_back_unchanged(ledger: Ledger) -> None:
     add_run(ledger, run_id=RunId("run-2"))
     assert ledger.runs.input_of(RECORD) == RAW
     assert ledger.database.rows("SELECT count(*) FROM documents") == [(1,)], (
-        "two runs of one file share its bytes"
+        "runs of one file share its bytes"
     )
     with pytest.raises(LedgerError, match="not in the ledger"):
         ledger.runs.input_of(replace(RECORD, input_sha256="0" * 64))
 
 
 def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
-    """By environment and by catalog, where asked."""
-    scopes = [("staging", "spring"), ("staging", "autumn"), ("production", "spring")]
-    for number, (environment, catalog) in enumerate(scopes):
-        started, run_id = RECORD.started_at + timedelta(hours=number), RunId(f"run-{number}")
-        add_run(ledger, run_id=run_id, environment=environment, catalog=catalog, started_at=started)
-    assert [run.run_id for run in ledger.runs.find()] == ["run-2", "run-1", "run-0"]
-    assert [run.run_id for run in ledger.runs.find(environment="staging")] == ["run-1", "run-0"]
-    assert [run.run_id for run in ledger.runs.find(environment="staging", catalog="spring")] == ["run-0"]
-
-
-def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
-    """In order, by ranges with both ends, with odd text."""
-    rows = [
-        run_row(number, "p" if number % 2 else None, None, f'{{"prompt":"{number} 🦩 café"}}')
-        for number in range(25)
+    """By environment and by catalog, where asked; those of a catalog by their leases, also where a clock went back."""
+    scopes = [
+        ("staging", "autumn", 1),
+        ("production", "spring", 2),
+        ("staging", "spring", 3),
+        ("staging", "spring", 0),
     ]
-    add_run(ledger)
-    with ledger.transaction():
-        ledger.runs.add_rows(RUN, iter(rows))
-    assert (ledger.runs.row_count(RUN), ledger.runs.row_count(RunId("unknown"))) == (25, 0)
-    for first, last in ((0, 24), (5, 7), (25, 99)):
-        assert ledger.runs.rows_of(RUN, first, last) == rows[first : last + 1]
+    for number, (environment, catalog, hour) in enumerate(scopes, start=1):
+        begun = {"started_at": RECORD.started_at + timedelta(hours=hour), "run_id": RunId(f"run-{number}")}
+        record = replace(RECORD, environment=environment, catalog=catalog, **begun)
+        with ledger.transaction():
+            ledger.runs.add(record, RAW, number=number)
+    for scope, newest_first in (
+        ({}, "4321"),
+        ({"environment": "staging"}, "431"),
+        ({"catalog": "spring"}, "432"),
+    ):
+        assert [run.run_id for run in ledger.runs.find(**scope)] == [
+            f"run-{number}" for number in newest_first
+        ]
+    assert latest_run(ledger, catalog="spring", environment="staging").run_id == "run-4"
 
 
 def test_last_attempts_of_some_rows(ledger: Ledger) -> None:
@@ -128,25 +126,18 @@ def decision(name: str, key: str, verdict: Decided) -> Decision:
     return Decision(name, ItemKey(key), "ab" * 32, verdict, "too dark", "anna", at)
 
 
-def test_last_decision_of_an_item_counts_and_a_repeated_event_changes_nothing(
-    ledger: Ledger, open_ledger: OpenLedger
-) -> None:
+def test_last_decision_of_an_item_counts(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """A repeated event changes nothing; one about an unknown item is refused with all of its transaction."""
     begin(ledger, "herons")
     picked, rejected = decision("1", "herons", Decided.PICK), decision("2", "herons", Decided.REJECT)
-    with ledger.transaction():
-        assert record_decisions(ledger, RUN, [picked, rejected]) == ["1", "2"]
-    with ledger.transaction():
-        assert record_decisions(ledger, RUN, [picked]) == []
+    for decisions, added in (([picked, rejected], ["1", "2"]), ([picked], [])):
+        with ledger.transaction():
+            assert record_decisions(ledger, RUN, decisions) == added
+    with pytest.raises(LedgerError), ledger.transaction():
+        both = [decision("3", "herons", Decided.PICK), decision("4", "nobody", Decided.PICK)]
+        record_decisions(ledger, RUN, both)
     assert last_decisions(open_ledger(), STAGING, CATALOG) == {"herons": rejected}
     assert last_decisions(ledger, STAGING, "another") == {}
-
-
-def test_decision_on_an_unknown_item_is_refused_with_all_of_its_transaction(ledger: Ledger) -> None:
-    begin(ledger, "herons")
-    both = [decision("1", "herons", Decided.PICK), decision("2", "nobody", Decided.PICK)]
-    with pytest.raises(LedgerError), ledger.transaction():
-        record_decisions(ledger, RUN, both)
-    assert last_decisions(ledger, STAGING, CATALOG) == {}
 
 
 def test_further_takes_of_a_catalog_are_seen(ledger: Ledger) -> None:
@@ -168,24 +159,6 @@ def test_only_what_was_not_delivered_is_reported_again(ledger: Ledger) -> None:
             with ledger.transaction():
                 ledger.record_event(RUN, kind, request_id, detail="so it was")
         assert intend_feedback(ledger, RUN, request_id, "f-2") is (kind is FeedbackEvent.NOT_SENT)
-
-
-def test_failure_is_reported_once_by_all_together(ledger: Ledger, open_ledger: OpenLedger) -> None:
-    """Each over a connection of its own."""
-    request_id = begin(ledger, "herons").request_id
-    ready = Barrier(4)
-
-    def report(number: int) -> bool:
-        with open_ledger() as own:
-            ready.wait(10)
-            return intend_feedback(own, RUN, request_id, f"f-{number}")
-
-    with ThreadPoolExecutor(4) as threads:
-        assert sorted(threads.map(report, range(4))) == [False, False, False, True]
-
-
-def test_last_answer_counts(ledger: Ledger) -> None:
-    request_id = begin(ledger, "herons").request_id
     assert last_answer(ledger, request_id) is None
     with ledger.transaction():
         for status in (500, 422):
@@ -197,25 +170,23 @@ def test_last_answer_counts(ledger: Ledger) -> None:
 # -- forgetting, and figures
 
 
-def give_past(ledger: Ledger) -> None:
-    """Two runs that have ended: of the first's patterns the second has one too."""
+def test_forgotten_words_go_and_names_stay(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """Of what no later run has; its counts, its attempts and which take it is stay as before."""
     at_state(ledger, "herons", AttemptState.REJECTED, content=PROMPT)
     at_state(ledger, "again", AttemptState.SUCCEEDED, content=f'{PROMPT[:-1]},"take":2}}')
     at_state(ledger, "ferns", AttemptState.SUCCEEDED, content=SHARED)
     at_state(ledger, "H-1", AttemptState.SUCCEEDED, stage=Stage.PRODUCT, pattern_key=ItemKey("again"))
     for number, (record, pattern) in enumerate(((RECORD, "again"), (LATER, "ferns")), start=1):
-        row = run_row(0, pattern, f"H-{number}", json.dumps({"prompt": "blue herons"}))
         with ledger.transaction():
             ledger.runs.add(record, RAW, number=number)
-            ledger.runs.add_rows(record.run_id, [row])
+            words = json.dumps({"prompt": "blue herons"})
+            ledger.runs.add_rows(record.run_id, [run_row(0, pattern, f"H-{number}", words)])
             ended = replace(record, outcome=Outcome.COMPLETED, ended_at=record.started_at, reason="so it is")
             ledger.runs.close_rows(ended)
             ledger.runs.update(ended)
-
-
-def test_forgotten_words_go_and_names_stay(ledger: Ledger, open_ledger: OpenLedger) -> None:
-    """Of what no later run has; its counts, its attempts and which take it is stay as before."""
-    give_past(ledger)
+    figures = metrics(ledger).decode()
+    assert 'patternmill_jobs_in_flight{catalog="spring",environment="staging"} 0.0' in figures
+    assert 'patternmill_spent_today{catalog="spring",currency="",environment="staging"} 0.0' in figures
     assert never_forgotten(ledger, STAGING, CATALOG) == {LATER.run_id}
     record = ledger.runs.get(RUN)
     assert record is not None
@@ -244,10 +215,3 @@ def test_forgotten_words_go_and_names_stay(ledger: Ledger, open_ledger: OpenLedg
         again.runs.input_of(forgotten)
     left = find_forgettable(again, STAGING, CATALOG, [forgotten])
     assert not left.told_items and not any(left.rows.values())
-
-
-def test_figures(ledger: Ledger) -> None:
-    give_past(ledger)
-    page = metrics(ledger).decode()
-    assert 'patternmill_jobs_in_flight{catalog="spring",environment="staging"} 0.0' in page
-    assert 'patternmill_spent_today{catalog="spring",currency="",environment="staging"} 0.0' in page

@@ -1,12 +1,8 @@
-"""The writer: groups changes into commits, keeps a refusal to its own change, waits for a database, loses nothing."""
+"""The ledger's writer: few commits, each durable before anybody learns of it; whoever cannot write, loses nothing."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,7 +12,7 @@ import pytest
 
 from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Ledger, LedgerWriter, open_database
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Lease, SpendingLimits
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState
@@ -24,22 +20,7 @@ from patternmill.states import AttemptState
 from .conftest import OpenLedger
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
 
-ROOT = Path(__file__).resolve().parents[3]
 TIMES = timedelta(milliseconds=1)
-
-
-class Pauses:
-    """Time that passes only in a sleep; every pause is recorded."""
-
-    def __init__(self) -> None:
-        self.now, self.pauses = 100.0, list[float]()
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
-
-    def writer(self, ledger: Ledger) -> LedgerWriter:
-        return LedgerWriter(ledger, linger=TIMES, sleep=self.sleep, clock=lambda: self.now)
 
 
 class CountingLedger(Ledger):
@@ -102,11 +83,9 @@ async def test_writes_are_durable_when_they_return_and_in_their_order(open_ledge
 
 async def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """Of a group that exceeds the budget, what fits is written, and the others get the reason."""
-    writer = LedgerWriter(ledger)
-    limits = SpendingLimits(items=3)
-    ends = await asyncio.gather(
-        *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
-    )
+    writer, limits = LedgerWriter(ledger), SpendingLimits(items=3)
+    writes = (writer.write(buying(f"p{number}", limits)) for number in range(5))
+    ends = await asyncio.gather(*writes, return_exceptions=True)
     assert [isinstance(end, BudgetReached) for end in ends] == [False] * 3 + [True] * 2
     assert writer.broken is None
     assert (await writer.write(buying("p0", limits))).item_key == "p0"
@@ -125,36 +104,20 @@ async def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
 
     writer = LedgerWriter(ledger)
     await writer.write(buying("before"))
-    ends = await asyncio.gather(
-        writer.write(buying("a")), writer.write(slip), writer.write(buying("b")), return_exceptions=True
-    )
+    writes = (writer.write(buying("a")), writer.write(slip), writer.write(buying("b")))
+    ends = await asyncio.gather(*writes, return_exceptions=True)
     assert all(isinstance(end, LedgerError) for end in ends)
-    assert isinstance(writer.broken, LedgerError)
     with pytest.raises(LedgerError, match="RuntimeError"):
         await writer.write(buying("after"))
     await writer.close()
     assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]
 
 
-async def test_full_disk_refuses_the_group_and_loses_nothing(tmp_path: Path) -> None:
-    """The group that does not fit is refused whole; acknowledged writes are kept."""
-    writer = LedgerWriter(sqlite_at(tmp_path), linger=TIMES)
-    acknowledged = set()
-    await writer.write(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 60"))
-    with pytest.raises(LedgerError, match="full"):
-        for number in range(5000):
-            acknowledged.add((await writer.write(buying(f"p{number:04}"))).item_key)
-    with pytest.raises(LedgerError, match="full"):
-        await writer.write(lambda ledger: None)
-    await writer.close()
-    assert acknowledged and asked_for(sqlite_at(tmp_path)) == acknowledged
-
-
 async def test_pending_writes_are_made_before_the_writer_closes(
     ledger: Ledger, open_ledger: OpenLedger
 ) -> None:
     """That of a cancelled caller too, which may be in the commit already; nothing can be written afterwards."""
-    writer = LedgerWriter(ledger, linger=timedelta(milliseconds=50))
+    writer = LedgerWriter(ledger)
     asking = [asyncio.create_task(writer.write(buying(f"p{number}"))) for number in range(5)]
     await asyncio.sleep(0)
     asking[0].cancel()
@@ -163,24 +126,6 @@ async def test_pending_writes_are_made_before_the_writer_closes(
     with pytest.raises(LedgerError):
         await writer.write(buying("late"))
     assert asked_for(open_ledger()) == {f"p{number}" for number in range(5)}
-
-
-async def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
-    """Once another run has the lease, each write of the earlier one raises LeaseLost."""
-    ledger, other = open_ledger(), open_ledger()
-    with ledger.transaction():
-        hold = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
-    assert hold is not None
-    writer = LedgerWriter(ledger, hold, linger=TIMES)
-    await writer.write(buying("before"))
-    with other.transaction():
-        other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold)
-    for _ in range(2):
-        with pytest.raises(LeaseLost):
-            await writer.write(buying("late"))
-    assert isinstance(writer.broken, LeaseLost)
-    await writer.close()
-    assert asked_for(other) == {"before"}
 
 
 async def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
@@ -201,63 +146,65 @@ async def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) ->
     now *= 2
     with other.transaction():
         other.catalogs.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease)
-    with pytest.raises(LeaseLost):
-        await writer.confirm_lease()
+    for write in (writer.confirm_lease(), writer.write(buying("late"))):
+        with pytest.raises(LeaseLost):
+            await write
+    assert isinstance(writer.broken, LeaseLost)
     await writer.close()
+    assert asked_for(other) == set()
 
 
-async def test_separate_work_makes_its_own_transactions(ledger: Ledger) -> None:
-    """On the writer's thread, so that it never meets a group in the middle."""
-
-    def work(ledger: Ledger) -> int:
-        with ledger.transaction():
-            buying("a")(ledger)
-        return len(asked_for(ledger))
-
-    writer = LedgerWriter(ledger)
-    counts = await asyncio.gather(writer.run(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
-    assert counts[0] in (1, 6)
-    await writer.close()
+# -- a database that goes away
 
 
 class LeavingLedger(Ledger):
-    """Its database goes away as a transaction ends, before its commit or after it was done and unheard."""
+    """Its database goes away as a transaction ends, before its commit or after it was done and unheard.
 
-    def __init__(self, database: SqliteDatabase, times: int, *, committed: bool) -> None:
-        super().__init__(database)
-        self.times, self.committed = times, committed
+    Time passes only in the writer's sleeps.
+    """
+
+    def __init__(self, path: Path, *, committed: bool = False) -> None:
+        super().__init__(SqliteDatabase(path / "ledger.sqlite3"))
+        self.times, self.committed = 0, committed
+        self.time, self.pauses, self.seen = 100.0, list[float](), list[str]()
+        self.writer = LedgerWriter(self, linger=TIMES, sleep=self.sleep, clock=lambda: self.time)
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.time += seconds
+        self.seen.append(self.writer.waiting)
 
     @contextmanager
     def transaction(self, hold: Lease | None = None) -> Iterator[None]:
+        leaves, self.times = self.times > 0, self.times - 1
         with super().transaction(hold):
             yield
-            if self._leaves() and not self.committed:
+            if leaves and not self.committed:
                 raise LedgerUnavailable("It went away.")
-        if self._leaves():
-            self.times -= 1
+        if leaves:
             raise LedgerUnavailable("It went away, and the commit was done.")
-
-    def _leaves(self) -> bool:
-        if not self.committed and self.times > 0:
-            self.times -= 1
-            return True
-        return self.committed and self.times > 0
 
 
 @pytest.mark.parametrize("committed", [False, True])
-async def test_lost_database_is_waited_for(tmp_path: Path, committed: bool) -> None:
-    """Each write is made once, whether or not the commit was done before its answer was lost."""
-    time = Pauses()
-    leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 0, committed=committed)
-    writer = time.writer(leaving)
+async def test_lost_database_is_waited_for(
+    tmp_path: Path, committed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each write is made once, whether or not the commit was done before its answer was lost; people are told."""
+    ledger = LeavingLedger(tmp_path, committed=committed)
+    writer = ledger.writer
     await writer.write(buying("a"))
-    leaving.times = 3
+    ledger.times = 5
     await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
-    assert asked_for(leaving) == {"a", "b"}
-    assert leaving.purchases.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
-    assert leaving.database.rows("SELECT sum(items) FROM spending") == [(2,)]
+    assert asked_for(ledger) == {"a", "b"}
+    accepted = attempt_at("a")(ledger)
+    assert accepted is not None and accepted.state is AttemptState.ACCEPTED
+    assert ledger.database.rows("SELECT sum(items) FROM spending") == [(2,)]
+    assert len(ledger.pauses) == 5
+    waiting = f"waiting for the ledger's SQLite file {tmp_path}/ledger.sqlite3 since 7 s"
+    assert (ledger.seen[0], ledger.seen[-1], writer.waiting) == ("", waiting, "")
+    begun, ended = caplog.messages
+    assert "It went away" in begun and "answers again" in ended
     await writer.close()
-    assert len(time.pauses) == 3
 
 
 @pytest.mark.parametrize(("is_stopped", "least", "most"), [(False, 50, 70), (True, 5, 16)])
@@ -265,107 +212,20 @@ async def test_database_that_stays_unavailable_breaks_the_writer(
     tmp_path: Path, is_stopped: bool, least: float, most: float
 ) -> None:
     """After about a minute, or ten seconds once a person has stopped the run; later writes are tried once."""
-    time = Pauses()
-    writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
+    ledger = LeavingLedger(tmp_path)
+    ledger.times, writer = 99, ledger.writer
     if is_stopped:
         writer.shorten_wait()
     with pytest.raises(LedgerUnavailable):
         await writer.write(buying("a"))
-    assert least < sum(time.pauses) < most
-    waited = len(time.pauses)
+    assert least < sum(ledger.pauses) < most
+    waited = len(ledger.pauses)
     with pytest.raises(LedgerUnavailable):
-        await writer.run_patiently(in_transaction)
-    assert len(time.pauses) == waited
+        await writer.run_patiently(commit_nothing)
+    assert len(ledger.pauses) == waited
     await writer.close()
 
 
-def in_transaction(ledger: Ledger) -> None:
+def commit_nothing(ledger: Ledger) -> None:
     with ledger.transaction():
         pass
-
-
-async def test_waiting_for_the_database_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """By its name, with the seconds, while it lasts; the log has the beginning and the end."""
-    seen: list[str] = []
-    time = Pauses()
-    leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 5, committed=False)
-
-    def sleep(seconds: float) -> None:
-        time.sleep(seconds)
-        seen.append(writer.waiting)
-
-    writer = LedgerWriter(leaving, linger=TIMES, sleep=sleep, clock=lambda: time.now)
-    assert writer.waiting == ""
-    await writer.write(buying("a"))
-    assert writer.waiting == ""
-    await writer.close()
-    assert seen[0] == ""
-    assert seen[-1] == f"waiting for the ledger's SQLite file {tmp_path}/ledger.sqlite3 since 7 s"
-    begun, ended = (record.getMessage() for record in caplog.records)
-    assert "It went away." in begun and "answers again" in ended
-
-
-# -- a process that is killed
-
-
-#: Prints each attempt the instant it was acknowledged.
-WRITING = """
-import asyncio, sys
-from pathlib import Path
-from patternmill.ledger.ledger import Ledger, LedgerWriter, open_database
-from tests.integration.ledger.samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
-
-async def main(url, first):
-    writer = LedgerWriter(Ledger(open_database(url, Path("unused"))))
-
-    async def buy(name):
-        def change(ledger):
-            ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
-            return ledger.purchases.intend(RUN, STAGING, intent(name), UNLIMITED)
-        await writer.write(change)
-        sys.stdout.write(name + "\\n")
-        sys.stdout.flush()
-
-    async def buy_many(task):
-        for number in range(10_000):
-            await buy(f"{first}-{task}-{number}")
-
-    await asyncio.gather(*(buy_many(task) for task in range(8)))
-
-asyncio.run(main(sys.argv[1], sys.argv[2]))
-"""
-
-
-def acknowledged_until_killed(url: str, round_: int, lines: int) -> list[str]:
-    """Let a process write, and kill it when it has acknowledged so many changes."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITING, url, str(round_)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        printed = [process.stdout.readline().strip() for _ in range(lines)]
-        process.send_signal(signal.SIGKILL)
-        printed += process.stdout.read().splitlines(keepends=False)
-    assert process.wait() == -signal.SIGKILL
-    return [name for name in printed if name]
-
-
-def test_killed_process_loses_no_acknowledged_write(url: str) -> None:
-    """SIGKILL as soon as a write returned, twice over one ledger; every acknowledged change is there."""
-    acknowledged: set[str] = set()
-    for round_, lines in enumerate((1, 40)):
-        printed = acknowledged_until_killed(url, round_, lines)
-        # The last line may have been cut short by the kill.
-        acknowledged |= set(printed[:-1] if len(printed) > lines else printed)
-        ledger = Ledger(open_database(url, Path("unused")))
-        on_record = {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
-        noted = {name for (name,) in ledger.database.rows("SELECT request_id FROM events")}
-        if url.startswith("sqlite"):
-            assert ledger.database.rows("PRAGMA integrity_check") == [("ok",)]
-        ledger.close()
-        assert acknowledged <= on_record
-        assert noted == {f"{name}/1" for name in on_record}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,27 +13,18 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RowDecision, RunRecord, RunRow, row_content
 from patternmill.ledger.row_outcomes import outcome_of_row, row_outcome
-from patternmill.ledger.runs import entry_text
 from patternmill.ledger.sqlite import SqliteDatabase
-from patternmill.runs.recorded_run import run_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
-from patternmill.tables.checks import Checked
-from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
-from tests.row_results import row_results
-from tests.unit.tables.samples import HEADER, checked
+from tests.integration.ledger.samples import RAW, RECORD, RUN, WAYS, at_state, begin, change, run_row
 
-OUTCOMES = [*Outcome, None]
-CSV = (
-    HEADER
-    + "\r\nH-1,blue herons,Cushion,S,linen,007\r\nX-1,,Sofa,,,NA\r\nF-1,green ferns,Tote bag,,,=1+1\r\n"
-)
+HERONS, CUSHION = ItemKey("herons"), ItemKey("cushion")
 
 
 def attempt(state: AttemptState, **changes: Any) -> Attempt:
     return replace(Attempt(RequestId("r"), ItemKey("k"), 1, state), **changes)
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("outcome", [*Outcome, None])
 def test_status_of_a_row(outcome: Outcome | None) -> None:
     """Every state of a pattern without a product, and every state of a product on a made pattern."""
     is_stopped = outcome in (None, Outcome.CANCELLED)
@@ -52,11 +43,14 @@ def test_status_of_a_row(outcome: Outcome | None) -> None:
     }
     for state, status in by_pattern.items():
         for product in (None, attempt(AttemptState.WITHDRAWN)):
-            outcome_so_far = row_outcome(attempt(state) if state else None, product, outcome)
-            assert outcome_so_far.status is status, state
+            so_far = row_outcome(attempt(state) if state else None, product, outcome)
+            assert so_far.status is status, state
+            assert status is RowStatus.SUCCEEDED or (so_far.error_code and so_far.error and so_far.remedy)
     for state, status in by_product.items():
-        row = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome)
-        assert row.status is status, state
+        assert row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome).status is status, state
+        if status in (RowStatus.FAILED, RowStatus.HELD):
+            said = row_outcome(None, attempt(state, error_code="its_code", error="Its words."), outcome)
+            assert (said.error_code, said.error) == ("its_code", "Its words.")
 
 
 @pytest.mark.parametrize(
@@ -73,43 +67,24 @@ def test_status_of_a_row(outcome: Outcome | None) -> None:
         ("none withdrawn", RowStatus.NOT_STARTED),
     ],
 )
-@pytest.mark.parametrize("product", [None, AttemptState.FAILED, AttemptState.SUCCEEDED])
-def test_row_with_takes_to_choose_from(takes: str, status: RowStatus, product: AttemptState | None) -> None:
+def test_row_with_takes_to_choose_from(takes: str, status: RowStatus) -> None:
     """It is to choose once its takes have ended and there are two at least, whether its product was there or not."""
-    states = [None if word == "none" else AttemptState(word) for word in takes.split()]
-    keys = tuple(ItemKey(f"take {number}") for number in range(1, len(states) + 1))
+    states = {ItemKey(f"take {number}"): word for number, word in enumerate(takes.split(), start=1)}
     attempts = {
-        key: attempt(state, item_key=key)
-        for key, state in zip((*keys, ItemKey("product")), (*states, product), strict=True)
-        if state is not None
+        key: attempt(AttemptState(word), item_key=key) for key, word in states.items() if word != "none"
     }
-    has_product = product is AttemptState.SUCCEEDED
-    for decided, expected in ((RowStatus.TO_CHOOSE, status), (RowStatus.DISCARDED, RowStatus.DISCARDED)):
-        content = row_content({"prompt": "herons"}, RowDecision(decided, keys, has_product))
-        row = RunRow(0, 2, "A", keys[0], ItemKey("product"), content)
-        outcome = outcome_of_row(row, attempts, Outcome.COMPLETED_WITH_FAILURES)
-        assert outcome.status is expected
-        assert outcome.error and outcome.remedy
-
-
-def test_row_whose_product_was_made_since_is_not_to_choose_any_more() -> None:
-    key = ItemKey("product")
-    row = RunRow(
-        0, 2, "A", ItemKey("1"), key, row_content({}, RowDecision(RowStatus.TO_CHOOSE, (ItemKey("1"),)))
-    )
-    made = {key: attempt(AttemptState.SUCCEEDED, item_key=key)}
-    assert outcome_of_row(row, made, None).status is RowStatus.SUCCEEDED
-
-
-@pytest.mark.parametrize("state", AttemptState)
-def test_unsuccessful_row_has_a_code_a_reason_and_a_remedy(state: AttemptState) -> None:
-    """Whether the service sent a reason or not."""
-    found = row_outcome(attempt(state), None, Outcome.CANCELLED)
-    assert found.error_code and found.error and found.remedy
-    if state not in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
-        return
-    found = row_outcome(attempt(state, error_code="its_code", error="Its words."), None, None)
-    assert (found.error_code, found.error) == ("its_code", "Its words.")
+    for product in (None, AttemptState.FAILED, AttemptState.SUCCEEDED):
+        if product is not None:
+            attempts[CUSHION] = attempt(product, item_key=CUSHION)
+        has_product = product is AttemptState.SUCCEEDED
+        for decided, expected in ((RowStatus.TO_CHOOSE, status), (RowStatus.DISCARDED, RowStatus.DISCARDED)):
+            content = row_content({"prompt": "herons"}, RowDecision(decided, tuple(states), has_product))
+            row = RunRow(0, 2, "A", next(iter(states)), CUSHION, content)
+            outcome = outcome_of_row(row, attempts, Outcome.COMPLETED_WITH_FAILURES)
+            assert outcome.status is expected
+            assert outcome.error and outcome.remedy
+    made_since = row_content({}, RowDecision(RowStatus.TO_CHOOSE, tuple(states)))
+    assert outcome_of_row(replace(row, row=made_since), attempts, None).status is RowStatus.SUCCEEDED
 
 
 # -- rows of a run, from a ledger
@@ -120,38 +95,24 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
 
 
-@pytest.fixture
-def catalog() -> Checked:
-    return checked(CSV)
+PROBLEMS = [
+    {"code": "unknown_category", "message": "No Sofa.", "remedy": "Use one of these."},
+    {"code": "missing_prompt", "message": "No prompt.", "remedy": "Use one of these."},
+]
 
 
-def recorded(ledger: Ledger, catalog: Checked, run: str = RUN) -> RunRecord:
-    """A run over the catalog: its first row has the items `herons` and `cushion`, its third `ferns` and `tote`."""
-    record = replace(
-        RECORD,
-        run_id=RunId(run),
-        input_sha256=hashlib.sha256(CSV.encode()).hexdigest(),
-        source="a/b/spring.csv",
-    )
-    items = [("herons", "cushion"), None, ("ferns", "tote")]
+def recorded(ledger: Ledger, run: str = RUN) -> RunRecord:
+    """A run of three rows: one of the items `herons` and `cushion`, one that is refused, one of `ferns` and `tote`."""
+    record = replace(RECORD, run_id=RunId(run))
     rows = [
-        RunRow(
-            position,
-            entry.line,
-            entry.row.sku if entry.row else "X-1",
-            ItemKey(keys[0]) if keys else None,
-            ItemKey(keys[1]) if keys else None,
-            entry_text(entry),
-        )
-        for position, (entry, keys) in enumerate(zip(catalog.entries, items, strict=True))
+        run_row(0, "herons", "cushion"),
+        run_row(1, row=json.dumps({"problems": PROBLEMS})),
+        run_row(2, "ferns", "tote"),
     ]
     with ledger.transaction():
-        ledger.runs.add(record, CSV.encode())
+        ledger.runs.add(record, RAW)
         ledger.runs.add_rows(record.run_id, rows)
     return record
-
-
-results = row_results
 
 
 def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
@@ -162,93 +123,50 @@ def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
     return ended
 
 
-def test_rows_are_read_back_as_in_the_file_with_all_attempts_and_problems(
-    ledger: Ledger, catalog: Checked
-) -> None:
-    """Every row, in order, with its line, its cells byte for byte, and what was understood of it."""
+def statuses(ledger: Ledger, record: RunRecord) -> list[RowStatus]:
+    return [outcome.status for _, outcome in ledger.runs.rows_with_outcomes(record)]
+
+
+def test_rows_are_read_back_with_all_attempts_and_problems(ledger: Ledger) -> None:
     at_state(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "herons", AttemptState.SUCCEEDED, 2)
     at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
-    record = recorded(ledger, catalog)
-    understood, rows = run_results(ledger, record).read(), results(ledger, record)
-    assert [(row.line, row.sku) for row in understood.lines] == [(2, "H-1"), (3, "X-1"), (4, "F-1")]
-    assert list(understood.catalog.sheet.column(5)) == ["007", "NA", "=1+1"]
-    first, refused, _ = rows
-    assert (understood.lines[0].prompt, understood.lines[0].category_id) == ("blue herons", "cat_1")
-    assert understood.lines[0].selections == {"fabric": "linen", "size": "S"}
-    assert (first.status, first.pattern_id, first.product_id) == (
-        RowStatus.SUCCEEDED,
-        "made-herons/2",
-        "made-cushion/1",
-    )
-    assert first.pattern is not None and first.pattern.attempts == 2
-    problems = catalog.entries[1].problems
-    assert len(problems) > 1
-    assert (refused.status, refused.error_code) == (RowStatus.REFUSED, problems[0].code.value)
-    assert all(problem.message in (refused.error or "") for problem in problems)
-    assert (refused.pattern, refused.product, refused.product_id, refused.pattern_id) == (
-        None,
-        None,
-        None,
-        None,
-    )
+    record = recorded(ledger)
+    (row, first), (_, refused), _ = ledger.runs.rows_with_outcomes(record)
+    assert (row.line, row.sku, first.status) == (2, "SKU-0", RowStatus.SUCCEEDED)
+    made = [(item.stage, item.key, item.attempts, item.result_id) for item in first.items]
+    assert made == [
+        (Stage.PATTERN, HERONS, 2, "made-herons/2"),
+        (Stage.PRODUCT, CUSHION, 1, "made-cushion/1"),
+    ]
+    assert (refused.status, refused.error_code, refused.items) == (RowStatus.REFUSED, "unknown_category", ())
+    assert (refused.error, refused.remedy) == ("No Sofa.; No prompt.", "Use one of these.")
 
 
-@pytest.mark.parametrize(
-    "state", sorted(set(AttemptState) - {AttemptState.SUCCEEDED, AttemptState.FAILED}), ids=str
-)
-def test_ended_run_keeps_its_statuses(ledger: Ledger, catalog: Checked, state: AttemptState) -> None:
-    """Whatever a later run makes of its open attempts."""
-    at_state(ledger, "herons", AttemptState.FAILED)
-    at_state(ledger, "herons", state, 2)
-    first = close(ledger, recorded(ledger, catalog), Outcome.CANCELLED)
-    then = results(ledger, first)
-    goes_on = {
-        AttemptState.INTENDED: [AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
-        AttemptState.WITHDRAWN: [AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
-        AttemptState.ACCEPTED: [AttemptState.SUCCEEDED],
-        AttemptState.REJECTED: [AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
-        AttemptState.HELD: [AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
-    }
-    change(ledger, "herons", *goes_on[state], attempt=2)
-    at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+def test_ended_run_keeps_its_statuses(ledger: Ledger) -> None:
+    """Whatever a later run makes of its open attempts; but rows without an end follow what a person decides."""
+    at_state(ledger, "herons", AttemptState.HELD)
     at_state(ledger, "ferns", AttemptState.FAILED)
-    second = close(ledger, recorded(ledger, catalog, "run-2"), Outcome.COMPLETED_WITH_FAILURES)
-    assert results(ledger, first) == then
-    assert results(ledger, second)[0].status is RowStatus.SUCCEEDED
+    first = close(ledger, recorded(ledger), Outcome.CANCELLED)
+    then = list(ledger.runs.rows_with_outcomes(first))
+    assert [outcome.status for _, outcome in then] == [RowStatus.HELD, RowStatus.REFUSED, RowStatus.FAILED]
+    change(ledger, "herons", *WAYS[AttemptState.SUCCEEDED])
+    at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+    second = close(ledger, recorded(ledger, "run-2"), Outcome.COMPLETED_WITH_FAILURES)
+    assert list(ledger.runs.rows_with_outcomes(first)) == then
+    assert statuses(ledger, second) == [RowStatus.SUCCEEDED, RowStatus.REFUSED, RowStatus.FAILED]
+    with ledger.transaction():
+        ledger.runs.write_decided_rows(first)
+    assert statuses(ledger, first) == [RowStatus.SUCCEEDED, RowStatus.REFUSED, RowStatus.FAILED]
 
 
 def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
     """None is left out, and none is counted twice."""
-    lines = "".join(f"S-{number},prompt,Tote bag,,,\r\n" for number in range(1204))
-    raw = f"{HEADER}\r\n{lines}".encode()
-    record = replace(RECORD, input_sha256=hashlib.sha256(raw).hexdigest())
     begin(ledger, "p")
-    rows = [
-        RunRow(n, n + 2, f"S-{n}", ItemKey("p"), ItemKey("q"), '{"prompt":"prompt"}') for n in range(1203)
-    ]
-    rows.append(replace(rows[0], position=1203, line=1205, pattern_key=ItemKey("none")))
+    rows = [run_row(number, "p", "q") for number in range(1203)]
     with ledger.transaction():
-        ledger.runs.add(record, raw)
-        ledger.runs.add_rows(RUN, rows)
-        counts = ledger.runs.close_rows(replace(record, outcome=Outcome.CANCELLED))
+        ledger.runs.add(RECORD, RAW)
+        ledger.runs.add_rows(RUN, [*rows, run_row(1203, "none", "q")])
+        counts = ledger.runs.close_rows(replace(RECORD, outcome=Outcome.CANCELLED))
     assert counts == {RowStatus.IN_DOUBT: 1203, RowStatus.NOT_STARTED: 1}
-    assert len({row.sku for row in results(ledger, record)}) == 1203
-
-
-def test_decision_writes_the_rows_that_had_no_end(ledger: Ledger, catalog: Checked) -> None:
-    """Those that were held, failed or unfinished follow the decision; what nobody decided stays."""
-    at_state(ledger, "herons", AttemptState.HELD)
-    at_state(ledger, "ferns", AttemptState.FAILED)
-    ended = close(ledger, recorded(ledger, catalog), Outcome.COMPLETED_WITH_FAILURES)
-    assert [row.status for row in results(ledger, ended)] == [
-        RowStatus.HELD,
-        RowStatus.REFUSED,
-        RowStatus.FAILED,
-    ]
-    change(ledger, "herons", AttemptState.FAILED)
-    with ledger.transaction():
-        ledger.runs.write_decided_rows(ended)
-    found = results(ledger, ended)
-    assert [row.status for row in found] == [RowStatus.FAILED, RowStatus.REFUSED, RowStatus.FAILED]
-    assert found[2].pattern is not None and found[2].pattern.attempts == 1
+    assert len({row.sku for row, _ in ledger.runs.rows_with_outcomes(RECORD)}) == 1204
