@@ -79,13 +79,13 @@ def record_decisions(ledger: Ledger, run_id: RunId, decisions: Iterable[Decision
 
 
 def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
-    request_id = ledger.purchases.last_request(decision.item)
-    if request_id is None:
+    last = ledger.purchases.last_attempt(decision.item)
+    if last is None:
         raise LedgerError(
             f"Pattern item {decision.item} is not in the ledger: nothing can be decided about it."
         )
     detail = orjson.dumps(decision).decode()
-    return ledger.record_event(run_id, DECIDED, request_id, detail=detail, decision=decision.id)
+    return ledger.record_event(run_id, DECIDED, last.request_id, detail=detail, decision=decision.id)
 
 
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:

@@ -1,16 +1,15 @@
-"""Who holds a lease: which process, whether it is alive, and what to do about one that keeps others waiting."""
+"""The holders of leases: how a process identifies itself, and whether it is alive."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from patternmill.errors import LedgerUnavailable
 from patternmill.ledger.records import Lease
-from patternmill.processes import birth, described, is_stopped, machine
+from patternmill.processes import birth, machine
 
 LEASES = "SELECT environment, catalog, fence, run_id, holder, beats, stop FROM leases "
 HELD_LEASES = f"{LEASES}WHERE holder <> '' ORDER BY environment, catalog"
@@ -43,26 +42,3 @@ def is_surely_dead(holder: Mapping[str, Any]) -> bool:
 def is_free(lease: Lease) -> bool:
     """Return whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
     return not lease.holder or is_surely_dead(holder_of(lease))
-
-
-def locked(path: str, leases: Iterable[Lease]) -> LedgerUnavailable:
-    """Return the refusal of an SQLite file that another process has locked; `leases` are those that are held."""
-    runs: dict[int, str] = {}
-    for lease in leases:
-        holder = holder_of(lease)
-        pid = holder["pid"]
-        if pid != os.getpid() and holder["machine"] == machine() and not is_surely_dead(holder):
-            runs[pid] = f"run {lease.run_id} of {lease.catalog!r} in {described(pid)}"
-    if not runs:
-        return LedgerUnavailable(
-            f"The ledger {path} is locked by another program, which cannot be seen from here.",
-            remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
-        )
-    remedy = f"wait for it, or end it (`kill {next(iter(runs))}`)"
-    for pid in filter(is_stopped, runs):
-        runs[pid] += ", which is stopped"
-        remedy = f"resume it (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
-    return LedgerUnavailable(
-        f"The ledger {path} is locked. It is open in {'; '.join(runs.values())}.",
-        remedy=f"Nothing is lost: {remedy}, then run the same command again.",
-    )

@@ -14,8 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from patternmill.errors import ConfigurationError, LedgerUnavailable
-from patternmill.ledger.database import Database, Params, unusable
-from patternmill.ledger.schema import bring_up_to_date
+from patternmill.ledger.database import Database, Params, bring_up_to_date, unusable
 from patternmill.parameters import UPGRADE
 from patternmill.passwords import mask_passwords
 from patternmill.processes import uptime

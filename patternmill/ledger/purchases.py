@@ -13,6 +13,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import orjson
+
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.approvals import Approvals
@@ -55,9 +57,14 @@ _LAST_JOBS = 500
 #: The kind of the event that an order was seen for the first time, in another status, or paid.
 ORDERED = "ordered"
 
+_IN_ENVIRONMENT = "JOIN items i ON i.key = a.item_key WHERE i.environment = :environment"
 _CLOCK_WENT_BACK = """
 SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance
 WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id AND kind IN ('intended', 'settled')) LIMIT 1
+"""
+_ACCEPTED = """
+SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment
+AND i.stage = :stage AND i.content LIKE :content AND a.job_id IS NOT NULL LIMIT 1
 """
 _FAILED_HERE = """
 SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id
@@ -146,11 +153,15 @@ class Purchases(Tables):
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         """Return the attempt that a request makes."""
-        return next(iter(self._attempts("WHERE request_id = :request_id", request_id=request_id)), None)
+        return next(self._attempts("WHERE request_id = :request_id", request_id=request_id), None)
 
     def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> list[Attempt]:
         """Return every attempt at an item, the first one first."""
-        return self._attempts("WHERE item_key = :key ORDER BY attempt", bodies, key=key)
+        return list(self._attempts("WHERE item_key = :key ORDER BY attempt", bodies, key=key))
+
+    def last_attempt(self, key: ItemKey) -> Attempt | None:
+        """Return the last attempt at an item, without its body."""
+        return next(reversed(self.attempts_of(key, bodies=False)), None)
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """Yield the last attempt at every item of a catalog, without its body."""
@@ -166,36 +177,20 @@ class Purchases(Tables):
         self, result_id: str, environment: str, stages: Collection[Stage]
     ) -> list[Attempt]:
         """Return the attempts of these stages in an environment that have this result."""
-        where = (
-            "JOIN items i ON i.key = a.item_key WHERE a.result_id = :result_id AND i.environment = :environment "
-            f"AND i.stage IN ({', '.join(map(repr, map(str, stages)))})"
-        )
-        return self._attempts(where, result_id=result_id, environment=environment)
-
-    def _attempts(self, where: str, bodies: bool = True, /, **params: Any) -> list[Attempt]:
-        columns = ATTEMPT_COLUMNS if bodies else WITHOUT_BODIES
-        query = f"SELECT {columns} FROM attempts a {where}"
-        return [Attempt.of(row) for row in self.database.rows(query, params, nothing=b"")]
-
-    def last_attempt(self, key: ItemKey) -> Attempt | None:
-        """Return the last attempt at an item, without its body."""
-        return next(reversed(self.attempts_of(key, bodies=False)), None)
-
-    def last_request(self, key: ItemKey) -> RequestId | None:
-        """Return the request of the last attempt at an item."""
-        last = self.last_attempt(key)
-        return last.request_id if last is not None else None
+        names = ", ".join(f"'{stage}'" for stage in stages)
+        where = f"{_IN_ENVIRONMENT} AND a.result_id = :result_id AND i.stage IN ({names})"
+        return list(self._attempts(where, result_id=result_id, environment=environment))
 
     def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
         """Return the request that has a job: environments are different services, which may number jobs alike."""
-        row = self._row(
-            "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE a.job_id = :job_id AND i.environment = :environment "
-            "AND i.stage NOT IN ('reference', 'checkout') LIMIT 1",
-            job_id=job_id,
-            environment=environment,
-        )
-        return RequestId(row[0]) if row else None
+        where = f"{_IN_ENVIRONMENT} AND a.job_id = :job_id AND i.stage NOT IN ('reference', 'checkout')"
+        owners = self._attempts(where, job_id=job_id, environment=environment)
+        return next((owner.request_id for owner in owners), None)
+
+    def _attempts(self, where: str, bodies: bool = True, /, **params: Any) -> Iterator[Attempt]:
+        columns = ATTEMPT_COLUMNS if bodies else WITHOUT_BODIES
+        rows = self.database.rows(f"SELECT {columns} FROM attempts a {where}", params, nothing=b"")
+        return map(Attempt.of, rows)
 
     def age_of(self, attempt: Attempt) -> timedelta | None:
         """Return how long ago an attempt was intended, by the clock or by the uptime, whichever is longer.
@@ -212,19 +207,14 @@ class Purchases(Tables):
 
     def accepted(self, environment: str, operations: Iterable[str]) -> tuple[set[Stage], set[str]]:
         """Return the stages, and the operations of refinements, of which the service has ever accepted a create."""
-        query = (
-            "SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment "
-            "AND i.stage = :stage AND i.content LIKE :content AND a.job_id IS NOT NULL LIMIT 1"
-        )
-        contents = {stage: (stage, "%") for stage in Stage} | {
-            operation: (Stage.REFINEMENT, f'%"operation":"{operation}"%') for operation in operations
-        }
-        names = {
-            name
-            for name, (stage, content) in contents.items()
-            if self._row(query, environment=environment, stage=stage.value, content=content)
-        }
-        return {stage for stage in Stage if stage in names}, names - set(Stage)
+
+        def is_accepted(stage: Stage, content: str = "%") -> bool:
+            of_stage = {"environment": environment, "stage": stage.value, "content": content}
+            return self._row(_ACCEPTED, of_stage) is not None
+
+        named = {name: f'%"operation":"{name}"%' for name in operations}
+        refinements = {name for name, content in named.items() if is_accepted(Stage.REFINEMENT, content)}
+        return set(filter(is_accepted, Stage)), refinements
 
     def durations(self, environment: str) -> list[tuple[Stage, float]]:
         """Return how many seconds each of the last jobs of the environment took, the latest last."""
@@ -322,15 +312,14 @@ class Purchases(Tables):
         self.record_event(run_id, attempt.state.value, attempt.request_id, detail=detail, at=at)
         if not logger.isEnabledFor(logging.INFO):
             return
-        (item,) = self.database.rows(
-            "SELECT stage, sku, pattern_key, environment, catalog FROM items WHERE key = :key",
-            key=attempt.item_key,
-        )
+        query = "SELECT stage, sku, pattern_key, environment, catalog FROM items WHERE key = :key"
+        ((stage, sku, built_on, environment, catalog),) = self.database.rows(query, key=attempt.item_key)
         # Rows with the same content share an item, so that only a product has a sku.
-        about_item = dict(zip(("stage", "sku", "built_on", "environment", "catalog"), item, strict=True))
-        about_attempt = {"request_id": attempt.request_id, "item": attempt.item_key, "job_id": attempt.job_id}
-        more = {"event": attempt.state.value, "run": run_id, "error_code": attempt.error_code}
-        self.transitions.append(about_item | about_attempt | more)
+        about_item = {"stage": stage, "sku": sku, "built_on": built_on, "item": attempt.item_key}
+        scope = {"environment": environment, "catalog": catalog, "run": run_id}
+        about_attempt = {"request_id": attempt.request_id, "job_id": attempt.job_id}
+        what = {"event": attempt.state.value, "error_code": attempt.error_code}
+        self.transitions.append(what | about_item | about_attempt | scope)
 
     def reopen_for_resend(self, run_id: RunId, request_id: RequestId) -> Attempt:
         """Intend the same request again as of now, for the next run to resend; its price counts for today.
@@ -385,10 +374,12 @@ class Purchases(Tables):
         now = self.now()
         paid = order.paid or (before is not None and before.paid)
         order = replace(order, paid=paid, since=before.since if before else now, read_at=now)
-        self._update("items", {"key": key}, ordered=json.dumps(vars(order), ensure_ascii=False))
+        self._update("items", {"key": key}, ordered=orjson.dumps(vars(order)).decode())
         if before is None or (before.status, before.paid) != (order.status, order.paid):
             detail = " ".join(filter(None, (order.order_id, order.status)))
-            self.record_event(run_id, ORDERED, self.last_request(key), detail=detail, at=now)
+            last = self.last_attempt(key)
+            assert last is not None, "the checkout of an order was requested"
+            self.record_event(run_id, ORDERED, last.request_id, detail=detail, at=now)
         return order
 
     # -- money
@@ -401,9 +392,10 @@ class Purchases(Tables):
     def spent_on(self, day: str) -> dict[str, Spent]:
         """Return by environment what was reserved on a day (UTC, ISO) and not released."""
         query = "SELECT environment, stage, currency, items, amount FROM spending WHERE day = :day"
-        rows = self.database.rows(query, day=day)
-        environments = sorted({row[0] for row in rows})
-        return {name: Spent.of(row[1:] for row in rows if row[0] == name) for name in environments}
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        for environment, *reserved in self.database.rows(f"{query} ORDER BY environment", day=day):
+            rows.setdefault(environment, []).append(tuple(reserved))
+        return {environment: Spent.of(reserved) for environment, reserved in rows.items()}
 
     def spent_by_run(self, run_id: RunId) -> Spent:
         """Return what was reserved for a run's requests and not released."""
@@ -429,15 +421,8 @@ class Purchases(Tables):
         A second attempt must leave what the run's plan still has to buy for the first time.
         """
         approval = self._approvals.covering(limits.approval, intent) if limits.approval is not None else None
-        rows = self.database.rows(
-            "SELECT run_id, day, stage, currency, items, amount FROM spending "
-            "WHERE environment = :environment AND (day = :day OR run_id = :run_id)",
-            environment=environment,
-            day=day,
-            run_id=run_id,
-        )
-        of_run = Spent.of(row[2:] for row in rows if row[0] == run_id)
-        of_day = Spent.of(row[2:] for row in rows if row[1] == day)
+        of_run = self.spent_by_run(run_id)
+        of_day = self.spent_on(day).get(environment, Spent())
         left = limits_of(limits, limits.prices, of_run, of_day, approval)
         about = {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
         failed_here = _FAILED_HERE.format(item=":key", attempt=":attempt")

@@ -14,11 +14,11 @@ from typing import Any
 
 from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder, sync_directory
-from patternmill.ledger.database import Database, Params, not_in_place, unusable
-from patternmill.ledger.leases import HELD_LEASES, locked
+from patternmill.ledger.database import Database, Params, bring_up_to_date, not_in_place, unusable
+from patternmill.ledger.leases import HELD_LEASES, holder_of, is_surely_dead
 from patternmill.ledger.records import Lease
-from patternmill.ledger.schema import bring_up_to_date, schema_number
 from patternmill.passwords import mask_passwords
+from patternmill.processes import described, is_stopped, machine
 
 #: How long one connection waits for another.
 _BUSY_SECONDS = 30
@@ -52,8 +52,6 @@ class SqliteDatabase(Database):
             is_new = not self.path.exists()
         except OSError as error:
             raise self._unusable(error) from error
-        if not is_new:
-            self._refuse_other_schema()
         self._connection = sqlite3.connect(
             self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -62,14 +60,6 @@ class SqliteDatabase(Database):
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         self._write_ahead(self._connection)
-
-    def _refuse_other_schema(self) -> None:
-        """Read the schema before opening for writing, which changes files; a locked file is checked once it is open."""
-        with suppress(sqlite3.OperationalError), closing(self._reader()) as reader:
-            schema_number(lambda query: reader.execute(query).fetchall(), self.table_names, self.place)
-
-    def _reader(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Turn WAL on. Of two processes that do so at once, SQLite refuses one without waiting, which tries again."""
@@ -88,7 +78,11 @@ class SqliteDatabase(Database):
         copy = self.path.with_name(name)
         try:
             os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            with closing(self._reader()) as reader, closing(sqlite3.connect(copy)) as writer:
+            address = f"{self.path.absolute().as_uri()}?mode=ro"
+            with (
+                closing(sqlite3.connect(address, uri=True)) as reader,
+                closing(sqlite3.connect(copy)) as writer,
+            ):
                 reader.backup(writer)
             sync_directory(copy.parent)
         except (OSError, sqlite3.Error) as error:
@@ -140,11 +134,29 @@ class SqliteDatabase(Database):
         return unusable(mask_passwords(str(self.path)), mask_passwords(str(error)))
 
     def _locked(self) -> LedgerUnavailable:
-        """Return who has it open, by its leases: SQLite does not say who locked it."""
-        holders = []
+        """Return who has the file open, by its leases, and what to do: SQLite does not say who locked it."""
+        leases: list[tuple[Any, ...]] = []
         with suppress(sqlite3.Error):
-            holders = self._connection.execute(HELD_LEASES).fetchall() if self._connection else []
-        return locked(mask_passwords(str(self.path)), [Lease(*row) for row in holders])
+            leases = self._connection.execute(HELD_LEASES).fetchall() if self._connection else []
+        path, runs = mask_passwords(str(self.path)), dict[int, str]()
+        for lease in (Lease(*row) for row in leases):
+            holder = holder_of(lease)
+            pid = holder["pid"]
+            if pid != os.getpid() and holder["machine"] == machine() and not is_surely_dead(holder):
+                runs[pid] = f"run {lease.run_id} of {lease.catalog!r} in {described(pid)}"
+        if not runs:
+            return LedgerUnavailable(
+                f"The ledger {path} is locked by another program, which cannot be seen from here.",
+                remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
+            )
+        remedy = f"wait for it, or end it (`kill {next(iter(runs))}`)"
+        for pid in filter(is_stopped, runs):
+            runs[pid] += ", which is stopped"
+            remedy = f"resume it (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
+        return LedgerUnavailable(
+            f"The ledger {path} is locked. It is open in {'; '.join(runs.values())}.",
+            remedy=f"Nothing is lost: {remedy}, then run the same command again.",
+        )
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -1,4 +1,4 @@
--- The ledger's first schema. It is never changed: each change is a migration with the next number (`schema.py`).
+-- The ledger's first schema. It is never changed: each change is a migration with the next number (`database.py`).
 -- SQLite takes PostgreSQL's types as they are; only {serial} differs. Times are Unix seconds.
 -- The state of an item is that of its attempt with the highest number.
 

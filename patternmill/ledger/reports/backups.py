@@ -9,9 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from patternmill.ledger.database import LEDGER_FILE
+from patternmill.ledger.database import LEDGER_FILE, MIGRATIONS
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.schema import MIGRATIONS
 
 #: In the folder of the ledger.
 BACKUPS = "backups"

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from patternmill.errors import LedgerError
+from patternmill.ledger.database import MIGRATIONS
 from patternmill.ledger.ledger import Ledger, open_database
-from patternmill.ledger.schema import MIGRATIONS
 
 SERVER = "postgresql://postgres@127.0.0.1:5432"
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import RunId
-from patternmill.ledger import schema
+from patternmill.ledger import database as schema
 from patternmill.ledger.leases import TAKEOVER_AFTER, this_process
 from patternmill.ledger.ledger import open_database
 from patternmill.ledger.sqlite import SqliteDatabase
