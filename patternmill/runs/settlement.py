@@ -239,8 +239,7 @@ def _objections_to_a_job(ledger: Ledger, item: RecordedItem, job_id: str) -> Ite
     if item.stage is Stage.CHECKOUT:
         remedy = "Decide with --resend or --write-off: a checkout that nobody pays costs nothing."
         yield "is for a checkout, which no job makes.", remedy
-    last = ledger.purchases.last_attempt(attempt.item_key)
-    if last is not None and last.request_id != attempt.request_id:
+    if ledger.purchases.attempts_of(attempt.item_key, bodies=False)[-1].request_id != attempt.request_id:
         yield "was followed by another attempt.", _explain(attempt)
     if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, job_id):
         yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
