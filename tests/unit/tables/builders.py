@@ -24,7 +24,6 @@ from patternmill.tables.results import RunResults
 from tests.row_results import RowResult
 
 HEADER = ("sku", "prompt", "category", "note")
-ALL_COLUMNS = range(len(HEADER))
 STARTED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 #: Of the items: 75 seconds after the run began.
 ENDED = 1_772_357_475.0625

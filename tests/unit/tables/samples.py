@@ -1,4 +1,4 @@
-"""An offer and small catalogs for the tests of sheets."""
+"""Offers and small catalogs for the tests of sheets."""
 
 from __future__ import annotations
 
@@ -21,6 +21,32 @@ MUG = Category("cat_2", "Mug", (Option("size", ("11oz", "15oz"), required=False)
 TOTE = Category("tote-bag", "Tote bag", None)
 OFFER = Offer((CUSHION, MUG, TOTE), note=None)
 HEADER = "sku,prompt,category,option:size,option:fabric,note"
+
+#: Options that have to be chosen, of which one has a second name, and a value that two options have.
+SHOP = Offer(
+    (
+        Category(
+            "c-1",
+            "Cushion",
+            (
+                Option("size", ("40x40", "50x50"), True),
+                Option("fabric", ("linen", "velvet"), True),
+                Option("trim", ("none",)),
+            ),
+        ),
+        Category(
+            "c-2",
+            "Mug",
+            (
+                Option("size", ("11oz", "15oz"), True),
+                Option("finish", ("glossy", "matte"), False),
+                Option("colour", ("white", "navy", "matte"), False, ("hue",)),
+            ),
+        ),
+        Category("c-3", "Tote bag", (Option("handles", ("natural", "black"), False),)),
+    ),
+    None,
+)
 
 
 def read(
@@ -70,9 +96,7 @@ def codes(found: Checked) -> dict[int, list[str]]:
 
 def rows(catalog: Catalog) -> list[tuple[int, tuple[str, ...]]]:
     """Each row's number and its cells, those beyond the header too."""
-    sheet = catalog.sheet
-    cells = sheet.rows.itertuples(name=None)
-    return [(number, (*texts, *sheet.surplus.get(number, ()))) for number, *texts in cells]
+    return list(catalog.sheet.records())
 
 
 def cells(catalog: Catalog) -> list[tuple[str, ...]]:

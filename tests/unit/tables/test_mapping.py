@@ -1,4 +1,4 @@
-"""The table of all cases of a mapping: what is taken, what is asked, what is refused; then the file that has it."""
+"""A mapping: what is proposed for it, what it makes of a sheet, and the file that has it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,14 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.planning.offer import Category, Offer, Option
-from patternmill.tables.mapping import NO_MAPPING, MappingFile, SheetMapping, find_mapping, read_mapping
+from patternmill.planning.offer import Offer
+from patternmill.tables.mapping import NO_MAPPING, SheetMapping, find_mapping, read_mapping
 from patternmill.tables.proposals import Question, column_questions, trade_score, word_questions
 from patternmill.tables.sheet import read_sheet
 from patternmill.tables.trade_words import meant_by
 
-from .samples import checked, codes, problems, read
+from .samples import SHOP, checked, problems, read
 from .sheet_files import delimited
-
-CUSHION = Category(
-    "c-1", "Cushion", (Option("size", ("40x40", "50x50"), True), Option("fabric", ("linen", "velvet"), True))
-)
-MUG = Category(
-    "c-2",
-    "Mug",
-    (
-        Option("size", ("11oz", "15oz"), True),
-        Option("finish", ("glossy", "matte"), True),
-        Option("colour", ("white", "matte")),
-    ),
-)
-TOTE = Category("c-3", "Tote bag", (Option("handles", ("natural", "black"), False),))
-OFFER = Offer((CUSHION, MUG, TOTE), None)
 
 ROWS = (
     ("A-1", "blue herons at dawn", "Kissen", "50x50"),
@@ -40,9 +25,8 @@ ROWS = (
 
 def asked(header: str, *rows: tuple[str, ...], mapping: SheetMapping = NO_MAPPING) -> dict[str, Question]:
     raw = delimited([header.split(","), *(rows or ROWS)])
-    sheet = read_sheet(raw, "spring.csv", trade_score(mapping, OFFER), mapping.reading)
-    questions = column_questions(sheet, OFFER, mapping)
-    return {question.name: question for question in questions}
+    sheet = read_sheet(raw, "spring.csv", trade_score(mapping, SHOP), mapping.reading)
+    return {question.name: question for question in column_questions(sheet, SHOP, mapping)}
 
 
 @pytest.mark.parametrize(
@@ -71,43 +55,38 @@ def test_columns_are_proposed(header: str, column: str, suggestion: str, certain
 
 
 @pytest.mark.parametrize(
-    ("cells", "suggestion", "certain"),
+    ("header", "cells", "suggestion", "certain"),
     [
         # Each cell is a value of one option, not of the same one in all categories.
-        ({"Material/Finish": ("velvet", "glossy")}, "option", True),
-        ({"Farbe": ("velvet", "white")}, "option", True),
+        ("Material/Finish", ("velvet", "glossy"), "option", True),
+        ("Farbe", ("velvet", "white"), "option", True),
         # One option in all of them.
-        ({"Maße": ("50x50", "11oz")}, "option:size", True),
+        ("Maße", ("50x50", "11oz"), "option:size", True),
         # The values of several options in one cell.
-        ({"Ausführung": ("50x50 / velvet", "11oz / glossy")}, "option", True),
+        ("Ausführung", ("50x50 / velvet", "11oz / glossy"), "option", True),
         # No name that says it, but every cell is offered: asked.
-        ({"xyz": ("velvet", "glossy")}, "option", False),
+        ("xyz", ("velvet", "glossy"), "option", False),
         # A value of two options leaves it open which is meant.
-        ({"Material/Finish": ("velvet", "matte")}, "option", False),
+        ("Material/Finish", ("velvet", "matte"), "option", False),
         # A shop's handle is no handle of a bag.
-        ({"Handle": ("blue-herons", "red-roses")}, "note", False),
+        ("Handle", ("blue-herons", "red-roses"), "note", False),
         # It chooses nothing.
-        ({"Preis": ("12,90", "9,90")}, None, False),
-        ({"note:Farbe": ("velvet", "white")}, None, False),
+        ("Preis", ("12,90", "9,90"), None, False),
+        ("note:Farbe", ("velvet", "white"), None, False),
     ],
 )
 def test_option_columns_are_proposed(
-    cells: dict[str, tuple[str, str]], suggestion: str | None, certain: bool
+    header: str, cells: tuple[str, str], suggestion: str | None, certain: bool
 ) -> None:
-    ((header, (first, second)),) = cells.items()
     categories = ("Tote bag", "Tote bag") if header == "Handle" else ("Cushion", "Mug")
-    rows = [("A-1", "blue herons", categories[0], first), ("A-2", "red roses", categories[1], second)]
-    question = asked(f"sku,prompt,category,{header}", *rows).get(header)
-    found = (question.suggestion, question.is_certain) if question else (None, False)
-    assert found == (suggestion, certain)
+    rows = (("A-1", "blue herons", categories[0], cells[0]), ("A-2", "red roses", categories[1], cells[1]))
+    question = asked(f"sku,prompt,category,{header}", *rows).get(header, Question("", "", {}))
+    assert (question.suggestion, question.is_certain) == (suggestion, certain)
 
 
-def test_what_somebody_said_is_not_asked_again() -> None:
+def test_what_is_said_is_not_asked_again_and_what_fits_alike_is_asked_openly() -> None:
     mapping = SheetMapping(columns={"Art.-Nr.": "sku", "Prompttext": "prompt", "Größe": "note"})
     assert set(asked("Art.-Nr.,Prompttext,Produktart,Größe", mapping=mapping)) == {"category"}
-
-
-def test_two_columns_that_fit_alike_are_asked_for() -> None:
     question = asked("Titel,Motiv,Produktart,SKU", ("a b", "c d", "Mug", "1"), ("e f", "g h", "Mug", "2"))
     assert (question["prompt"].suggestion, list(question["prompt"].choices)[:2]) == (None, ["Titel", "Motiv"])
 
@@ -127,7 +106,6 @@ def test_two_columns_that_fit_alike_are_asked_for() -> None:
         ("50 × 50", ("40x40", "50x50"), "50x50", True),
         ("50 x 50 cm", ("40x40", "50x50"), "50x50", False),
         ("12oz", ("11oz", "15oz"), None, False),
-        ("DIN A3", ("A3", "A2"), "A3", False),
         # Too little in common.
         ("organic cotton", ("cotton",), "cotton", False),
     ],
@@ -137,57 +115,30 @@ def test_words_are_proposed(word: str, offered: tuple[str, ...], meant: str | No
 
 
 def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
+    """With its answers the same is bought as if the sheet had said so."""
     text = "sku,prompt,category,option:size,option:fabric\n" + "".join(
         f"A-{number},x,{category},50x50,Samt\n"
         for number, category in enumerate(["Kissen", "Cushion", "Kissen", "Cushion"])
     )
-    first, second = word_questions(checked(text, OFFER))
+    first, second = word_questions(checked(text, SHOP))
     assert (first.line, first.about) == ('"Kissen" = "Cushion"', "category of 2 rows (2, 4)")
     assert list(first.choices) == ["Cushion", "Mug", "Tote bag"]
     assert (second.line, second.about) == ('"Samt" = "velvet"', "option:fabric of 2 rows (3, 5)")
-    words = {"Kissen": "Cushion", "Samt": "velvet"}
-    found = checked(read(text, words=words), OFFER)
-    assert word_questions(found) == [] and found.refused_count == 0
-    # What is bought is what the words mean, as if the sheet had said it.
-    plain = checked(text.replace("Kissen", "Cushion").replace("Samt", "velvet"), OFFER)
-    bought = [(row.category, row.selections) for row in found.accepted]
-    assert bought == [(row.category, row.selections) for row in plain.accepted]
-
-
-@pytest.mark.parametrize(
-    ("category", "cell", "chosen", "expected"),
-    [
-        ("Cushion", "velvet", {"fabric": "velvet"}, []),
-        ("Mug", "Glossy", {"finish": "glossy"}, []),
-        ("Tote bag", "natur", {"handles": "natural"}, []),
-        ("Cushion", "", {}, ["missing_option"]),
-        # Several values in a cell are those of several options.
-        ("Tote bag", "natur / large", {}, ["unknown_value"]),
-        ("Mug", "Glossy; white", {"finish": "glossy", "colour": "white"}, []),
-        ("Mug", "matte", {}, ["ambiguous_option", "missing_option"]),
-        ("Mug", "velvet", {}, ["unknown_value", "missing_option"]),
-    ],
-)
-def test_column_for_any_option(category: str, cell: str, chosen: dict[str, str], expected: list[str]) -> None:
-    """The one that offers the cell; a value that two offer is refused, and both are named."""
-    size = {"Cushion": "50x50", "Mug": "11oz"}.get(category, "")
-    text = f"sku,prompt,category,option:size,Material/Finish\nA,x,{category},{size},{cell}\n"
-    found = checked(read(text, {"Material/Finish": "option"}, {"natur": "natural"}), OFFER)
-    assert codes(found).get(2, []) == expected
-    if not expected:
-        assert found.accepted[0].selections == chosen | ({"size": size} if size else {})
-    elif "ambiguous_option" in expected:
-        assert "`finish` and `colour`" in problems(found)[0].message
+    mapped = checked(read(text, words={"Kissen": "Cushion", "Samt": "velvet"}), SHOP)
+    assert word_questions(mapped) == [] and mapped.refused_count == 0
+    plain = checked(text.replace("Kissen", "Cushion").replace("Samt", "velvet"), SHOP)
+    assert [row.identity for row in mapped.accepted] == [row.identity for row in plain.accepted]
 
 
 def test_column_that_nobody_confirmed_is_not_carried_in_silence() -> None:
     """An unattended run refuses the row, and its reason names the column or the word."""
     text = "sku,prompt,category,option:size,option:finish,Farbe\nA,x,Mug,11oz,glänzend,white\n"
-    word, column = problems(checked(text, OFFER))
+    word, column = problems(checked(text, SHOP))
     assert (column.code, word.code) == ("option_column", "unknown_value")
     assert "`Farbe`" in column.message and "`glänzend`" in word.message
     mapped = read(text, {"Farbe": "note"}, {"glänzend": "glossy"})
-    assert checked(mapped, OFFER).refused_count == 0
+    assert checked(mapped, SHOP).refused_count == 0
+    assert checked(text, Offer(None, None)).refused_count == 1
 
 
 RENAMED = {"Nr": "sku", "Text": "prompt", "Art": "category", "Stoff": "option:fabric", "Alt": "note"}
@@ -230,23 +181,30 @@ KISSEN, TASSE = '[values]\n"Kissen" = "Cushion"\n', '[values]\n"Tasse" = "Mug"\n
             "spring.mapping.toml",
         ),
         ({"agreed.toml": KISSEN, "spring.mapping.toml": KISSEN}, "agreed.toml"),
-        ({"spring.mapping.toml": KISSEN, "home/spring.mapping.toml": TASSE}, None),
-        ({"spring.mapping.toml": "[column]\n"}, None),
-        ({"spring.mapping.toml": "[reading]\nheader = 'x'\n"}, None),
-        ({"spring.mapping.toml": "columns = ["}, None),
+        ({"spring.mapping.toml": KISSEN, "home/spring.mapping.toml": TASSE}, " differ."),
+        ({"spring.mapping.toml": "[column]\n"}, "has `column`, which means nothing there."),
+        ({"spring.mapping.toml": "[reading]\nheader = 'x'\n"}, "`header` under [reading] cannot be `x`."),
+        ({"spring.mapping.toml": "[columns]\nX = 'colour'\n"}, "`colour`, for the column `X`, is no column"),
+        (
+            {"spring.mapping.toml": "[columns]\nrun = 'sku'\n"},
+            "the results write a column `run`, so it can only",
+        ),
+        ({"spring.mapping.toml": "columns = ["}, "is no TOML"),
     ],
 )
-def test_first_mapping_counts_and_two_that_differ_are_refused(
-    tmp_path: Path, files: dict[str, str], found: str | None
+def test_first_mapping_counts_and_what_is_wrong_is_said(
+    tmp_path: Path, files: dict[str, str], found: str
 ) -> None:
+    """Two that differ are refused."""
     (tmp_path / "home").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     named = tmp_path / "agreed.toml" if "agreed.toml" in files else None
     source, home = str(tmp_path / "spring.csv"), tmp_path / "home"
-    if found is None:
-        with pytest.raises(ConfigurationError):
+    if not found.endswith(".toml"):
+        with pytest.raises(ConfigurationError) as refused:
             find_mapping(named, source, home, "spring", own_name=True)
+        assert found in refused.value.message and refused.value.remedy
         return
     assert find_mapping(named, source, home, "spring", own_name=True).place == tmp_path / found
 
@@ -255,6 +213,7 @@ def test_catalog_of_an_address_or_another_name_has_its_mapping_in_the_home(tmp_p
     for source in ("https://example.com/spring.csv", str(tmp_path / "kw43.csv")):
         found = find_mapping(None, source, tmp_path / "home", "spring", own_name=False)
         assert found.place == tmp_path / "home" / "spring.mapping.toml"
+        assert found.mapping == NO_MAPPING
 
 
 def test_file_keeps_what_a_person_wrote_in_it(tmp_path: Path) -> None:
@@ -276,13 +235,7 @@ def test_file_keeps_what_a_person_wrote_in_it(tmp_path: Path) -> None:
     )
     place.write_text(text, encoding="utf-8")
     assert read_mapping(place) == mapping
-    assert mapping.text("").count("[") == 3
     inline = 'values = {Samt = "velvet"}\n'
     place.write_text(inline, encoding="utf-8")
     place.write_text(read_mapping(place).with_entry(*entries[0]).text(inline), encoding="utf-8")
     assert read_mapping(place).mapping.values == {"Samt": "velvet", "Kissen": "Cushion"}
-
-
-def test_empty_mapping_changes_nothing() -> None:
-    assert MappingFile(Path("x")).mapping == NO_MAPPING
-    assert NO_MAPPING.model_dump(exclude_defaults=True) == {}
