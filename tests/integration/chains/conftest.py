@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import struct
-import zlib
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from pydantic import SecretStr
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.profiles import Profile
-from patternmill.runs.preview import Preview
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import select_rows
 from patternmill.runs.run import Run, RunEnding
@@ -30,21 +28,11 @@ from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
 from tests.row_results import RowResult, row_results
 
-
-def picture(red: int = 31) -> bytes:
-    """A PNG of one colour."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    rows = (b"\0" + bytes((red, 63, 95)) * 32) * 32
-    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
+#: A picture of one colour.
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mOQt4+nKW"
+    "IYtWDUglELRi0YtWDUglELRi0YtWDUglELhooFAFip9B8cm1XHAAAAAElFTkSuQmCC"
+)
 
 
 @dataclass
@@ -127,15 +115,6 @@ class Chains:
 
         return asyncio.run(asyncio.wait_for(main(), 120))
 
-    def preview(self, text: str) -> Preview:
-        async def main() -> Preview:
-            async with Run(self.spec(text)) as work:
-                await work.read()
-                await work.check()
-                return await work.preview()
-
-        return asyncio.run(asyncio.wait_for(main(), 60))
-
     @property
     def bought(self) -> Counter[str]:
         """By operation, what the studio's meter says was bought."""
@@ -152,5 +131,5 @@ def one_studio() -> Iterator[Studio]:
 @pytest.fixture
 def chains(one_studio: Studio, tmp_path: Path) -> Chains:
     one_studio.reset()
-    (tmp_path / "heron.png").write_bytes(picture())
+    (tmp_path / "heron.png").write_bytes(PNG)
     return Chains(tmp_path, one_studio)

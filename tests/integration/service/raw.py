@@ -27,7 +27,6 @@ class Server:
 
     port: int
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
-    connections: int = 0
 
     @property
     def url(self) -> str:
@@ -101,7 +100,6 @@ async def serving(answering: Answering, tls: ssl.SSLContext | None = None) -> As
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
-        server.connections += 1
         try:
             while True:
                 server.requests.append(await _read_request(reader))
@@ -125,10 +123,9 @@ async def serving(answering: Answering, tls: ssl.SSLContext | None = None) -> As
 
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-    exact = {line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head[1:] if line}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return head[0], exact, body
+    pairs = (line.split(": ", 1) for line in head[1:] if line)
+    headers = {name.lower(): value for name, value in pairs}
+    return head[0], headers, await reader.readexactly(int(headers.get("content-length", "0")))
 
 
 @asynccontextmanager

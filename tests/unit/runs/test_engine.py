@@ -83,15 +83,6 @@ def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> N
     assert [create.name for create in service.creates] == ["herons", "H-1"]
 
 
-def test_nothing_is_resent_above_the_age_limit(shop: Workshop, service: Service) -> None:
-    """The service may have forgotten the ID: a person decides."""
-    service.on_create["herons"] = [ANSWER_LOST]
-    shop.run(ONE)
-    ended = shop.run(ONE, in_doubt_limit=timedelta(0))
-    assert ended.statuses == {"H-1": RowStatus.IN_DOUBT}
-    assert len(service.creates) == 1
-
-
 # -- failures
 
 
@@ -187,29 +178,16 @@ def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: 
     assert service.bought.count("herons") == 1
 
 
-def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
-    """The second request is held, nothing new is begun, what waits to be sent ends, and the first keeps its job."""
-
-    async def drained(_: Run, api: InProcessApi) -> None:
-        while not api.draining:
-            await asyncio.sleep(0.01)
-
-    catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
-    service.on_create["ferns"] = [{"jobId": "job-1"}]
-    ended = shop.run(catalog, watch=drained, max_in_flight=1)
-    assert shop.state("ferns") is AttemptState.HELD
-    assert ended.statuses["F-1"] is RowStatus.HELD
-    assert ended.rows["F-1"].error_code == "job_of_another_item"
-    assert (ended.outcome, ended.statuses["O-1"]) == (Outcome.FAILED, RowStatus.NOT_STARTED)
-    assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
-
-
-def test_pattern_of_another_prompt_is_held(shop: Workshop, service: Service) -> None:
-    """No product is made of it: it has the wrong picture."""
-    service.on_follow["ferns"] = [made(Stage.PATTERN, "pat_job-1")]
+@pytest.mark.parametrize("code", ["job_of_another_item", "result_of_another_item"])
+def test_answer_of_another_item_is_held(shop: Workshop, service: Service, code: str) -> None:
+    """Nothing new is begun, what waits to be sent ends, no product has the wrong picture, and the first is kept."""
+    if code == "job_of_another_item":
+        service.on_create["ferns"] = [{"jobId": "job-1"}]
+    else:
+        service.on_follow["ferns"] = [made(Stage.PATTERN, "pat_job-1")]
     ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls")), max_in_flight=1)
-    assert ended.statuses["F-1"] is RowStatus.HELD
-    assert ended.rows["F-1"].error_code == "result_of_another_item"
+    assert shop.state("ferns") is AttemptState.HELD
+    assert (ended.statuses["F-1"], ended.rows["F-1"].error_code) == (RowStatus.HELD, code)
     assert (ended.outcome, ended.statuses["O-1"]) == (Outcome.FAILED, RowStatus.NOT_STARTED)
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
 

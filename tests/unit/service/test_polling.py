@@ -14,30 +14,18 @@ from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 from tests.unit.service.answers import DONE, JOB, Script, answered, lost
-from tests.unit.service.simulation import Draw, lognormal, simulate
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rows", "window", "durations"),
-    [
-        (400, 200, [lognormal(75, 0.0, 1)]),
-        (600, 200, [lognormal(75, 0.1, 1)]),
-        (300, 300, [lognormal(75, 0.05, 1), lognormal(20, 0.05, 101)]),
-    ],
+    ("seconds", "lag", "polls"), [(75.0, 3.75, 40), (20.0, 2.0, 15), (0.7, 0.7, 4), (0.0, 0.21, 1)]
 )
-def test_run_takes_hardly_longer_than_its_jobs(rows: int, window: int, durations: list[Draw]) -> None:
-    """Nothing is known of the jobs at the start."""
-    figures = simulate(rows, window, *durations)
-    assert figures.ratio <= 1.05, figures
-    assert figures.polls_per_job < 26, figures
-
-
-def test_quick_and_instant_jobs_are_found_fast() -> None:
-    quick, instant = simulate(50, 200, lognormal(0.7, 0.4, 1)), simulate(50, 200, lambda: 0.0)
-    assert quick.p99_lag < 1.5, quick
-    assert instant.median_lag < 0.3, instant
-    assert instant.polls_per_job == 1
+async def test_end_of_an_unknown_job_is_seen_soon_by_few_polls(
+    seconds: float, lag: float, polls: int
+) -> None:
+    script = Script({}, latency=0.0)
+    script.answer = lambda *_: answered(200, DONE if virtual.clock() >= seconds else JOB)  # type: ignore[method-assign]
+    assert isinstance(await script.api().follow("job-1", Stage.PATTERN), Ended)
+    assert virtual.clock() - seconds <= lag and len(script.sent) <= polls
 
 
 async def test_first_poll_is_at_the_tenth_percentile_of_the_last_hundred_less_a_tenth() -> None:

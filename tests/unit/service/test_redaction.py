@@ -40,36 +40,26 @@ def test_secrets_are_removed(text: str) -> None:
         assert CANARY not in repr(scrubbed(value))
 
 
-@pytest.mark.parametrize(
-    "name", ["password", "X-Api-Key", "accessToken", "Set-Cookie", "clientSecret", "SIGNATURE", "checkoutUrl"]
-)
-def test_fields_with_the_name_of_a_credential_lose_their_value(name: str) -> None:
-    assert scrubbed({"kept": 1, name: {"any": CANARY}}) == {"kept": 1, name: REMOVED}
+def test_fields_with_the_name_of_a_credential_lose_their_value() -> None:
+    names = ["password", "X-Api-Key", "accessToken", "Set-Cookie", "clientSecret", "SIGNATURE", "checkoutUrl"]
+    fields = {name: {"any": CANARY} for name in names}
+    assert scrubbed({"size": 1, **fields}) == {"size": 1, **dict.fromkeys(names, REMOVED)}
 
 
 def test_known_secrets_are_removed_wherever_they_are() -> None:
     """The longer one first, so that nothing of it is left."""
-    found = scrubbed([f"x{CANARY}-long-x", {CANARY: f"{CANARY}."}], {CANARY, f"{CANARY}-long"})
-    assert CANARY not in repr(found)
-    assert "-long" not in repr(found)
+    text = repr(scrubbed([f"x{CANARY}-long-x", {CANARY: f"{CANARY}."}], {CANARY, f"{CANARY}-long"}))
+    assert CANARY not in text and "-long" not in text
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "blue herons, 50 % linen, 3/4 drop; red or green?",
+        "blue herons, 50 % linen, 3/4 drop; red or green? 日本の鷺 🦢 à la main",
         "The service answered 422: option 'size' has no value 'XXL' (see categories/get).",
-        "6f1c2d3e-0000-5000-8000-123456789abc",
-        "https://studio.example/v1/patterns/create",
-        "日本の鷺 🦢 à la main",
+        "https://studio.example/v1/patterns/create 6f1c2d3e-0000-5000-8000-123456789abc",
         {"requestId": "r-1", "prompt": "herons", "selections": {"Size": "50x50", "Stoff": "Leinen"}},
-        {
-            "jobId": "job_4c1f",
-            "kind": "pattern",
-            "status": "failed",
-            "result": None,
-            "error": {"message": "no"},
-        },
+        {"jobId": "job_4c1f", "status": "failed", "result": None, "error": {"message": "no"}},
         [0, 1.5, True, None, ""],
     ],
 )
@@ -77,13 +67,10 @@ def test_everything_else_is_left_as_it_is(value: Any) -> None:
     assert scrubbed(value) == value
 
 
-def test_half_a_surrogate_pair_is_replaced() -> None:
-    assert scrubbed("a\ud83eb").encode() == b"a?b"
-
-
-@given(st.text(alphabet="/?#@:=&.\"'\\ \n-_abkeysk0123é🦢", max_size=400))
+@given(st.text(alphabet="/?#@:=&.\"'\\ \n-_abkeysk0123é🦢\ud83e", max_size=400))
 def test_any_text_is_scrubbed_at_once(text: str) -> None:
-    assert CANARY not in scrubbed(f"{text} password={CANARY}")
+    """And half a surrogate pair is replaced."""
+    assert CANARY not in scrubbed(f"{text} password={CANARY}").encode().decode()
 
 
 def test_text_is_one_short_printable_line_without_the_key() -> None:
@@ -124,5 +111,4 @@ def test_deep_nesting_is_harmless() -> None:
     deep: Any = "deep"
     for _ in range(100_000):
         deep = {"error": deep}
-    assert reason_in(deep) == ""
-    assert scrubbed(deep) is None
+    assert reason_in(deep) == "" and scrubbed(deep) is None

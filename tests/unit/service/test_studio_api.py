@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from patternmill.service.outcomes import (
     Trouble,
     failed_exchange,
 )
+from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 from tests.unit.service.answers import JOB, Script, answered, lost, not_sent
@@ -28,12 +30,15 @@ from tests.unit.service.answers import JOB, Script, answered, lost, not_sent
 BODY = b'{"requestId":"r-1","prompt":"herons"}'
 
 
-def _create(*answers: Answer, **options: Any) -> tuple[CreateEnd, Script]:
-    """How a create ends that is answered like that."""
+def _create(
+    *answers: Answer, before: Callable[[StudioApi], object] = lambda api: None, **options: Any
+) -> tuple[CreateEnd, Script]:
+    """Return how a create ends that is answered like that."""
 
     async def main() -> tuple[CreateEnd, Script]:
         script = Script({"patterns/create": list(answers)})
         async with script.api() as api:
+            before(api)
             return await api.create(Stage.PATTERN, BODY, **options), script
 
     return virtual.run(main())
@@ -56,11 +61,7 @@ async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else(
     done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
     script = Script(
         {
-            "patterns/create": [
-                answered(429, retry_after="30"),
-                answered(200, JOB),
-                answered(200, {**JOB, "jobId": "job-3"}),
-            ],
+            "patterns/create": [answered(429, retry_after="30"), answered(200, JOB)],
             "products/create": [answered(200, {**JOB, "jobId": "job-2"})],
             "jobs/get": [answered(200, {**done, "jobId": "job-9"})],
         }
@@ -68,17 +69,13 @@ async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else(
     async with script.api() as api:
         first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
         await asyncio.sleep(1)
-        second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
+        second = asyncio.create_task(api.create(Stage.PATTERN, BODY))
         assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
         assert isinstance(await api.follow("job-9", Stage.PATTERN), Ended)
         assert (virtual.clock() < 2, api.queued) == (True, 2)
         await asyncio.gather(first, second)
         assert api.queued == 0
-        assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [
-            False,
-            True,
-            True,
-        ]
+        assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [False, True, True]
 
 
 async def test_create_that_is_refused_while_others_are_accepted_waits_for_its_turn() -> None:
@@ -132,38 +129,24 @@ async def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
         assert api.waiting == ""
 
 
-def test_nothing_is_resent_above_the_age_limit() -> None:
-    """The service may have forgotten the ID; a person decides."""
-    end, script = _create(answered(200, JOB), age=timedelta(hours=13))
-    assert isinstance(end, Refusal)
-    assert end.state is None
-    assert script.sent == []
-
-
-async def test_request_that_grew_too_old_while_it_waited_for_its_turn_is_not_resent() -> None:
-    """The service may have forgotten it by then, and would make it anew."""
-    script = Script({"patterns/create": [answered(200, JOB)]})
-    async with script.api(in_doubt_limit=timedelta(hours=12)) as api:
-        api._paces["patterns/create"].refused(virtual.clock(), 60.0)
-        end = await api.create(Stage.PATTERN, BODY, age=timedelta(hours=12, seconds=-30))
-    assert isinstance(end, Refusal)
-    assert end.code == "in_doubt_too_long"
-    assert script.bodies("patterns/create") == []
-
-
-async def test_machine_that_was_suspended_resends_nothing_too_old() -> None:
-    """The clock of the pauses stands still meanwhile, the memory of the service does not."""
-    suspended = 0.0
+@pytest.mark.parametrize(
+    "happens", ["at the start", "while it waits for its turn", "while the machine is suspended"]
+)
+async def test_request_that_is_too_old_is_not_resent(happens: str) -> None:
+    """The service may have forgotten it by then, and would make it anew: a person decides."""
+    suspended, age = 0.0, timedelta(hours=13 if happens == "at the start" else 0)
     script = Script({"patterns/create": [lost()]})
     async with script.api(lambda: virtual.clock() + suspended, in_doubt_limit=timedelta(hours=12)) as api:
-        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-        await asyncio.sleep(60)
-        suspended = 13 * 3600.0
+        if happens == "while it waits for its turn":
+            age = timedelta(hours=12, seconds=-30)
+            api._paces["patterns/create"].refused(virtual.clock(), 60.0)
+        create = asyncio.create_task(api.create(Stage.PATTERN, BODY, age=age))
+        await asyncio.sleep(20)
         sent = len(script.sent)
+        suspended = 13 * 3600.0
         end = await create
-    assert isinstance(end, Refusal)
-    assert end.code == "in_doubt_too_long"
-    assert len(script.sent) == sent > 1
+    assert isinstance(end, Refusal) and (end.state, end.code) == (None, "in_doubt_too_long")
+    assert len(script.sent) == sent and (sent > 0) == (happens == "while the machine is suspended")
 
 
 async def test_each_sending_needs_a_permission_of_the_moment() -> None:
@@ -183,16 +166,6 @@ async def test_each_sending_needs_a_permission_of_the_moment() -> None:
     assert script.bodies("patterns/create") == [BODY] * 2
 
 
-async def test_a_stop_during_the_wait_for_permission_is_heeded() -> None:
-    script = Script({"patterns/create": [answered(200, JOB)]})
-    async with script.api() as api:
-        create = asyncio.create_task(api.create(Stage.PATTERN, BODY, permitted=lambda: asyncio.sleep(5)))
-        await asyncio.sleep(1)
-        api.drain()
-        assert await create is NOT_BEGUN
-    assert script.sent == []
-
-
 def _drained(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
     async def main() -> CreateEnd:
         script = Script({"patterns/create": answers})
@@ -203,30 +176,25 @@ def _drained(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
             drained_at = virtual.clock()
             end = await create
             assert all(at <= drained_at for at, _, _ in script.sent)
-            assert virtual.clock() - drained_at < 0.1
+            assert virtual.clock() - drained_at < (0.1 if "permitted" not in options else 5)
             return end
 
     return virtual.run(main())
 
 
 def test_drain_ends_waiting_creates_at_once() -> None:
-    """34: in doubt, or never begun; and the one under way is waited for."""
-    assert _code(_drained([lost(), answered(200, JOB)], 0.1)) == "in_doubt"
-    assert _drained([not_sent(), answered(200, JOB)], 0.1) is NOT_BEGUN
+    """34: in doubt, or never begun, not even sent the first time; and the one under way is waited for."""
+    job = answered(200, JOB)
+    assert _code(_drained([lost(), job], 0.1)) == "in_doubt"
+    assert _drained([not_sent(), job], 0.1) is NOT_BEGUN
     assert _code(_drained([not_sent()], 0.1, age=timedelta(minutes=1))) == "in_doubt"
     assert _drained([answered(429, retry_after="900")], 5.0) is NOT_BEGUN
-    assert isinstance(_drained([answered(200, JOB)], 0.01), Job)
-
-
-async def test_nothing_is_sent_after_a_drain_or_stop() -> None:
-    """Not even the first time."""
-    script = Script({"patterns/create": [answered(200, JOB)]})
-    async with script.api() as api:
-        assert await api.create(Stage.PATTERN, BODY, stopping=lambda: True) is NOT_BEGUN
-        api.drain()
-        assert await api.create(Stage.PATTERN, BODY) is NOT_BEGUN
-        assert _code(await api.create(Stage.PATTERN, BODY, age=timedelta(0))) == "in_doubt"
-        assert script.sent == []
+    assert isinstance(_drained([job], 0.01), Job)
+    assert _drained([job], 1.0, permitted=lambda: asyncio.sleep(5)) is NOT_BEGUN
+    for before in (lambda api: None, lambda api: api.drain()):
+        for age, code in ((None, ""), (timedelta(0), "in_doubt")):
+            end, script = _create(job, before=before, stopping=lambda: True, age=age)
+            assert (_code(end), script.sent) == (code, [])
 
 
 async def test_abandoning_ends_everything_at_once() -> None:
@@ -258,34 +226,23 @@ async def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: A
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "body"),
+    ("answer", "body"),
     [
         (
             answered(422, {"error": {"message": "no", "token": "secret"}}),
-            422,
             {"error": {"message": "no", "token": "[removed]"}},
         ),
-        (answered(401), 401, None),
-        (answered(422, {"long": "x" * 2000}), 422, None),
-        (answered(422, None, trouble=Trouble.NOT_JSON), 422, None),
+        (answered(401), None),
+        (answered(422, {"long": "x" * 2000}), None),
+        (answered(422, None, trouble=Trouble.NOT_JSON), None),
     ],
 )
-def test_end_without_a_job_has_its_exchange(answer: Answer, status: int, body: Any) -> None:
-    """Operation, status, time, and a small body without secrets."""
+def test_end_without_a_job_has_its_exchange(answer: Answer, body: Any) -> None:
+    """Operation, status, time, and a small body without secrets; of a checkout none: its address lets anyone pay."""
     end, _ = _create(answer)
-    assert isinstance(end, Refusal) and end.exchange is not None
-    found = end.exchange
-    assert (found["operation"], found["status"], found["durationMs"]) == ("patterns/create", status, 50.0)
-    assert found.get("body") == body
-
-
-def test_answer_to_a_checkout_is_not_kept() -> None:
-    """It may have the address at which anyone can pay it."""
-    answer = answered(
-        409, {"checkoutUrl": "https://pay.example/c/secret", "at": ["https://pay.example/c/secret"]}
-    )
-    found = failed_exchange("checkouts/create", answer, 0.5)
-    assert found == {"operation": "checkouts/create", "status": 409, "durationMs": 500.0}
+    exchange = {"operation": "patterns/create", "status": answer.status, "durationMs": 50.0}
+    assert isinstance(end, Refusal) and end.exchange == exchange | ({} if body is None else {"body": body})
+    assert "body" not in failed_exchange("checkouts/create", answer, 0.5)
 
 
 async def test_failed_job_has_the_poll_that_showed_it() -> None:
@@ -293,6 +250,4 @@ async def test_failed_job_has_the_poll_that_showed_it() -> None:
     script = Script({"jobs/get": [answered(200, JOB), answered(200, failed)]})
     async with script.api() as api:
         end = await api.follow("job-1", Stage.PATTERN)
-    assert isinstance(end, Ended) and end.exchange is not None
-    found = end.exchange
-    assert (found["operation"], found["status"], found["body"]) == ("jobs/get", 200, failed)
+    assert isinstance(end, Ended) and end.exchange is not None and end.exchange["body"] == failed
