@@ -81,7 +81,7 @@ def command(
 
 async def _order(work: Ordering, order: Order, wait: str | None, approve: str | None, plan_only: bool) -> int:
     from cli.approval_prompt import is_approved
-    from patternmill.orders.order_text import note_lines, plan_lines
+    from patternmill.orders.order_plan import note_lines, plan_lines
 
     settings, addresses = work.settings, dict[str, str]()
     wait = wait or (_EMBEDDED_WAIT if settings.embedded and can_ask() else None)
@@ -121,7 +121,7 @@ async def _order(work: Ordering, order: Order, wait: str | None, approve: str | 
 
 
 def _echo_checkout(record: CheckoutRecord) -> None:
-    from patternmill.orders.order_text import checkout_lines
+    from patternmill.orders.order_plan import checkout_lines
 
     echo_lines(checkout_lines(record))
 
@@ -197,7 +197,7 @@ def _refresh(environment: str | None, catalog: str | None) -> int:
 
 async def _asked(work: Ordering, records: list[CheckoutRecord], parts: list[Part]) -> int:
     """Add what has become of checkouts."""
-    from patternmill.orders.order_text import checkout_lines
+    from patternmill.orders.order_plan import checkout_lines
 
     for record in records:
         try:

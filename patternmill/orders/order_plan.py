@@ -1,7 +1,8 @@
-"""An order: the products of the picked rows in checkouts, and what has become of each."""
+"""An order: the products that a catalog has for picked rows in checkouts, what has become of each, and its text."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,15 +10,106 @@ from dataclasses import dataclass, field, replace
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.decisions import patterns_of_products
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
-from patternmill.orders.orderable_rows import OrderableRows
-from patternmill.planning.items import Item, Scope, checkout_item
+from patternmill.planning.changes import CurrentRow
+from patternmill.planning.items import Item, Scope, catalog_of, checkout_item
 from patternmill.planning.proposal import Proposal, order_proposal
-from patternmill.states import Outcome
-from patternmill.tables.picks import Picks
-from patternmill.text import moment, plural
+from patternmill.planning.rows import sku_key
+from patternmill.runs.approval import LEAST_DIGEST
+from patternmill.runs.catalog_takes import CatalogTakes
+from patternmill.states import Decided, Outcome, RowStatus
+from patternmill.tables.picks import Pick, Picks, picks_refused
+from patternmill.text import in_columns, moment, more, plain, plural, shown
+
+_MOST_LINES = 40
+_WHYS = {
+    RowStatus.TO_CHOOSE: "its pattern has several takes, and none is picked: pick one with `patternmill look`",
+    RowStatus.DISCARDED: "every take of its pattern was rejected: undo that with `patternmill look`",
+}
+
+
+class OrderableRows:
+    """The rows of a catalog as it is now, with the takes that their products show and the decisions about them."""
+
+    def __init__(self, ledger: Ledger, catalog: Scope) -> None:
+        self._catalog, scope = catalog.catalog, (catalog.environment, catalog.catalog)
+        self._rows = {row.sku: row for row in ledger.catalogs.rows(*scope)}
+        self._requested = ledger.catalogs.requested_rows(*scope)
+        self._takes, self._patterns = CatalogTakes(ledger, *scope), patterns_of_products(ledger, *scope)
+
+    def is_picked(self, sku: str) -> bool:
+        """Return whether the take that the row is built on was picked, of the pattern that its product shows."""
+        pattern = self._shown(self._rows[sku])
+        choice, takes = self._takes.choice(pattern), self._takes.judged(pattern)
+        return any(take.number == choice and take.verdict is Decided.PICK for take in takes)
+
+    def lines(self, picks: Picks) -> tuple[tuple[PickedLine, ...], dict[str, str]]:
+        """Return the lines, sorted by sku however a person names them, and why rows are left out, by sku.
+
+        Raises InputRefused, which lists everything that is wrong.
+        """
+        lines: list[PickedLine] = []
+        left_out: dict[str, str] = {}
+        problems = list(picks.problems)
+        for pick in sorted(picks.picks, key=lambda pick: pick.sku):
+            row = self._rows.get(pick.sku)
+            # A pick with a take comes from a file of decisions, and is a decision itself.
+            if pick.take is None and (why := self._why_left_out(pick.sku, row)) is not None:
+                left_out[pick.sku] = why
+            elif row is None or (fault := self._fault(pick, row)) is not None:
+                problems.append(f"{pick.place}: {fault if row is not None else self._unknown(pick.sku)}")
+            else:
+                lines.append(PickedLine(pick.sku, row.product_key, row.product_id, pick.quantity, pick.note))
+        if not lines and not problems:
+            problems = [f"{sku}: {why}" for sku, why in left_out.items()]
+        if problems:
+            raise picks_refused(problems, picks.file)
+        return tuple(lines), left_out
+
+    def is_outdated(self, line: PickedLine) -> bool:
+        """Return whether something else was requested for a row since its product was made."""
+        request = self._requested.get(sku_key(line.sku))
+        return request is not None and request.product_key != line.product_key
+
+    def _why_left_out(self, sku: str, row: CurrentRow | None) -> str | None:
+        """Return the decision that keeps a row from being ordered, as a sentence; None if there is none."""
+        requests = (self._requested.get(sku_key(sku)), row)
+        for product in [request.product_key for request in requests if request and request.product_key]:
+            if isinstance(status := self._takes.choice(self._patterns[product]), RowStatus):
+                return _WHYS[status]
+        if row is None:
+            return None
+        choice, takes = self._takes.choice(self._shown(row)), self._takes.of(self._shown(row))
+        if any(take.number == choice and take.item == self._shown(row) for take in takes):
+            return None
+        return f"its product still shows another take than {choice}: `patternmill remake` makes the new one"
+
+    def _unknown(self, sku: str) -> str:
+        """Return that the catalog has no product for a row, with what to do."""
+        why = f"see `patternmill explain {shlex.quote(plain(sku))}`"
+        remedy = "name several as --sku A --sku B" if "," in sku else why
+        return f"the catalog {self._catalog!r} has no product for {shown(sku)}; {remedy}"
+
+    def _fault(self, pick: Pick, row: CurrentRow) -> str | None:
+        """Return why the catalog's product for a pick cannot be ordered, with what to do; None if it can."""
+        sku = shown(pick.sku)
+        if row.retired_at is not None:
+            return f"{sku} was retired on {moment(row.retired_at)}; leave it out"
+        if pick.product_id not in (None, row.product_id):
+            was = plain(str(pick.product_id))
+            remedy = "pick it in the latest results, or empty the cell to order what the catalog has"
+            return f"{sku} is picked as product {was}, and the catalog has {row.product_id} by now; {remedy}"
+        if pick.take not in (None, self._shown(row)):
+            remedy = "look at it and decide again with `patternmill look`"
+            return f"the pattern that is picked for {sku} is not the one that its product shows; {remedy}"
+        return None
+
+    def _shown(self, row: CurrentRow) -> ItemKey:
+        """Return the take that a row's product shows, refined or not."""
+        return self._takes.unrefined(self._patterns[row.product_key])
 
 
 @dataclass(frozen=True)
@@ -72,13 +164,16 @@ class Order:
             left_out |= ordered
         parts = [lines[first : first + self.most_lines] for first in range(0, len(lines), self.most_lines)]
         planned = [others.pop(new.key, new) for new in (_new_checkout(self, part) for part in parts)]
-        notes = [self.picks.note] if self.picks.note else []
-        outdated = [line.sku for line in lines if rows.is_outdated(line)]
-        notes += [
-            f"{sku} has an earlier product: what was requested since has not been made." for sku in outdated
-        ]
-        notes += _notes(self, {line.sku: line for line in lines}, others.values())
-        return replace(self, checkouts=tuple(planned), left_out=left_out, notes=tuple(notes))
+        notes = (
+            *filter(None, [self.picks.note]),
+            *(
+                f"{line.sku} has an earlier product: what was requested since has not been made."
+                for line in lines
+                if rows.is_outdated(line)
+            ),
+            *_notes(self, {line.sku: line for line in lines}, others.values()),
+        )
+        return replace(self, checkouts=tuple(planned), left_out=left_out, notes=notes)
 
     @property
     def pending(self) -> list[CheckoutRecord]:
@@ -166,6 +261,49 @@ def _notes(order: Order, lines: Mapping[str, PickedLine], others: Iterable[Check
         )
 
 
+# -- as plain lines for the terminal, never with the address of a checkout
+
+
+def plan_lines(order: Order) -> Iterator[str]:
+    """Yield a plan with its checkouts, what is left out, and its digest."""
+    scope = f"{catalog_of(order.scope.catalog)} ({order.scope.environment})"
+    yield f"Order {order.name!r} from catalog {scope}: {plural(len(order.checkouts), 'checkout')}"
+    for record in order.checkouts:
+        named = f" ({record.checkout_id})" if record.checkout_id else ""
+        yield f"{item_of(record).describe()}: {record.status}{named}"
+        yield from _line_texts(record.lines)
+    yield from note_lines(order)
+    yield "What it costs is shown on the page of each checkout, before anybody pays."
+    yield f"Digest: {order.proposal.digest[:LEAST_DIGEST]}"
+
+
+def note_lines(order: Order) -> Iterator[str]:
+    """Yield what a plan leaves out, and what a person should know about the rest."""
+    left_out = list(order.left_out.items())
+    yield from (f"Left out: {sku}: {why}." for sku, why in left_out[:_MOST_LINES])
+    yield from more(len(left_out), _MOST_LINES)
+    yield from (f"Note: {note}" for note in order.notes)
+
+
+def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
+    """Yield a checkout and what has become of it."""
+    name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
+    match record.status:
+        case CheckoutStatus.PAID:
+            again = "To order the same again: another --order. To show it in the gallery: patternmill results RUN."
+            yield f"{name} is paid: {ordered_line(record)}. {again}"
+        case CheckoutStatus.CANCELLED:
+            yield f"{name} is cancelled, and cannot be paid. To order the same again: another --order."
+        case CheckoutStatus.OPEN:
+            order = (
+                f"; the service shows {ordered_line(record)}, and not that it is paid" if record.order else ""
+            )
+            yield f"{name} is open{order}:"
+        case _:
+            yield f"{name} was not opened: {_why_not_opened(record)}"
+    yield from _line_texts(record.lines)
+
+
 def ordered_line(record: CheckoutRecord) -> str:
     """Return when something was ordered, under which IDs, and what the service shows of it."""
     assert record.order is not None, "it is shown"
@@ -173,3 +311,22 @@ def ordered_line(record: CheckoutRecord) -> str:
     named = f"order {order.order_id}" if order.order_id else f"the order of checkout {record.checkout_id}"
     status = f", {order.status}" if order.status else ""
     return f"{named}{status}; first seen on {moment(order.since)} UTC, under the name {record.order_name!r}"
+
+
+def _why_not_opened(record: CheckoutRecord) -> str:
+    attempt = record.attempt
+    if attempt is None:
+        return "it was not asked for."
+    if not attempt.error:
+        return (
+            "whether the service has it is not known. The same command sends its request again, and past "
+            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle)."
+        )
+    return f"{attempt.error} ({attempt.error_code}, request {attempt.request_id})"
+
+
+def _line_texts(lines: tuple[PickedLine, ...]) -> Iterator[str]:
+    yield from in_columns(
+        [(f"  {line.sku}", f"× {line.quantity}", line.note or "") for line in lines[:_MOST_LINES]]
+    )
+    yield from more(len(lines), _MOST_LINES)

@@ -178,7 +178,10 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         clock = asyncio.get_running_loop().time
         deadline, pause = clock() + limit.total_seconds(), _FIRST_PAUSE
         while True:
-            now = [await self._look_at(record, on_change) for record in order.checkouts]
+            now = [await self._refreshed(record) for record in order.checkouts]
+            for record, before in zip(now, order.checkouts, strict=True):
+                if record.order != before.order:
+                    on_change(record)
             order = replace(order, checkouts=tuple(now), was_followed=True)
             left = deadline - clock()
             if not order.pending or left <= 0:
@@ -186,17 +189,14 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
             await sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    async def _look_at(self, record: CheckoutRecord, on_change: OnChange) -> CheckoutRecord:
+    async def _refreshed(self, record: CheckoutRecord) -> CheckoutRecord:
         """Return a checkout as it is now, if the service answers. Raises ServiceStopped if the key is refused."""
         try:
-            now = await self.refresh(record) if record.status is CheckoutStatus.OPEN else record
+            return await self.refresh(record) if record.status is CheckoutStatus.OPEN else record
         except ServiceStopped as stopped:
             if stopped.code in KEY_REFUSED.values():
                 raise
             return record
-        if now.order != record.order:
-            on_change(now)
-        return now
 
     async def address(self, record: CheckoutRecord) -> str:
         """Return where a person pays, by sending the same request again, which has the same answer.

@@ -10,9 +10,7 @@ from patternmill.errors import InputRefused, SeveralCatalogs
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.orders.order_plan import Order
-from patternmill.orders.order_text import plan_lines
-from patternmill.orders.orderable_rows import OrderableRows
+from patternmill.orders.order_plan import Order, OrderableRows, plan_lines
 from patternmill.orders.ordering import Ordering
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import tidy

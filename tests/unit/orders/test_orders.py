@@ -20,8 +20,7 @@ from patternmill.ledger.records import OrderRecord
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
 from patternmill.ledger.reports.requests import find_request
 from patternmill.looking.page import gallery
-from patternmill.orders.order_plan import Order
-from patternmill.orders.order_text import checkout_lines
+from patternmill.orders.order_plan import Order, checkout_lines
 from patternmill.orders.ordering import Ordering
 from patternmill.orders.picked_rows import plan_picked, read_order
 from patternmill.runs.approval import approve

@@ -162,7 +162,11 @@ class Shop:
     def _through(self, work: Run) -> None:
         """Until its end, or until the service lets the process die."""
 
+        def on_begin(run: Run) -> None:
+            self.notes = run.checked.notes
+
         async def main() -> None:
+            work._on_begin = on_begin
             through = asyncio.create_task(work.run_through())
             dying = asyncio.create_task(self.apis[-1].crashed.wait())
             await asyncio.wait([through, dying], return_when=asyncio.FIRST_COMPLETED)
@@ -185,7 +189,7 @@ class Shop:
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
-        self.notes, self.changes = work.checked.notes, counts_of(record) or {}
+        self.changes = counts_of(record) or {}
 
     def _bury(self, work: Run) -> None:
         """As the kernel does for a process that has died."""
