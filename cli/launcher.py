@@ -1,4 +1,8 @@
-"""A run from the command line: a first look, its own servers where none are configured, the flow, the summary."""
+"""Takes a run from the command line to its end: a first look, a person's agreement, the flow, the summary.
+
+`run_request` is the way: it reads the input, looks (reads, checks and plans, and writes nothing), asks, and runs. Where
+something is to be made or followed, the flow does all of it again in this process, shown by a Prefect server.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.approval_prompt import agreed, is_paid_for
@@ -41,7 +44,7 @@ from prefect_host.stop_signals import run_in_thread
 if TYPE_CHECKING:
     from prefect import Flow, State
 
-#: Each in the module of its name.
+#: The name of the flow of each request, and of its module.
 _FLOWS: dict[type[RunRequest], str] = {
     ImportRequest: "bulk_import",
     RefreshRequest: "catalog_refresh",
@@ -52,8 +55,282 @@ _FLOWS: dict[type[RunRequest], str] = {
 _SLOW_START = 5.0
 
 
+def run_request(
+    request: RunRequest,
+    spec: RunSpec,
+    approve: str | None = None,
+    *,
+    asks: bool = False,
+    questions: MappingQuestions | None = None,
+) -> int:
+    """Run a request to its end, print the summary, and return the exit code.
+
+    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, ask before
+    money is spent or rows are left out. `questions`: those about columns and words. Raises InputRefused for an unusable
+    input, and ConfigurationError for a ledger that lacks what the results beside it name.
+    """
+    spec = questions.read(spec) if questions is not None else replace(spec, file=read_input(spec))
+    if spec.settings.ledger_url is None:
+        make_home(spec.settings.home)
+    if spec.settings.service is None:
+        echo("PATTERNMILL_STUDIO_URL is not set: the embedded studio makes what is asked for.", err=True)
+    asks = asks and approve is None and can_ask()
+    launch = Launch(request, spec)
+    with launch.connection as connection:
+        if _is_first(spec):
+            # It has something to do: its server starts meanwhile.
+            connection.start()
+        with available_service(spec.settings) as settings:
+            launch.look(replace(spec, settings=settings), questions)
+            if not agreed(launch.spec, launch.preview, approve, asks=asks):
+                return EXIT_REFUSED
+            launch.told_of_refused = asks and bool(launch.preview.proposal.to_buy)
+            if asks and is_paid_for(settings):
+                launch.limit_to_the_plan()
+            launch.run()
+    if not connection.delivered:
+        # Prefect's client would try for minutes to reach a server that is gone.
+        write_before_exit(launch.exit_code)
+        sys.stdout.flush()
+        os._exit(launch.exit_code)
+    return launch.exit_code
+
+
+def _is_first(spec: RunSpec) -> bool:
+    """Return whether nothing was made in the catalog before."""
+    with ledger_if_any(spec.settings) as ledger:
+        return ledger is None or not any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
+
+
+class Launch:
+    """A run of this process, from its first look to its record in the Prefect UI."""
+
+    #: The plan of the first look.
+    preview: Preview
+    #: Whether there is something to make or to follow, as of the first look.
+    _has_work: bool
+
+    def __init__(self, request: Any, spec: RunSpec) -> None:
+        self.spec = spec
+        self.display = Display()
+        self.connection = PrefectConnection(spec.settings.home, self._say_without)
+        #: The run, once its plan is on record.
+        self.begun: Run | None = None
+        #: Whether a person has read why rows are refused.
+        self.told_of_refused = False
+        self._request = request
+        #: Whether the Prefect UI shows it.
+        self._is_shown = False
+        self._state_message = ""
+        self._flow_run_id: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
+
+    # -- before anything is written
+
+    def look(self, spec: RunSpec, questions: MappingQuestions | None) -> None:
+        """Read, check and plan, again after each round of answers; write nothing but these."""
+        answered: RunSpec | None = spec
+        while answered is not None:
+            self.spec = answered
+            run_in_thread(self._plan, self.on_signal)
+            steps.clear()
+            answered = questions.ask_about(self.spec, self.preview.checked) if questions is not None else None
+
+    async def _plan(self) -> None:
+        self.display.step(f"Finding what is to be done for {self.spec.file_name} …")
+        self.preview = await _previewed(self.spec)
+
+    def limit_to_the_plan(self) -> None:
+        """Take the plan that a person agreed to as confirmed, and as the most that is bought."""
+        settings = self.spec.settings.confirming(self.spec.settings.environment)
+        ceiling = frozenset(self.preview.proposal.to_buy)
+        self.spec = replace(self.spec, settings=settings, ceiling=ceiling)
+
+    # -- the run
+
+    def run(self) -> None:
+        """Run until the results are there, print the summary, and wait until the Prefect UI has all of it."""
+        self._has_work = self.preview.has_work
+        # The run plans anew, and a plan of many rows takes much memory.
+        del self.preview
+        try:
+            with self.display.showing():
+                running = run_in_thread(self._drive, self.on_signal, self._is_finished)
+        except PatternmillError:
+            # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+            self.connection.finish(*self._in_prefect())
+            raise
+        self.print_ending()
+        self._complete_record(running)
+
+    async def _drive(self) -> None:
+        """Run it as a flow, where there is work and a Prefect server. Raises what ends it before a run begins."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            flow = await self._flow_to_run() if self._has_work else None
+            await (self._run_flow(flow) if flow is not None else self._run_alone())
+        except Overlap as overlap:
+            self._state_message = str(overlap)
+        except PatternmillError:
+            if self.begun is None or self.begun.unpublished is None:
+                raise
+
+    async def _flow_to_run(self) -> Flow[..., Any] | None:
+        """Return the flow once a Prefect server answers; None: none does. Raises ConfigurationError for a rejection."""
+        reaching = asyncio.create_task(asyncio.to_thread(self._reach_server))
+        if not (await asyncio.wait({reaching}, timeout=_SLOW_START))[0]:
+            self.display.print("Waiting for the Prefect server …")
+        return await reaching
+
+    def _reach_server(self) -> Flow[..., Any] | None:
+        self.connection.start()
+        if not self.connection.is_chosen:
+            return None
+        # This loads Prefect, which reads its server's address as it is imported, while our own server still starts.
+        name = _FLOWS[type(self._request)]
+        flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
+        return flow if self.connection.wait() else None
+
+    async def _run_alone(self) -> None:
+        async with Run(self.spec, self._on_begin) as work:
+            await work.run_through()
+
+    async def _run_flow(self, flow: Any) -> None:
+        spec = self.spec
+        command = Command(self._request, spec.settings, self._on_begin, spec.file, spec.ceiling)
+        current_command.set(command)
+        self._is_shown = True
+        try:
+            state: State[Any] = await flow(**command.parameters, return_state=True)
+        except Exception as error:
+            # The server was lost at the start or at the end; the run itself does not depend on it.
+            if self.begun is not None:
+                self.connection.delivered = False
+                return
+            self.connection.require_accepted(error)
+            self._is_shown = False
+            self._say_without(f"The Prefect server was lost ({type(error).__name__}).")
+            await self._run_alone()
+            return
+        self._flow_run_id = str(state.state_details.flow_run_id or "") or None
+        if command.fault is not None:
+            raise command.fault
+        await self._read_state(state)
+
+    async def _read_state(self, state: State[Any]) -> None:
+        """Read the state of a flow that has no run, or no results of it. Raises what kept a run from ending."""
+        message = state.message or state.name or ""
+        if self.begun is None or self.begun.ending is None:
+            if state.is_failed() or state.is_crashed():
+                result = await state.aresult(raise_on_failure=False)
+                raise result if isinstance(result, BaseException) else PatternmillError(message)
+            self._state_message = message
+        elif self.begun.results is None and self.begun.unpublished is None:
+            self.begun.unpublished = PatternmillError(
+                f"The results were not written: {message}",
+                remedy=f"Nothing is lost: `patternmill results {self.begun.record.run_id}` writes them.",
+            )
+
+    def _on_begin(self, run: Run) -> None:
+        if self._is_stopping:
+            # A signal came before, and is ending the process.
+            raise PatternmillError("Ended before anything was bought.", code="stopped")
+        self.begun = self.display.run = run
+        if run.spec.origin is not None:
+            self.display.print(origin_note(run.spec.file_name, run.spec.origin))
+
+    def _is_finished(self) -> bool:
+        """Return whether it has its results, or cannot have them: only the Prefect server is waited for."""
+        return self.begun is not None and bool(self.begun.results or self.begun.unpublished)
+
+    def on_signal(self, reason: str) -> None:
+        """Drain the run at the first signal; end the process at once at a second, or before the run has begun.
+
+        Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
+        """
+        run = self.begun
+        if run is not None and run.results is not None:
+            self.display.end(UNRECORDED)
+            self.print_ending()
+            write_before_exit(self.exit_code)
+            os._exit(self.exit_code)
+        is_second, self._is_stopping = self._is_stopping, True
+        if run is None or self._loop is None or run.ending is not None or run.is_stopped or is_second:
+            self.display.end(f"Ended at once. To go on: {command_line()}")
+            os._exit(EXIT_CODES[Outcome.CANCELLED])
+        drain = duration(run.spec.options.drain)
+        self.display.print(
+            f"Stopping: jobs in flight are followed for {drain}. A second Ctrl-C ends it at once."
+        )
+        self._loop.call_soon_threadsafe(run.stop, reason)
+
+    # -- what came of it
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the process, once the run has ended."""
+        if self.begun is None:
+            return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        if self.begun.ending is None or self.begun.unpublished is not None:
+            return EXIT_CODES[Outcome.FAILED]
+        return EXIT_CODES[self.begun.ending.outcome]
+
+    def print_ending(self) -> None:
+        """Print the summary, and why results are missing."""
+        if not self._has_work:
+            echo("Nothing to do.")
+        told = self.told_of_refused
+        lines = list(ending_lines(self.begun, self._state_message, command_line, told_of_refused=told))
+        show(lambda: self._report(lines), lines)
+        if self.begun is not None and self.begun.unpublished is not None:
+            report_error(self.begun.unpublished.message, self.begun.unpublished.remedy)
+
+    def _report(self, lines: Sequence[str]) -> Mapping[str, object]:
+        """Return what came of the run for programs; `lines` say it to people."""
+        run = self.begun
+        fault = run.unpublished if run is not None else None
+        error = {"error": fields_of(fault, "code", "message", "remedy")} if fault is not None else {}
+        if run is None or run.ending is None or run.results is None:
+            return {"message": " ".join(lines), **error}
+        names = ("code", "count", "skus", "message", "remedy")
+        causes = [fields_of(cause, *names) for cause in run.results.causes]
+        return {**dict(RunSummary.of(run, lines[0])), "causes": causes, **error}
+
+    def _complete_record(self, running: Future[None]) -> None:
+        """Wait, after all is printed, until the Prefect UI has the run's end and its record. Ctrl-C waits no longer."""
+        steps.clear()
+        if self._is_shown:
+            self.display.step("Completing the run's page in the Prefect UI …")
+        flow_run_id, task_runs = self._in_prefect()
+        try:
+            is_recorded = self.connection.complete(running, flow_run_id, task_runs)
+        except KeyboardInterrupt:
+            is_recorded = self.connection.delivered = False
+        if not self._is_shown:
+            return
+        if not is_recorded:
+            self.connection.delivered = False
+            self.display.print(UNRECORDED)
+        elif flow_run_id:
+            echo(self.connection.run_line(flow_run_id))
+
+    def _in_prefect(self) -> tuple[str | None, int]:
+        """Return the ID of its flow run, and how many task runs made its items and groups."""
+        if self.begun is None:
+            return self._flow_run_id, 0
+        return self.begun.record.prefect_flow_run_id or self._flow_run_id, self.begun.progress.task_runs
+
+    def _say_without(self, why: str) -> None:
+        """Say why the run is driven without Prefect."""
+        self.display.print(
+            f"{why}\nThe run is driven without Prefect: results and ledger do not depend on it, "
+            "and `patternmill status` shows it."
+        )
+
+
 def show_plan(spec: RunSpec) -> int:
-    """Print what a run would change and make now; writes and spends nothing."""
+    """Print what a run would change and make now; write and spend nothing."""
     spec = replace(spec, file=read_input(spec))
     with available_service(spec.settings) as settings:
         preview = asyncio.run(_previewed(replace(spec, settings=settings)))
@@ -78,278 +355,3 @@ def _plan_fields(preview: Preview) -> dict[str, object]:
         "cost": fields_of(cost, "expected", "worst", "currency") if cost is not None else None,
         "changes": change_counts(preview.changes),
     }
-
-
-def run_request(
-    request: RunRequest,
-    spec: RunSpec,
-    approve: str | None = None,
-    *,
-    asks: bool = False,
-    questions: MappingQuestions | None = None,
-) -> int:
-    """Run a request to its end and print the summary; returns the exit code.
-
-    It first reads, checks, plans and asks, and writes nothing. Where something is to be made or followed, its flow then
-    does all of it again from the input as it was read, in this process; else the run needs no server.
-    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, before
-    money is spent or rows are left out. `questions`: about columns and words. Raises InputRefused for an unusable
-    input, and ConfigurationError for a ledger that lacks what the results beside it name.
-    """
-    spec = questions.read(spec) if questions is not None else replace(spec, file=read_input(spec))
-    if spec.settings.ledger_url is None:
-        make_home(spec.settings.home)
-    if spec.settings.service is None:
-        echo("PATTERNMILL_STUDIO_URL is not set: the embedded studio makes what is asked for.", err=True)
-    asks = asks and approve is None and can_ask()
-    launch = Launch(request)
-    with PrefectConnection(spec.settings.home, launch.say_without) as connection:
-        with ledger_if_any(spec.settings) as ledger:
-            scope = spec.scope
-            if ledger is None or not any(runs_with_lease(ledger, scope.catalog, scope.environment)):
-                # A first run has something to do: its server starts meanwhile.
-                connection.start()
-        with available_service(spec.settings) as settings:
-            spec = launch.look(replace(spec, settings=settings), questions)
-            if not agreed(spec, launch.preview, approve, asks=asks):
-                return EXIT_REFUSED
-            launch.told_of_refused = asks and bool(launch.preview.proposal.to_buy)
-            if asks and is_paid_for(settings):
-                # What was agreed to is confirmed, and is a ceiling.
-                settings = settings.confirming(settings.environment)
-                ceiling = frozenset(launch.preview.proposal.to_buy)
-                spec = replace(spec, settings=settings, ceiling=ceiling)
-            # The run plans anew, and a plan of many rows takes much memory.
-            del launch.preview
-            launch.complete_record(launch.run(spec, connection), connection)
-    if not connection.delivered:
-        # Prefect's client would try for minutes to reach a server that is gone.
-        write_before_exit(launch.exit_code)
-        sys.stdout.flush()
-        os._exit(launch.exit_code)
-    return launch.exit_code
-
-
-class Launch:
-    """A run of this process, from its first look to its record in the Prefect UI."""
-
-    #: The plan of the first look.
-    preview: Preview
-
-    def __init__(self, request: Any) -> None:
-        self.display = Display()
-        #: Once its plan is on record.
-        self.begun: Run | None = None
-        #: Whether a person has read why rows are refused.
-        self.told_of_refused = False
-        self._request = request
-        #: Whether there is something to make or to follow, as of the first look.
-        self._has_work = True
-        #: Whether the Prefect UI shows it.
-        self._is_shown = False
-        self._state_message = ""
-        self._flow_run_id: str | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_stopping = False
-
-    def look(self, spec: RunSpec, questions: MappingQuestions | None) -> RunSpec:
-        """Read, check and plan, again after each round of answers; writes nothing but these. Raises what these raise.
-
-        Returns the spec with the answers.
-        """
-        answered: RunSpec | None = spec
-        while answered is not None:
-            spec = answered
-            run_in_thread(partial(self._plan, spec), self.on_signal)
-            steps.clear()
-            answered = questions.ask_about(spec, self.preview.checked) if questions is not None else None
-        return spec
-
-    async def _plan(self, spec: RunSpec) -> None:
-        self.display.step(f"Finding what is to be done for {spec.file_name} …")
-        async with Run(spec) as work:
-            self.preview = await work.preview()
-            self._has_work = self.preview.has_work
-
-    def run(self, spec: RunSpec, connection: PrefectConnection) -> Future[None]:
-        """Run until its results are there, and print the summary; what shows it in the Prefect UI may go on."""
-        try:
-            with self.display.showing():
-                work = partial(self.drive, spec, connection)
-                running = run_in_thread(work, self.on_signal, self._is_finished)
-        except PatternmillError:
-            # Else Prefect's client would keep sending at exit, to a server that has ended by then.
-            connection.finish(*self._in_prefect())
-            raise
-        self.print_ending()
-        return running
-
-    async def drive(self, spec: RunSpec, connection: PrefectConnection) -> None:
-        """Run it as a flow, where there is work and a Prefect server. Raises what ends it before a run begins."""
-        self._loop = asyncio.get_running_loop()
-        try:
-            if self._has_work and await self._is_answered(connection):
-                await self._run_flow(spec, connection)
-            else:
-                await self._run_alone(spec)
-        except Overlap as overlap:
-            self._state_message = str(overlap)
-        except PatternmillError:
-            if self.begun is None or self.begun.unpublished is None:
-                raise
-
-    async def _is_answered(self, connection: PrefectConnection) -> bool:
-        """Wait for the Prefect server. Raises ConfigurationError when a configured one rejects this process."""
-        connection.start()
-        if not connection.is_chosen:
-            return False
-        # Before the server is asked, which loads Prefect too: it fails to load in two threads at once.
-        await asyncio.to_thread(self._flow)
-        asking = asyncio.create_task(asyncio.to_thread(connection.wait))
-        if not (await asyncio.wait({asking}, timeout=_SLOW_START))[0]:
-            self.display.print("Waiting for the Prefect server …")
-        return await asking
-
-    def _flow(self) -> Flow[..., Any]:
-        """Import the flow, and so Prefect, which reads its server's address as it is imported."""
-        name = _FLOWS[type(self._request)]
-        flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
-        return flow
-
-    def say_without(self, why: str) -> None:
-        """Say why the run is driven without Prefect."""
-        self.display.print(
-            f"{why}\nThe run is driven without Prefect: results and ledger do not depend on it, "
-            "and `patternmill status` shows it."
-        )
-
-    async def _run_alone(self, spec: RunSpec) -> None:
-        from patternmill.looking.page import gallery
-
-        async with Run(spec, self._on_begin, gallery=gallery) as work:
-            await work.run_through()
-
-    async def _run_flow(self, spec: RunSpec, connection: PrefectConnection) -> None:
-        asked = Command(self._request, spec.settings, self._on_begin, spec.file, spec.ceiling)
-        current_command.set(asked)
-        self._is_shown = True
-        try:
-            running: Any = self._flow()(**asked.parameters, return_state=True)
-            state: State[Any] = await running
-        except Exception as error:
-            # The server was lost at the start or at the end; the run itself does not depend on it.
-            if self.begun is not None:
-                connection.delivered = False
-                return
-            connection.require_accepted(error)
-            self._is_shown = False
-            self.say_without(f"The Prefect server was lost ({type(error).__name__}).")
-            await self._run_alone(spec)
-            return
-        self._flow_run_id = str(state.state_details.flow_run_id or "") or None
-        if asked.fault is not None:
-            raise asked.fault
-        await self._read_state(state)
-
-    async def _read_state(self, state: State[Any]) -> None:
-        """Read what a flow came to that has no run, or no results of it. Raises what kept a run from ending."""
-        if self.begun is None or self.begun.ending is None:
-            if state.is_failed() or state.is_crashed():
-                result = await state.aresult(raise_on_failure=False)
-                raise result if isinstance(result, BaseException) else PatternmillError(state.message or "")
-            self._state_message = state.message or state.name or ""
-        elif self.begun.results is None and self.begun.unpublished is None:
-            self.begun.unpublished = PatternmillError(
-                f"The results were not written: {state.message or state.name}",
-                remedy=f"Nothing is lost: `patternmill results {self.begun.record.run_id}` writes them.",
-            )
-
-    def _on_begin(self, run: Run) -> None:
-        if self._is_stopping:
-            # A signal came before, and is ending the process.
-            raise PatternmillError("Ended before anything was bought.", code="stopped")
-        self.begun = self.display.run = run
-        if run.spec.origin is not None:
-            self.display.print(origin_note(run.spec.file_name, run.spec.origin))
-
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of the process, once the run has ended."""
-        if self.begun is None:
-            return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-        if self.begun.ending is None or self.begun.unpublished is not None:
-            return EXIT_CODES[Outcome.FAILED]
-        return EXIT_CODES[self.begun.ending.outcome]
-
-    def _is_finished(self) -> bool:
-        """Return whether it has its results, or cannot have them: only the Prefect server is waited for."""
-        return self.begun is not None and bool(self.begun.results or self.begun.unpublished)
-
-    def print_ending(self) -> None:
-        """Print the summary, and where results are missing."""
-        if not self._has_work:
-            echo("Nothing to do.")
-        told = self.told_of_refused
-        lines = list(ending_lines(self.begun, self._state_message, command_line, told_of_refused=told))
-        show(lambda: self._report(lines), lines)
-        if self.begun is not None and self.begun.unpublished is not None:
-            report_error(self.begun.unpublished.message, self.begun.unpublished.remedy)
-
-    def _report(self, lines: Sequence[str]) -> Mapping[str, object]:
-        """Return what came of the run for programs; `lines` say it to people."""
-        run = self.begun
-        fault = run.unpublished if run is not None else None
-        error = {"error": fields_of(fault, "code", "message", "remedy")} if fault is not None else {}
-        if run is None or run.ending is None or run.results is None:
-            return {"message": " ".join(lines), **error}
-        names = ("code", "count", "skus", "message", "remedy")
-        causes = [fields_of(cause, *names) for cause in run.results.causes]
-        return {**dict(RunSummary.of(run, lines[0])), "causes": causes, **error}
-
-    def complete_record(self, running: Future[None], connection: PrefectConnection) -> None:
-        """Wait, after all is printed, until the Prefect UI has the run's end and its record. Ctrl-C waits no longer."""
-        steps.clear()
-        if self._is_shown:
-            self.display.step("Completing the run's page in the Prefect UI …")
-        flow_run_id, task_runs = self._in_prefect()
-        try:
-            is_recorded = connection.complete(running, flow_run_id, task_runs)
-        except KeyboardInterrupt:
-            is_recorded = connection.delivered = False
-        if not self._is_shown:
-            return
-        if not is_recorded:
-            connection.delivered = False
-            self.display.print(UNRECORDED)
-        elif flow_run_id:
-            echo(connection.run_line(flow_run_id))
-
-    def _in_prefect(self) -> tuple[str | None, int]:
-        """Return the ID of its flow run, and how many task runs made its items and groups."""
-        if self.begun is None:
-            return self._flow_run_id, 0
-        return self.begun.record.prefect_flow_run_id or self._flow_run_id, self.begun.progress.task_runs
-
-    def on_signal(self, reason: str) -> None:
-        """Drain the run at the first signal; end the process at once at a second, or before the run has begun.
-
-        Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
-        """
-        run = self.begun
-        if run is not None and run.results is not None:
-            self.display.end(UNRECORDED)
-            self.print_ending()
-            write_before_exit(self.exit_code)
-            os._exit(self.exit_code)
-        if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
-            # Meanwhile the run's own thread must not begin to buy.
-            self._is_stopping = True
-            self.display.end(f"Ended at once. To go on: {command_line()}")
-            os._exit(EXIT_CODES[Outcome.CANCELLED])
-        # Not only once the loop has come to it: the second one may follow at once.
-        self._is_stopping = True
-        drain = duration(run.spec.options.drain)
-        self.display.print(
-            f"Stopping: jobs in flight are followed for {drain}. A second Ctrl-C ends it at once."
-        )
-        self._loop.call_soon_threadsafe(run.stop, reason)
