@@ -21,7 +21,7 @@ from patternmill import __version__
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.processes import collect_no_more, collect_rarely
 
-#: The summary of each verb in the list of verbs; its click command is `command` in the module of its name.
+#: The summary of each verb in the list of verbs.
 VERBS = {
     "check": "Check a sheet, and ask once what its columns mean.",
     "offer": "Show what can be made.",
@@ -42,8 +42,19 @@ VERBS = {
     "studio": "Serve the embedded studio.",
     "doctor": "Check the installation: disk, ledger, key, Prefect, limits.",
 }
-#: The module and the name of verbs that are elsewhere.
-_PLACES = {"import": ("import_", "command"), "unpause": ("pause", "unpause")}
+#: The click commands of verbs that share a module of `cli.commands`; that of any other verb is `command` in its own.
+_PLACES = {
+    "check": "check.check",
+    "offer": "check.offer",
+    "import": "making.import_",
+    "refresh": "making.refresh",
+    "retry": "making.retry",
+    "remake": "making.remake",
+    "catalog": "results.catalog",
+    "results": "results.results",
+    "unpause": "pause.unpause",
+    "studio": "up.studio",
+}
 #: The heading above the verbs from this one on.
 HEADINGS = {"check": "Make", "look": "Look and order", "status": "See and decide", "pause": "Operate"}
 #: Names that are read beside the settings.
@@ -65,7 +76,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        module, name = _PLACES.get(cmd_name, (cmd_name, "command"))
+        module, _, name = _PLACES.get(cmd_name, f"{cmd_name}.command").partition(".")
         command: click.Command = getattr(importlib.import_module(f"cli.commands.{module}"), name)
         return command
 

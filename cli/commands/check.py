@@ -1,8 +1,8 @@
-"""The verb `check`: asks what the columns and words of a sheet mean, and reports every fault of every row."""
+"""The verbs `offer` and `check`: what can be made, and whether a sheet asks for it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,10 +10,35 @@ from cli.json_output import show
 from cli.run_options import checked_request, named_options, verb
 from cli.terminal import can_ask
 from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import RunSpec, run_spec
+from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, Outcome
 
-if TYPE_CHECKING:
-    from patternmill.runs.spec import RunSpec
+
+@verb("offer")
+@click.argument("categories", nargs=-1, metavar="[CATEGORY]...")
+@click.option("--environment", help="staging, production, ...; their category IDs differ.")
+def offer(categories: tuple[str, ...], environment: str | None) -> int:
+    """Show the categories that can be made (or these, by name or ID), with their options and values. Buys nothing.
+
+    They are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
+
+    \b
+    Examples:
+      patternmill offer
+      patternmill offer Cushion "tote bag" --environment production
+
+    Exit codes: 0 shown; 2 the service could not be asked, or has no such category.
+    """
+    from cli.services import offer_of
+    from patternmill.tables.offer_text import chosen_categories, offer_lines
+
+    settings = load_settings(environment=environment)
+    offer = offer_of(settings)
+    chosen = chosen_categories(offer, categories, settings.environment)
+    report = {"environment": settings.environment, "note": offer.note, "categories": chosen}
+    show(lambda: report, offer_lines(offer, chosen, settings.environment))
+    return EXIT_CODES[Outcome.COMPLETED]
 
 
 @verb("check")
@@ -23,7 +48,7 @@ if TYPE_CHECKING:
 @named_options(ImportRequest, "mapping")
 @click.option("--all", "everything", is_flag=True, help="List every problem of every row, before the causes.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what is certain about columns and words.")
-def command(file: str, everything: bool, yes: bool, **asked: Any) -> int:
+def check(file: str, everything: bool, yes: bool, **options: Any) -> int:
     """Check FILE against what the service offers and inputs/README.md. Buys nothing.
 
     On a terminal it asks once what unknown columns and words mean. The answers are written beside FILE, as
@@ -39,12 +64,11 @@ def command(file: str, everything: bool, yes: bool, **asked: Any) -> int:
     """
     from cli.mapping_questions import MappingQuestions
     from cli.services import offer_and_extras
-    from patternmill.runs.spec import run_spec
     from patternmill.tables.checks import check_rows
     from patternmill.tables.report import report_json, report_lines
 
     questions = MappingQuestions(on_terminal=can_ask(), takes_certain=yes)
-    request = checked_request(ImportRequest, {"file": file, **asked})
+    request = checked_request(ImportRequest, {"file": file, **options})
     answered: RunSpec | None = questions.read(run_spec(request))
     while answered is not None:
         spec = answered

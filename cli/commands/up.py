@@ -1,4 +1,4 @@
-"""The verb `up`: the Prefect UI, a worker, the deployments, the embedded studio in one terminal; or a worker alone."""
+"""The verbs `up` and `studio`: serve the Prefect UI with a worker and the deployments, a worker alone, or a studio."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from cli.services import EmbeddedStudio
 from cli.terminal import echo, echo_lines, login_hint
 from cli.worker import STOP_SECONDS, serve_worker
+from patternmill.env_file import PREFIX, read_env_file, set_variables
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_url
-from prefect_host.client_settings import WORKER_FOLDER, WORKER_LOG
+from patternmill.profiles import NOT_STARTED, EmbeddedProfile, announced
+from patternmill.settings import Settings, in_force, load_settings
+from prefect_host.client_settings import API_URL, WORKER_FOLDER, WORKER_LOG
 from prefect_host.own_server import LEDGER_URL, METRICS_PATH, OwnServer
 from prefect_host.shared_process import private_log
+from prefect_host.stop_signals import Interruption, until_interrupted
 
-if TYPE_CHECKING:
-    from patternmill.settings import Settings
-    from prefect_host.stop_signals import Interruption
-
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.3
 
 
@@ -53,12 +53,9 @@ def command(port: int | None, limit: int | None, worker: bool) -> int:
     Exit codes: 0 stopped by a signal; 1 something did not start or ended by itself (a supervisor should start a worker
     again); 2 a setting is wrong.
     """
-    from patternmill.settings import load_settings
-    from prefect_host.stop_signals import until_interrupted
-
+    has_server = bool(os.environ.get(API_URL))
     if worker and port is not None:
         raise click.UsageError("A worker alone (--worker) has no --port.")
-    has_server = bool(os.environ.get("PREFECT_API_URL"))
     if worker and not has_server:
         raise ConfigurationError(
             "PREFECT_API_URL is not set.",
@@ -72,22 +69,23 @@ def command(port: int | None, limit: int | None, worker: bool) -> int:
     stop = until_interrupted()
     if has_server:
         echo("PREFECT_API_URL is set; this serves another server. With --worker it serves that one.")
-    with ExitStack() as stack:
-        server = stack.enter_context(_lasting_server(settings, port))
-        environment = stack.enter_context(_environment(settings))
-        process = stack.enter_context(_worker(settings, environment, limit, stop))
+    with (
+        _lasting_server(settings, port) as server,
+        _environment(settings) as environment,
+        _worker(settings, environment, limit, stop) as process,
+    ):
         if not stop.is_set():
             _deploy(environment)
         if not stop.is_set():
             _show_addresses(server, settings)
-        _wait(process, stop)
+        while not stop.wait(_POLL_SECONDS):
+            if process.poll() is not None:
+                raise PatternmillError("The worker ended.", code="worker", remedy="See its worker.log.")
     return 0
 
 
 @contextmanager
 def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
-    from patternmill.profiles import NOT_STARTED
-
     served = settings if settings.profiles else settings.at(NOT_STARTED)
     server = OwnServer(settings.home, port=port, settings={LEDGER_URL: ledger_url(served)})
     echo("Starting the Prefect server …")
@@ -101,9 +99,6 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     """Yield the environment of the worker and its runs, with the settings of this folder's file and a service."""
     # The worker is in another folder, and would read the file there: without the limits and prices of this one.
-    from patternmill.env_file import PREFIX, read_env_file, set_variables
-    from patternmill.settings import in_force
-
     here = in_force(set_variables(os.environ), read_env_file())
     environment = {
         **os.environ,
@@ -116,9 +111,6 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     if settings.profiles:
         yield environment
         return
-    from cli.services import EmbeddedStudio
-    from patternmill.profiles import EmbeddedProfile, announced
-
     with EmbeddedStudio(settings.home, environment=settings.environment) as studio:
         profile = EmbeddedProfile(url=studio.url, key=studio.key)
         with announced(settings.home, settings.environment, profile):
@@ -133,14 +125,15 @@ def _worker(
 
     It inherits the locks of the users of server and studio, so that both outlast its runs.
     """
-    command = [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])]
-    locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
+    locks = [os.open(path, os.O_RDWR) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
+    for lock in locks:
+        fcntl.flock(lock, fcntl.LOCK_SH)
     make_home(settings.home)
     echo("Starting a worker …")
     with private_log(settings.home / WORKER_LOG) as log:
         worker = subprocess.Popen(
-            command,
-            cwd=CHECKOUT,
+            [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])],
+            cwd=_CHECKOUT,
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=log,
@@ -157,30 +150,23 @@ def _worker(
         _end(worker, stop)
 
 
-def _shared_lock(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
-
-
 def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
     """Let the runs drain; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
         echo("Stopping: runs drain, and write their results. A second Ctrl-C stops at once.")
     # Where no signal led here, the first one ends them.
-    most = 1 if stop.is_set() else 0
+    most = min(stop.count, 1)
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
     deadline = time.monotonic() + STOP_SECONDS + 10
     while worker.poll() is None and time.monotonic() < deadline and stop.count <= most:
         time.sleep(_POLL_SECONDS)
-    if worker.poll() is None:
-        worker.terminate()
-        try:
-            worker.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait()
+    worker.terminate()
+    try:
+        worker.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        worker.wait()
 
 
 def _deploy(environment: Mapping[str, str]) -> None:
@@ -188,7 +174,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
     echo("Registering the deployments …")
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tasks.deployments"],
-        cwd=CHECKOUT,
+        cwd=_CHECKOUT,
         env=dict(environment),
         capture_output=True,
         text=True,
@@ -216,7 +202,40 @@ def _show_addresses(server: OwnServer, settings: Settings) -> None:
     echo("Ctrl-C stops.")
 
 
-def _wait(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
-    while not stop.wait(_POLL_SECONDS):
-        if worker.poll() is not None:
-            raise PatternmillError("The worker ended.", code="worker", remedy="See its worker.log.")
+@click.command("studio")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: a free one.")
+@click.option(
+    "--pace",
+    type=click.Choice(["quick", "realistic", "instant"]),
+    default="quick",
+    show_default=True,
+    help="How long jobs take; realistic: one to two minutes.",
+)
+@click.option(
+    "--environment", help="Category IDs differ by it (default: PATTERNMILL_ENVIRONMENT, or staging)."
+)
+def studio(port: int, pace: str, environment: str | None) -> int:
+    """Serve the embedded studio, for trials; its console is at /console.
+
+    `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key are
+    kept in the `studio` directory under PATTERNMILL_HOME; the key is a new one at each start.
+
+    \b
+    Example, in two terminals:
+      patternmill studio --pace realistic
+      export PATTERNMILL_STUDIO_URL=http://127.0.0.1:8321/v1
+      export PATTERNMILL_API_KEY="$(cat .patternmill/studio/api-key)"
+      patternmill import inputs/spring_catalog.csv
+
+    Exit codes: 0 stopped by Ctrl-C; 1 it did not start (a port in use) or ended; 2 a setting is wrong.
+    """
+    settings = load_settings(environment=environment)
+    stop = until_interrupted()
+    with EmbeddedStudio(settings.home, environment=settings.environment, pace=pace, port=port) as served:
+        echo(f"The embedded studio ({settings.environment}, {pace}): {served.url}")
+        echo(f"Its console: {served.url.removesuffix('/v1')}/console")
+        echo(
+            f"Its key is in {settings.home / 'studio' / 'api-key'}; its log in {served.log_path}. Ctrl-C stops."
+        )
+        served.wait_end(stop)
+    return 0

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import cli.commands.import_
+import cli.commands.making
 import cli.launcher
 import patternmill.runs.results_files  # noqa: F401  # loaded once, for all forks
 from cli.main import run

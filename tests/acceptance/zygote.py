@@ -54,7 +54,7 @@ LOADED = (
     "prefect_host.internals",
     "prefect_host.connection",
     "cli.launcher",
-    "cli.commands.import_",
+    "cli.commands.making",
     "numpy.random",
     "psycopg",
     "rich._emoji_codes",
