@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +30,13 @@ _STEPS = {
     AttemptState.FAILED: (AttemptState.HELD, AttemptState.FAILED),
 }
 _TAKEN_OVER = "Taken over from the results of its run, whose ledger is another one."
+#: Folders of results, each with the manifest of its run.
+OtherResults = list[tuple[Path, Mapping[str, Any]]]
 #: Attempts by item, each with the run that had it.
 Named = Mapping[ItemKey, tuple[RunId, Attempt]]
 
 
-@dataclass(frozen=True)
-class OtherResults:
-    """A folder of results, with the manifest of its run."""
-
-    folder: Path
-    manifest: Mapping[str, Any]
-
-    @property
-    def run_id(self) -> RunId:
-        return RunId(self.manifest["run_id"])
-
-
-def unknown_results(ledger: Ledger | None, spec: RunSpec) -> list[OtherResults]:
+def unknown_results(ledger: Ledger | None, spec: RunSpec) -> OtherResults:
     """Return the results of the catalog that the ledger knows nothing of, or less of; the newest first.
 
     The embedded studio has none of these: what it makes costs nothing.
@@ -55,7 +45,7 @@ def unknown_results(ledger: Ledger | None, spec: RunSpec) -> list[OtherResults]:
         return []
     folders = [folder for folder in spec.catalog_folder.glob("*") if not folder.is_symlink()]
     unknown = {
-        RunId(manifest["run_id"]): OtherResults(folder, manifest)
+        manifest["run_id"]: (folder, manifest)
         for folder in (*folders, *([spec.out] if spec.out is not None else []))
         if (manifest := read_manifest(folder)) is not None
         and Scope(manifest["environment"], manifest["catalog"]) == spec.scope
@@ -77,7 +67,7 @@ def _is_known(ledger: Ledger | None, manifest: Mapping[str, Any]) -> bool:
     return manifest["ended_at"] in (None, iso_time(record.ended_at))
 
 
-def named_items(others: list[OtherResults], plan: Plan, memory: Memory, spec: RunSpec) -> Named:
+def named_items(others: OtherResults, plan: Plan, memory: Memory, spec: RunSpec) -> Named:
     """Return the items that a plan would make and that results name, by content.
 
     Results of another service do not count, and an attempt that has ended here stays as it is.
@@ -85,17 +75,17 @@ def named_items(others: list[OtherResults], plan: Plan, memory: Memory, spec: Ru
     settings, taken = spec.settings, dict[ItemKey, tuple[RunId, Attempt]]()
     assert settings.studio_url is not None, "a real service has an address"
     here = settings.service_at(settings.studio_url)
-    for other in others:
-        if settings.service_at(other.manifest["studio_url"]) != here:
+    for folder, manifest in others:
+        if settings.service_at(manifest["studio_url"]) != here:
             continue
-        for result in _items_in(other.folder / EXACT):
+        for result in _items_in(folder / EXACT):
             planned = plan.items.get(ItemKey(result["key"]))
             if planned is None or planned.reason not in _TO_MAKE or planned.item.key in taken:
                 continue
             attempt, last = _attempt_of(planned.item, result), memory.last_attempts.get(planned.item.key)
             failed = last.attempt if last is not None and last.state is AttemptState.FAILED else 0
             if attempt is not None and attempt.attempt > failed:
-                taken[planned.item.key] = other.run_id, attempt
+                taken[planned.item.key] = RunId(manifest["run_id"]), attempt
     return taken
 
 
@@ -124,25 +114,22 @@ def _attempt_of(item: Item, result: Mapping[str, Any]) -> Attempt | None:
     return None
 
 
-def refuse_other_ledger(
-    spec: RunSpec, others: list[OtherResults], taken: Named, plan: Plan, cost: Cost
-) -> None:
+def refuse_other_ledger(spec: RunSpec, others: OtherResults, taken: Named, plan: Plan, cost: Cost) -> None:
     """Raise ConfigurationError, until it is confirmed, where the results know more than the ledger.
 
     `taken` is what would be taken over from them, `plan` with its `cost` what would be bought then.
     """
     names = (LATEST, latest_in(spec.settings.environment))
     latest = [spec.out] if spec.out is not None else [spec.catalog_folder / name for name in names]
-    manifests = filter(None, map(read_manifest, latest))
-    is_latest = not {manifest["run_id"] for manifest in manifests}.isdisjoint(
-        other.run_id for other in others
-    )
+    shown = {manifest["run_id"] for manifest in map(read_manifest, latest) if manifest is not None}
+    is_latest = not shown.isdisjoint(manifest["run_id"] for _, manifest in others)
     if spec.settings.confirms(LEDGER) or not (taken or is_latest):
         return
     stages = Counter(plan.items[key].item.stage for key in taken)
     for_cost = f" for {cost}" if cost.worst else ""
+    (folder, newest), *_ = others
     raise ConfigurationError(
-        f"{others[0].folder} has results of run {others[0].run_id}, which this ledger lacks or has no end of "
+        f"{folder} has results of run {newest['run_id']}, which this ledger lacks or has no end of "
         f"({ledger_place(spec.settings)}): it is another ledger, or an older copy, and what exists would be bought "
         "again.",
         code="other_ledger",

@@ -129,6 +129,14 @@ def put_on_record(
         ledger.catalogs.add_to_sheet(record, is_new=spec.origin is None)
     if spec.selection is None:
         _keep_requests(ledger, record, plan, rows)
+    else:
+        # What was sent before a row's takes were rejected is followed, and does not become its product.
+        decided = (
+            row
+            for its, row in zip(plan.rows, rows, strict=True)
+            if its.decided is not None and row.product_key is not None
+        )
+        ledger.catalogs.keep_requests(record, decided)
     last = last_decisions(ledger, record.environment, record.catalog)
     record_decisions(ledger, record.run_id, not_overtaken(spec.decisions, last))
     if planned.is_whole:

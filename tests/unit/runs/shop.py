@@ -6,7 +6,8 @@ import asyncio
 import csv
 import json
 import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ from patternmill.states import Decided, RowStatus, Stage
 from tests.hostile.in_process import Crash, Create, InProcessApi, Service
 
 Cells = dict[str, str]
+Edit = Callable[[list[Cells]], list[Cells]]
 COLUMNS = ("sku", "prompt", "category", "option:name")
 
 
@@ -45,12 +47,13 @@ class Shop:
     service: Service
     #: Of the runs in this process, the newest last.
     apis: list[InProcessApi] = field(default_factory=list)
-    #: By sku, what the last run had.
+    #: The last run; by sku, what it had.
+    work: Run = field(init=False, repr=False)
     rows: dict[str, RowStatus] = field(default_factory=dict)
     codes: dict[str, str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     #: What it found to differ from the catalog, where it was a refresh.
-    changes: Mapping[str, int] = field(default_factory=dict)
+    changes: Counter[str] = field(default_factory=Counter)
     #: The IDs of all runs, and of the last; and whether its process died.
     runs: list[str] = field(default_factory=list)
     is_dead: bool = False
@@ -77,46 +80,47 @@ class Shop:
         """Have this read from now on; what was read before is remembered."""
         self.service.offer = now
 
-    def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
-        file = self.folder / name
-        columns = dict.fromkeys([*COLUMNS, *(column for cells in rows.values() for column in cells)])
-        with file.open("w", encoding="utf-8", newline="") as lines:
-            writer = csv.DictWriter(lines, list(columns), restval="")
-            writer.writeheader()
-            for sku, cells in rows.items():
-                writer.writerow({"sku": sku, "category": "Tote", "option:name": sku.lower(), **cells})
+    def file(self, text: str, name: str = "spring.csv") -> Path:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def saved(self, name: str, at: str, edit: Edit = lambda rows: rows) -> Path:
+        """Return a file of the first run as a person edits it, and saves it there."""
+        rows = edit(read_rows(self.folder / "results/spring" / self.runs[0] / name))
+        file = self.folder / at.replace("RUN", self.runs[0])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_rows(file, rows)
         return file
+
+    def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
+        default = dict.fromkeys(COLUMNS, "") | {"category": "Tote"}
+        lines = [{**default, "sku": sku, "option:name": sku.lower(), **cells} for sku, cells in rows.items()]
+        return write_rows(self.folder / name, lines)
 
     def refresh(self, rows: Mapping[str, Cells] | None = None, **asked: Any) -> None:
         if rows:
             self.write(rows)
-        self._through(self.refresh_work(**asked))
+        self.through(self.refresh_work(**asked))
 
     def refresh_work(self, **asked: Any) -> Run:
-        source = str(self.folder / "spring.csv")
-        terms = {"retire": 99, "max_items": self.most_items, **self.terms, **asked}
-        return Run(run_spec(RefreshRequest(source=source, catalog="spring", **terms)))
+        named = {"source": str(self.folder / "spring.csv"), "catalog": "spring"}
+        terms = {"retire": 99, "max_items": self.most_items, **named, **self.terms, **asked}
+        return Run(run_spec(RefreshRequest(**terms)))
 
     def load_source(self, rows: Mapping[str, Cells], name: str = "spring.csv", **asked: Any) -> None:
         self.load(self.write(rows, name) if rows else self.folder / name, catalog="spring", **asked)
 
-    def load(self, file: Path, **asked: Any) -> None:
+    def load(self, file: Path | str, **asked: Any) -> None:
         terms = {"max_items": self.most_items, **self.terms, **asked}
-        self._through(Run(run_spec(ImportRequest(file=file, **terms))))
+        self.through(Run(run_spec(ImportRequest(file=file, **terms))))
 
     def correct(self, name: str, corrections: Mapping[str, Cells], out: str = "latest") -> None:
         """A results file as a person edits it, and imports it."""
-        before = self.folder / "results" / "spring" / out / name
-        with before.open(encoding="utf-8-sig", newline="") as lines:
-            rows = list(csv.DictReader(lines))
+        rows = read_rows(self.folder / "results/spring" / out / name)
         new = corrections.keys() - {row["sku"] for row in rows}
         rows += [dict.fromkeys(rows[0], "") | {"sku": sku, "option:name": sku.lower()} for sku in sorted(new)]
-        file = self.folder / "corrected.csv"
-        columns = dict.fromkeys(column for row in (rows[0], *corrections.values()) for column in row)
-        with file.open("w", encoding="utf-8-sig", newline="") as lines:
-            writer = csv.DictWriter(lines, list(columns), restval="")
-            writer.writeheader()
-            writer.writerows(row | corrections.get(row["sku"], {}) for row in rows)
+        corrected = [row | corrections.get(row["sku"], {}) for row in rows]
+        file = write_rows(self.folder / "corrected.csv", corrected)
         self.load(file)
 
     def retry(self, run: str = "latest") -> str | None:
@@ -125,7 +129,7 @@ class Shop:
         spec = run_spec(request)
         if spec.selection is None or not spec.selection.rows:
             return None
-        self._through(Run(spec))
+        self.through(Run(spec))
         return spec.selection.record.run_id
 
     def remake(self, *skus: str, **asked: Any) -> bool:
@@ -137,7 +141,7 @@ class Shop:
         except ConfigurationError as refused:
             self.notes = (refused.message,)
             return False
-        self._through(Run(spec))
+        self.through(Run(spec))
         return True
 
     def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:
@@ -159,14 +163,10 @@ class Shop:
             requests, limit = unsettled(ledger, timedelta(0)), timedelta(0)
             asyncio.run(settle(ledger, requests, Settlement(decision, "so", "A. Weaver"), limit=limit))
 
-    def _through(self, work: Run) -> None:
-        """Until its end, or until the service lets the process die."""
-
-        def on_begin(run: Run) -> None:
-            self.notes = run.checked.notes
+    def through(self, work: Run) -> None:
+        """Carry out a run until its end, or until the service lets the process die."""
 
         async def main() -> None:
-            work._on_begin = on_begin
             through = asyncio.create_task(work.run_through())
             dying = asyncio.create_task(self.apis[-1].crashed.wait())
             await asyncio.wait([through, dying], return_when=asyncio.FIRST_COMPLETED)
@@ -178,6 +178,7 @@ class Shop:
             async with work:
                 await through
 
+        self.work = work
         asyncio.run(asyncio.wait_for(main(), 30))
         self.runs.append(work.record.run_id)
         self.is_dead = self.apis[-1].crashed.is_set()
@@ -189,7 +190,9 @@ class Shop:
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
-        self.changes = counts_of(record) or {}
+        self.notes = tuple(record.options.get("notes", ()))
+        counts = counts_of(record) or {}
+        self.changes = Counter({kind: count for kind, count in counts.items() if count})
 
     def _bury(self, work: Run) -> None:
         """As the kernel does for a process that has died."""
@@ -206,6 +209,23 @@ class Shop:
             return {row.sku: row.content.prompt for row in rows if row.retired_at is None}
 
 
+def read_rows(file: Path) -> list[Cells]:
+    """Return the rows of a file; none where there is none."""
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def write_rows(file: Path, rows: Sequence[Cells]) -> Path:
+    """Write rows with every column that one of them has."""
+    with file.open("w", encoding="utf-8-sig", newline="") as lines:
+        writer = csv.DictWriter(lines, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    return file
+
+
 @pytest.fixture
 def shop(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     its = Shop(tmp_path, service)
@@ -216,7 +236,9 @@ def shop(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(StudioApi, "from_settings", api)
     monkeypatch.setenv("PATTERNMILL_HOME", str(home))
-    monkeypatch.setenv("PATTERNMILL_PROFILES", '{"staging": {"url": "http://127.0.0.1:9/v1", "key": "key"}}')
+    addresses = {"staging": "http://127.0.0.1:9/v1", "production": "http://127.0.0.1:10/v1"}
+    profiles = {name: {"url": url, "key": "key"} for name, url in addresses.items()}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps(profiles))
     monkeypatch.setenv("PATTERNMILL_ATTEMPTS", "1")
     monkeypatch.chdir(tmp_path)
     return its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -12,10 +13,8 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.identifiers import RunId
-from patternmill.ledger.brake import Brake, Pause
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.records import Lease
 from patternmill.runs import lease
 from patternmill.runs.lease import pause, unpause
 from patternmill.runs.run import Run
@@ -64,10 +63,13 @@ def test_pause_in_a_run(shop: Workshop, service: Service) -> None:
     service.on_create["prompt 001"] = [ANSWER_LOST]
 
     async def at_create(create: Create) -> None:
-        """Set the brake while a create is out, which keeps the run from acknowledging, until somebody waits for it."""
+        """Set the brake while a create is out: nobody is let know until it is answered, however often the run beats."""
         if create.name == "prompt 005":
             braked.set()
             await until(lambda: bool(braked.awaited))
+            for _ in range(5):
+                await asyncio.sleep(0.02)
+                assert not braked.has_returned
 
     service.at_create = at_create
 
@@ -82,54 +84,21 @@ def test_pause_in_a_run(shop: Workshop, service: Service) -> None:
         ending = await run.end()
         assert ending.outcome is Outcome.PAUSED
         reason = ending.record.reason or ""
-        assert (
-            reason.startswith("Paused (everything) since ") and "by anna: wrong prices in the feed." in reason
-        )
+        assert re.match(r"Paused \(everything\) since .* by anna: wrong prices in the feed\.", reason)
         assert "`patternmill unpause` lifts it" in reason
-        assert set(ending.rows) <= {
-            RowStatus.SUCCEEDED,
-            RowStatus.CANCELLED,
-            RowStatus.IN_DOUBT,
-            RowStatus.NOT_STARTED,
-        }
+        left = {RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.NOT_STARTED}
+        assert set(ending.rows) <= {RowStatus.SUCCEEDED, *left}
 
     asyncio.run(asyncio.wait_for(main(), 30))
     assert braked.awaited and "of 'spring' (staging)" in braked.awaited[0]
     assert braked.before <= braked.after == len(service.creates) < 40
-    states = {one.state for these in shop.attempts().values() for one in these}
+    states = {attempt.state for attempts in shop.attempts().values() for attempt in attempts}
     assert AttemptState.ACCEPTED not in states, "each job was followed to its end"
     unpause(shop.settings, "", "", "bert")
     assert shop.run(many(40)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 80
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-
-
-def test_nobody_is_let_know_while_a_create_is_out(shop: Workshop, service: Service) -> None:
-    """Its answer is waited for: the service may count it only then."""
-    braked = Braked(shop.settings, service)
-    answered = asyncio.Event()
-
-    async def slowly(create: Create) -> None:
-        braked.set()
-        await answered.wait()
-
-    service.at_create = slowly
-
-    async def main() -> None:
-        _, run = await shop.begin(many(1))
-        driving = asyncio.create_task(drive(run))
-        await until(lambda: run.halt.reason is not None)
-        for _ in range(20):
-            await asyncio.sleep(0.02)
-            assert not braked.has_returned
-        answered.set()
-        await until(lambda: braked.has_returned)
-        await driving
-        assert (await run.end()).outcome is Outcome.PAUSED
-
-    asyncio.run(asyncio.wait_for(main(), 30))
-    assert [create.name for create in service.creates] == ["prompt 000"]
 
 
 def crash(name: str) -> None:
@@ -171,14 +140,12 @@ SCOPES = {
 
 @pytest.mark.parametrize(("environment", "catalog"), SCOPES)
 def test_pause_covers_what_it_names(environment: str, catalog: str) -> None:
-    everything = {
-        "spring": ("staging", "spring"),
-        "spring/orders": ("staging", "spring/orders"),
-        "autumn": ("staging", "autumn"),
-        "spring of production": ("production", "spring"),
-    }
-    one = Pause(environment, catalog, **BY)
-    assert {name for name, scope in everything.items() if one.covers(*scope)} == SCOPES[environment, catalog]
+    everything = {name: ("staging", name) for name in ("spring", "spring/orders", "autumn")}
+    everything["spring of production"] = "production", "spring"
+    asked = Pause(environment, catalog, **BY)
+    assert {name for name, scope in everything.items() if asked.covers(*scope)} == SCOPES[
+        environment, catalog
+    ]
 
 
 def test_pauses_are_lifted_one_by_one(shop: Workshop) -> None:
@@ -228,16 +195,6 @@ def test_dead_and_silent_holders_are_not_waited_for(shop: Workshop, service: Ser
 
     pause(shop.settings, Pause("", "spring", **BY), awaited.append, sleep=sleep)
     assert len(awaited) == 1 and now[0] == pytest.approx(20, abs=0.5)
-
-
-def test_group_that_beats_is_waited_for(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long its creates are out: the ledger leaves it out once it has no heartbeats."""
-    shop.run(many(1))
-    looks = iter([[Lease("staging", "spring", 0, RunId("its"), group=2)]] * 300)
-    monkeypatch.setattr(Brake, "holders_without", lambda self, count: next(looks, []))
-    slept: list[float] = []
-    pause(shop.settings, EVERYTHING, sleep=slept.append)
-    assert len(slept) == 300
 
 
 def test_run_is_braked_that_a_pause_found_before_its_engine(shop: Workshop, service: Service) -> None:

@@ -1,4 +1,4 @@
-"""A refresh makes the catalog what its source says: every case, as a table.
+"""A refresh makes the catalog what its source says: every case, as a table; and which changes ask a person.
 
 Each line is a command, what is bought by it, and what there is afterwards: by sku the prompt of its product, and rows
 that the run left in another state. `a=owls!` is a row with a misspelled category, which is refused.
@@ -6,22 +6,28 @@ that the run left in another state. `a=owls!` is a row with a misspelled categor
 
 from __future__ import annotations
 
-import csv
+import asyncio
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from patternmill.errors import ApprovalNeeded
+from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.planning.offer import Category, Offer
+from patternmill.planning.proposal import Proposal
+from patternmill.runs import approval
+from patternmill.runs.results_files import rebuild
 from patternmill.runs.settlement import Decision
 from patternmill.settings import load_settings
-from patternmill.states import Decided, RowStatus
+from patternmill.states import Decided, Outcome, RowStatus
 from tests.hostile.in_process import ANSWER_LOST, OFFER, Service, failed, refused
 
-from .shop import Cells, Shop
+from .shop import Cells, Shop, read_rows
 from .shop import shop as shop
 
 OFFERS = {
@@ -91,11 +97,6 @@ CASES = {
         results a=owls                 | owls a   | a=owls
         refresh                        |          | a=herons
         results a=owls                 |          | a=owls""",
-    "corrected, and the source changed": """
-        refresh a=herons!              |          | a:refused
-        failures a=owls                | owls a   | a=owls
-        refresh a=cranes               | cranes a | a=cranes
-        refresh a=owls                 |          | a=owls""",
     "results of an older run": """
         refresh a=herons b=owls        | herons a owls b | a=herons b=owls
         refresh a=cranes b=owls        | cranes a | a=cranes b=owls
@@ -120,6 +121,13 @@ CASES = {
         refresh                        |          | a:failed
         failures                       |          | a:failed
         retry                          | a        | a=herons""",
+    "its take rejected while its product is in doubt": """
+        refresh a=herons               | herons a | a=herons
+        lose a                         |          | a=herons
+        remake a                       | herons a | a=herons a:in_doubt
+        reject herons 2                |          | a=herons a:in_doubt
+        retry                          |          | a=herons a:discarded
+        refresh                        |          | a=herons a:discarded""",
     "gone, and back": """
         refresh a=herons b=owls        | herons a owls b | a=herons b=owls
         refresh a=herons               |          | a=herons
@@ -137,12 +145,6 @@ CASES = {
         results b=geese                | geese b  | a=herons b=geese
         other a=herons b=owls          |          | a=herons b=owls
         refresh a=herons               |          | a=herons""",
-    "a plain import is a source too": """
-        import a=herons                | herons a | a=herons
-        results a=owls                 | owls a   | a=owls
-        import a=herons                |          | a=herons
-        import a=cranes                | cranes a | a=cranes
-        refresh                        |          | a=cranes""",
     "a process that dies": """
         refresh a=herons!              |          | a:refused
         dies 1 failures a=herons       |          | a:refused
@@ -178,40 +180,36 @@ def test_case(shop: Shop, service: Service, name: str) -> None:
         assert_same_products(shop)
 
 
-def test_request_in_doubt_of_a_row_that_is_refused_by_now_is_for_a_person(shop: Shop) -> None:
-    shop.service.on_create["a"] = [ANSWER_LOST]
-    for category in ("Tote", "Tot"):
-        shop.refresh({"a": {"prompt": "herons", "category": category}})
-    with open_ledger(load_settings()) as ledger:
-        assert unsettled(ledger, load_settings().in_doubt_limit)
+def test_doubt_that_no_row_asks_for_any_more_is_for_a_person(shop: Shop) -> None:
+    """Its row is refused by now; or the source's own row, which has failed, asks again where it was corrected."""
 
+    def is_for_a_person() -> bool:
+        with open_ledger(load_settings()) as ledger:
+            return bool(unsettled(ledger, load_settings().in_doubt_limit))
 
-def test_correction_in_doubt_of_a_row_whose_source_has_failed_is_for_a_person(shop: Shop) -> None:
-    """The source's row asks for its own content again, which stays failed: no run resends the correction."""
+    shop.service.on_create["b"] = [ANSWER_LOST]
     shop.service.on_follow["herons"] = [failed()]
-    shop.refresh({"a": {"prompt": "herons"}})
+    shop.refresh({"a": {"prompt": "herons"}, "b": {"prompt": "geese"}})
+    assert not is_for_a_person()
+    shop.refresh({"a": {"prompt": "herons"}, "b": {"prompt": "geese", "category": "Tot"}})
+    assert is_for_a_person()
+    shop.refresh({"a": {"prompt": "herons"}, "b": {"prompt": "geese"}})
     shop.service.on_create["a"] = [ANSWER_LOST]
     shop.correct("failures.csv", {"a": {"prompt": "owls"}})
-    with open_ledger(load_settings()) as ledger:
-        assert not unsettled(ledger, load_settings().in_doubt_limit)
+    assert not is_for_a_person()
     shop.refresh()
-    with open_ledger(load_settings()) as ledger:
-        assert unsettled(ledger, load_settings().in_doubt_limit)
+    assert is_for_a_person()
     shop.load(shop.folder / "corrected.csv")
-    assert state(shop) == "a=owls"
+    assert state(shop) == "a=owls b=geese"
 
 
 def assert_same_products(shop: Shop) -> None:
     """The results of the latest run name the products that the catalog has."""
     folder = shop.folder / "results" / "spring"
-    rows = table(folder / "catalog.csv")
+    rows = read_rows(folder / "catalog.csv")
     catalog = {row["sku"].lower(): row["product_id"] for row in rows if row["status"] == "current"}
-    for row in table(folder / "latest" / "results.csv"):
+    for row in read_rows(folder / "latest" / "results.csv"):
         assert row["product_id"] in ("", catalog.get(row["sku"].lower())), f"{row['sku']}: {catalog}"
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text("utf-8-sig").splitlines())) if path.is_file() else []
 
 
 def state(shop: Shop) -> str:
@@ -267,5 +265,137 @@ SCRIPTS: dict[str, Callable[..., object]] = {
 
 def cells(what: str) -> Cells:
     """A row's prompt, and its category."""
-    named = {"!": "Tot", "~": " tote "}
-    return {"prompt": what.rstrip("!~"), "category": named.get(what[-1], "Tote")}
+    return {"prompt": what.rstrip("!"), "category": "Tot" if what.endswith("!") else "Tote"}
+
+
+# -- what a refresh writes, and what it retires
+
+
+def test_files_of_a_refresh(shop: Shop, tmp_path: Path) -> None:
+    """Each change with what it replaces; they have the same bytes whenever they are rebuilt from the ledger."""
+    shop.refresh({sku: {"prompt": "herons"} for sku in "abc"})
+    old = products(shop)
+    shop.refresh(
+        {"a": {"prompt": "herons", "option:name": "x"}, "b": {"prompt": "owls"}, "d": {"prompt": "herons"}}
+    )
+    run_id, new = shop.last, products(shop)
+    assert shop.changes == {"added": 1, "changed": 2, "retired": 1}
+    changes = {row["sku"]: row for row in read_rows(shop.work.published.out / "changes.csv")}
+    assert {sku: row["fields"] for sku, row in changes.items()} == {
+        "a": "option:name",
+        "b": "prompt",
+        "c": "",
+        "d": "",
+    }
+    for sku in "ab":
+        row = changes[sku]
+        assert (row["old_product_id"], row["old_pattern_id"]) == old[sku]
+        assert (row["new_product_id"], row["new_pattern_id"]) == new[sku] != old[sku]
+    assert new["a"][1] == old["a"][1] and changes["c"]["status"] == "retired"
+    before = {file.name: file.read_bytes() for file in shop.work.published.out.iterdir()}
+    shop.refresh({"a": {"prompt": "herons"}})
+    with open_ledger(load_settings()) as ledger:
+        rebuild(ledger, RunId(run_id), tmp_path / "again")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "again").iterdir()} == before
+    assert json.loads(before["manifest.json"])["options"]["changes"]["changed"] == 2
+
+
+def products(shop: Shop) -> dict[str, tuple[str, str]]:
+    """Return the product and the pattern of each sku."""
+    with open_ledger(load_settings()) as ledger:
+        return {
+            row.sku: (row.product_id, row.pattern_id) for row in ledger.catalogs.rows("staging", "spring")
+        }
+
+
+def test_spelling_of_a_source_changes_nothing(shop: Shop) -> None:
+    """Reordered rows and columns, another case and other notes: no call, and the same products."""
+    shop.refresh({sku: {"prompt": "herons", "note": "y"} for sku in "abc"})
+    before, had = len(shop.service.creates), products(shop)
+    shop.file(
+        "NOTE, Sku,Option: Name,CATEGORY,Prompt\nz, c ,C,tote, herons \nz,A,a,TOTE,herons\n,b,b,Tote,herons\n"
+    )
+    shop.refresh()
+    assert (shop.changes, len(shop.service.creates)) == ({"unchanged": 3}, before)
+    assert products(shop) == had
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_suddenly_smaller_source_retires_nothing(shop: Shop, left: int) -> None:
+    """Additions are made; retirements wait, and are reported until a person agrees."""
+    many = {f"m-{number:02}": {"prompt": "herons"} for number in range(12)}
+    rest = {sku: many[sku] for sku in [*many][:left]} | {"n": {"prompt": "owls"}}
+    shop.refresh(many)
+    shop.refresh(rest, retire=None)
+    assert (shop.changes["added"], shop.changes["withheld"]) == (1, 12 - left)
+    assert shop.work.ended.outcome is Outcome.COMPLETED_WITH_FAILURES
+    assert f"--retire {12 - left}" in (shop.work.record.reason or "")
+    for retire, retired, withheld in ((2, 2, 10 - left), (12, 10 - left, 0)):
+        shop.refresh(retire=retire)
+        assert (shop.changes["retired"], shop.changes.get("withheld", 0)) == (retired, withheld)
+    assert shop.work.ended.outcome is Outcome.COMPLETED
+
+
+# -- changes that ask
+
+UNREADABLE = Offer(None, "no categories", False)
+RENUMBERED = Offer((Category("cat_bag", "Tote", None),), note=None)
+
+
+def eight(prompt: str) -> dict[str, Cells]:
+    return {f"s-{number}": {"prompt": f"{prompt} {number}"} for number in range(8)}
+
+
+def asked(shop: Shop, source: dict[str, Cells]) -> ApprovalNeeded:
+    """Return the refusal; nothing was requested."""
+    before = len(shop.service.creates)
+    with pytest.raises(ApprovalNeeded) as caught:
+        shop.refresh(source)
+    assert len(shop.service.creates) == before
+    return caught.value
+
+
+def proposal(shop: Shop) -> Proposal:
+    async def main() -> Proposal:
+        async with shop.refresh_work() as work:
+            return (await work.preview()).proposal
+
+    return asyncio.run(main())
+
+
+def test_many_replacements_are_refused_until_they_are_confirmed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refusal says what and why, and both ways to agree; above another limit a confirmation is not enough."""
+    shop.refresh(eight("herons"))
+    refusal = asked(shop, eight("owls"))
+    assert refusal.lines[1:3] == (
+        "It would replace 8 products that the catalog has: s-0, s-1, s-2 … and 5 more.",
+        "More are replaced than --change-at-most allows.",
+    )
+    assert f"--approve {proposal(shop).digest[:12]}` (or `--confirm changes`)" in refusal.remedy
+    shop.refresh(confirm="changes")
+    assert shop.has()["s-0"] == "owls 0"
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "3")
+    assert "--confirm" not in asked(shop, eight("foxes")).remedy
+    with pytest.raises(ApprovalNeeded):
+        shop.refresh(confirm="changes")
+    approval.approve(load_settings(), proposal(shop), "anna")
+    shop.refresh()
+    assert shop.has()["s-7"] == "foxes 7"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "why"),
+    [
+        (OFFER, RENUMBERED, "The category has another ID under the same name: Tote (cat_tote -> cat_bag)."),
+        (UNREADABLE, OFFER, "Made while the offer could not be read, which is readable now: 1 product."),
+    ],
+    ids=["another ID", "readable"],
+)
+def test_changes_that_always_ask(shop: Shop, before: Offer, now: Offer, why: str) -> None:
+    shop.offer(before)
+    shop.refresh({"s-0": {"prompt": "herons"}})
+    shop.offer(now)
+    lines = asked(shop, {"s-0": {"prompt": "herons"}}).lines
+    assert lines[1:3] == ("It would replace 1 product that the catalog has: s-0.", why)

@@ -21,8 +21,9 @@ from tests.hostile.in_process import ANSWER_LOST, OFFER, failed
 from tests.integrity import problems
 
 from .shop import Shop
+from .shop import read_rows as table
 from .shop import shop as shop
-from .test_refresh_cases import do, table
+from .test_refresh_cases import do
 
 CASES = {
     "another take, and a refresh keeps it": """

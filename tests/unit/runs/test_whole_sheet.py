@@ -67,9 +67,7 @@ def by_sku(lines: list[list[str]]) -> dict[str, dict[str, str]]:
     return {row["sku"]: row for row in rows}
 
 
-@pytest.mark.parametrize(
-    ("name", "delimiter"), [("spring.csv", ","), ("spring.csv", ";"), ("spring.xlsx", "")]
-)
+@pytest.mark.parametrize(("name", "delimiter"), [("spring.csv", ";"), ("spring.xlsx", "")])
 def test_whole_sheet_comes_back_and_buys_nothing(shop: Shop, name: str, delimiter: str) -> None:
     """In its format and its order, with every own column; rows that were not made say why."""
     (shop.folder / "spring.mapping.toml").write_text('[columns]\n"Motiv" = "prompt"\n', "utf-8")
@@ -106,8 +104,7 @@ def test_corrected_failures_are_in_their_places(shop: Shop) -> None:
         "sku,prompt,category,option:name,remark\nA,herons,Tote,a,one\n,owls,Tote,b,two\nC,ferns,Tote,c,three\n"
         "C,foxes,Tote,d,four\nE,hens, at night,Tote,e,five\n"
     )
-    (shop.folder / "spring.csv").write_text(source, "utf-8")
-    shop.load(shop.folder / "spring.csv", catalog="spring")
+    shop.load(shop.file(source))
     failures = read(shop.folder / "results/spring/latest/failures.csv")
     assert [line[:6] for line in failures[1:]] == [
         ["", "owls", "Tote", "b", "two", ""],
@@ -132,9 +129,8 @@ def test_corrected_failures_are_in_their_places(shop: Shop) -> None:
     shop.load(shop.folder / "results/spring/sheet.csv")
     shop.refresh(retire=None)
     assert len(shop.service.bought) == bought
-    assert shop.has().keys() == {"A", "B", "C", "C-2", "E"}, (
-        "what was corrected lasts while its source is refused"
-    )
+    # What was corrected lasts while its source is refused.
+    assert shop.has().keys() == {"A", "B", "C", "C-2", "E"}
 
 
 def test_sheet_names_what_was_made_anew_and_decided(shop: Shop) -> None:
