@@ -54,7 +54,6 @@ soak: setup ## what takes long: workers, outages, all crash points, 30 simulated
 	$(BIN)/python -m pytest -m soak tests
 	$(BIN)/python -m pytest --hypothesis-profile=many tests/unit
 	SOAK=1 $(BIN)/python -m pytest tests/acceptance/test_crash_points.py
-	CUTS=100 $(BIN)/python -m pytest tests/acceptance/test_power_cuts.py
 	$(BIN)/python -m tests.integration.simulation --days 30 .simulated && rm .simulated
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
