@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -22,6 +23,8 @@ print(CustomWebhookNotificationBlock(name="ops", url="{{address}}", json_data=me
 """
 #: For tests that wait in vain: a text of the automations, and what is written there instead.
 IMPATIENT = {"patience 600": "patience 10", "within: 120": "within: 10", "within: 93600": "within: 15"}
+#: For a message that would be one too many.
+QUIET_SECONDS = 12
 
 
 class Inbox:
@@ -46,6 +49,17 @@ class Inbox:
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
+    def only_message(self) -> tuple[str, str]:
+        """Return subject and body of the one message that comes."""
+        until = time.monotonic() + 120
+        while not self.messages:
+            assert time.monotonic() < until, "no message came"
+            time.sleep(0.3)
+        time.sleep(QUIET_SECONDS)
+        assert len(self.messages) == 1, self.messages
+        (message,) = self.messages
+        return message["subject"], message["body"]
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -53,7 +67,7 @@ class Inbox:
 
 
 def apply_automations(
-    environment: Mapping[str, str], inbox: Inbox, folder: Path, shorter: Mapping[str, str]
+    environment: Mapping[str, str], inbox: Inbox, folder: Path, shorter: Mapping[str, str] | None = None
 ) -> None:
     """Make the shipped automations at the server of this environment, so that they write to the inbox."""
     command = [sys.executable, "-c", BLOCK, inbox.url]
@@ -61,7 +75,7 @@ def apply_automations(
         command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
     )
     text = AUTOMATIONS.read_text("utf-8")
-    for written, instead in shorter.items():
+    for written, instead in (shorter or {}).items():
         assert text.count(written) == 1, written
         text = text.replace(written, instead)
     file = folder / "automations.yaml"

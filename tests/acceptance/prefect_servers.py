@@ -23,7 +23,7 @@ import pytest
 
 from prefect_host import shared_process
 from prefect_host.client_settings import server_answers
-from prefect_host.own_server import OwnServer, server_environment
+from prefect_host.own_server import LEDGER_URL, UNATTENDED, OwnServer, server_environment
 from prefect_host.shared_process import bound_socket
 from tests.acceptance.harness import COMMAND, Room, Started, clean_environment, started
 from tests.acceptance.zygote import Zygote
@@ -96,7 +96,9 @@ def joint_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer
     with made_once(home) as is_made:
         if not is_made:
             lay_database(template, home)
-    with OwnServer(home) as running:
+    with OwnServer(
+        home, settings={**UNATTENDED, LEDGER_URL: f"sqlite:///{home / 'ledger.sqlite3'}"}
+    ) as running:
         yield running
 
 
@@ -135,6 +137,10 @@ class NamedServer:
     @property
     def api(self) -> PrefectApi:
         return PrefectApi(f"http://127.0.0.1:{self.port}/api")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def start(self) -> None:
         """Start it, at once; `await_ready` waits for it."""

@@ -1,10 +1,11 @@
-"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is stopped."""
+"""Runs that a worker starts: stopped, suspended or retried in the Prefect UI, and killed with their machine."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,26 +15,28 @@ from typing import Any
 import pytest
 
 from cli.worker import children
+from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.workers import OUR_WORKER, PREFECT_WORKER, Prefect, deployed, statuses, workers
-from tests.hostile import Hostile, Plan, audit
+from tests.hostile import Hostile, Plan, Rule, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 Worker = Callable[..., subprocess.Popen[bytes]]
 ROWS = 40
 WINDOW = 8
 #: Long enough that a stop finds a full window, and short enough that a drain follows it to its end.
-JOB_SECONDS = 5.0
+JOBS = Times(median=5.0)
+BROKEN = Rule("patterns/create", "job_fails", matching="retried no. 3,")
+REFUSED_KEY = Rule("patterns/create", "status", {"code": 401}, matching="retried no. 24,")
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
-    jobs = Times(median=JOB_SECONDS)
-    plan = Plan(patterns=jobs, products=jobs)
+    plan = Plan(patterns=JOBS, products=JOBS, rules=(BROKEN, REFUSED_KEY))
     with Hostile(plan, tmp_path_factory.mktemp("service")) as hostile:
         yield hostile
 
@@ -74,9 +77,8 @@ def begin_import(
     file = write_csv(folder / f"{about}.csv", some_rows(count, about=about))
 
     def creates() -> int:
-        return sum(
-            line["event"] == "request" and "create" in line["operation"] for line in lines_of(service.record)
-        )
+        lines = lines_of(service.record)
+        return sum(line["event"] == "request" and "create" in line["operation"] for line in lines)
 
     before = creates()
     out = str(folder / "out")
@@ -85,78 +87,90 @@ def begin_import(
     return Begun(flow_run, folder / "out", lambda: creates() - before)
 
 
-def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any], drained_at: int) -> None:
-    """The state and the numbers of a cancelled run: nothing bought after the drain began, everything on record."""
+def assert_bought_once(service: Hostile, about: str) -> None:
+    found = audit(service.record, some_rows(ROWS, about=about))
+    assert (found.double_purchases, found.requests_with_two_jobs, found.never_bought()) == ((), (), Counter())
+
+
+@pytest.mark.parametrize(("module", "why"), [(PREFECT_WORKER, "Cancelled in"), (OUR_WORKER, "SIGTERM")])
+def test_stop_drains(
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path, module: tuple[str, ...], why: str
+) -> None:
+    """Cancelled in the UI under Prefect's own worker, or because ours is stopped, which ends after its runs.
+
+    Jobs in flight are followed, none is added, and results are written, within the 30 s that Prefect leaves.
+    """
+    about = f"stopped-by-{module[0][:3]}"
+    process = worker(module)
+    begun = begin_import(prefect, service, tmp_path, about)
+    if module is PREFECT_WORKER:
+        prefect.cancel(begun.flow_run)
+    else:
+        process.send_signal(signal.SIGTERM)
+    time.sleep(3)
+    drained_at = begun.creates()
+    state = prefect.ended(begun.flow_run, within=30)
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
+    assert why in state["message"]
     assert begun.creates() == drained_at, "a create was sent after the drain had begun"
     rows = statuses(begun.out)
-    assert rows.total() == ROWS
-    assert rows["not_started"] > 0
+    assert rows.total() == ROWS and rows["not_started"] > 0
     eventually(lambda: prefect.open_runs(begun.flow_run) == 0, 20, lambda: "runs are left open")
-
-
-def test_cancelled_in_the_ui(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
-    """Under Prefect's own worker: jobs in flight are followed, none is added, results are written, all within 30 s."""
-    worker(PREFECT_WORKER)
-    begun = begin_import(prefect, service, tmp_path, "cancelled")
-    prefect.cancel(begun.flow_run)
-    time.sleep(3)
-    drained_at = begun.creates()
-    assert prefect.state(begun.flow_run)["type"] == "CANCELLING", "it did not drain"
-    assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
-    assert "Cancelled in the Prefect UI." in prefect.state(begun.flow_run)["message"]
-    assert "SIGTERM" not in prefect.state(begun.flow_run)["message"]
-
-
-def test_cancelled_when_all_was_sent(
-    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
-) -> None:
-    """Everything was made: the server calls it cancelled, and its name and numbers say what became of it."""
-    worker(PREFECT_WORKER)
-    patterns, products = 3, 4
-    begun = begin_import(prefect, service, tmp_path, "late", count=products, sent=patterns + products)
-    prefect.cancel(begun.flow_run)
-    state = prefect.ended(begun.flow_run, within=30)
-    time.sleep(3)
-    assert prefect.state(begun.flow_run) == state, "the worker replaced it"
-    assert (state["type"], state["name"]) == ("CANCELLED", "Completed"), state
-    assert state["message"] == (
-        "4 rows: 4 succeeded. Cancelled in the Prefect UI when nothing was left to be kept from being bought."
-    )
-
-
-def test_stopped_worker_drains(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
-    """Ours lets its runs end in order before it ends itself."""
-    process = worker(OUR_WORKER)
-    begun = begin_import(prefect, service, tmp_path, "stopped")
-    process.send_signal(signal.SIGTERM)
-    time.sleep(2)
-    drained_at = begun.creates()
-    assert process.wait(timeout=50) == 0
-    assert_ended_in_order(prefect, begun, prefect.state(begun.flow_run), drained_at)
-    assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
+    assert module is PREFECT_WORKER or process.wait(timeout=50) == 0
 
 
 def test_suspended_in_the_ui_and_resumed(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """The button drains the run and ends its process; resumed, the same flow run makes what is left, once."""
-    process = worker(OUR_WORKER)
+    process = worker()
     begun = begin_import(prefect, service, tmp_path, "suspended")
     until = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     details = {"pause_timeout": until, "pause_reschedule": True}
     prefect.set_state(begun.flow_run, "PAUSED", "Suspended", state_details=details)
     eventually(lambda: not children(process.pid), 60, lambda: "a process is held")
-    drained_at = begun.creates()
     assert prefect.state(begun.flow_run)["name"] == "Suspended"
-    assert drained_at < 2 * ROWS
+    assert begun.creates() < 2 * ROWS
     assert (begun.out / "results.csv").exists()
     assert prefect.open_runs(begun.flow_run) == 0
     prefect.api.post(f"flow_runs/{begun.flow_run}/resume", {})
     assert prefect.ended(begun.flow_run, within=150)["name"] == "Completed"
-    found = audit(service.record, some_rows(ROWS, about="suspended"))
-    assert not found.double_purchases
-    assert not found.never_bought()
+    assert_bought_once(service, "suspended")
+
+
+def press_retry(prefect: Prefect, begun: Begun) -> dict[str, Any]:
+    """What the UI sends; returns the state in which the run ends this time."""
+    before = prefect.ask(f"flow_runs/{begun.flow_run}")["run_count"]
+    prefect.set_state(begun.flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
+    flow_run: dict[str, Any] = {}
+
+    def has_ended_again() -> bool:
+        flow_run.update(prefect.ask(f"flow_runs/{begun.flow_run}"))
+        return flow_run["run_count"] > before and flow_run["end_time"] is not None
+
+    eventually(has_ended_again, 150, lambda: flow_run)
+    assert broken_files(begun.out) == []
+    return dict(flow_run["state"])
+
+
+def test_retry_in_the_ui_buys_only_what_is_missing(
+    prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
+) -> None:
+    """The key was refused in the middle, then replaced. What has failed finally is not asked for again."""
+    worker()
+    begun = begin_import(prefect, service, tmp_path, "retried")
+    first = prefect.ended(begun.flow_run, within=150)
+    assert (first["type"], first["name"]) == ("FAILED", "Failed"), first
+    service.change(Plan(patterns=JOBS, products=JOBS, rules=(BROKEN,)))
+    second = press_retry(prefect, begun)
+    assert (second["type"], second["name"]) == ("FAILED", "CompletedWithFailures"), second
+    assert statuses(begun.out) == {"succeeded": ROWS - 1, "failed": 1}
+    creates = begun.creates()
+    third = press_retry(prefect, begun)
+    assert begun.creates() == creates, "the third try sent a create"
+    assert (third["name"], third["message"]) == (second["name"], second["message"])
+    found = audit(service.record, some_rows(ROWS, about="retried"))
+    assert (found.double_purchases, found.requests_with_two_jobs) == ((), ())
 
 
 def look(prefect: Prefect) -> str:
@@ -170,12 +184,15 @@ def imports(prefect: Prefect) -> set[str]:
     return prefect.runs({"deployments": {"name": {"any_": ["bulk-import"]}}})
 
 
-def kill_runs_of(worker: subprocess.Popen[bytes]) -> None:
-    for run in children(worker.pid):
+def kill_runs_of(worker: subprocess.Popen[bytes], *, first: bool = False) -> None:
+    """Kill its runs, as the system does for memory; `first`: the worker before them, as a machine is lost."""
+    runs = children(worker.pid)
+    if first:
+        worker.kill()
+    for run in runs:
         run.kill()
 
 
-@pytest.mark.timeout(600)
 def test_run_of_a_killed_machine_is_begun_again_once(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
@@ -183,14 +200,11 @@ def test_run_of_a_killed_machine_is_begun_again_once(
 
     After the second SIGKILL a person does. Nothing is bought twice.
     """
-    machine = worker(OUR_WORKER)
+    machine = worker()
     begun = begin_import(prefect, service, tmp_path, "killed", max_items=200)
-    lost = children(machine.pid)
-    machine.kill()
-    for run in lost:
-        run.kill()
+    kill_runs_of(machine, first=True)
     spent, runs = begun.creates(), imports(prefect)
-    second = worker(OUR_WORKER)
+    second = worker()
     eventually(lambda: prefect.state(begun.flow_run)["name"] == "Crashed", 60)
     (again,) = imports(prefect) - runs
     assert prefect.state(begun.flow_run)["message"].endswith(f"is gone. Begun again: flow run {again}.")
@@ -205,17 +219,14 @@ def test_run_of_a_killed_machine_is_begun_again_once(
     assert imports(prefect) == runs | {again}
     parameters = prefect.ask(f"flow_runs/{again}")["parameters"]
     assert prefect.ended(prefect.begin("bulk-import", **parameters), within=150)["name"] == "Completed"
-    found = audit(service.record, some_rows(ROWS, about="killed"))
-    assert not found.double_purchases
-    assert not found.requests_with_two_jobs
-    assert not found.never_bought()
+    assert_bought_once(service, "killed")
 
 
 def test_stop_is_an_end_also_where_the_process_is_killed(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
     """Cancelled, and killed while it drains: what a person stopped is not begun again."""
-    process = worker(OUR_WORKER)
+    process = worker()
     begun = begin_import(prefect, service, tmp_path, "stopped-and-killed")
     runs = imports(prefect)
     prefect.cancel(begun.flow_run)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.acceptance.prefect_servers import unforked, warm
+from tests.acceptance.prefect_servers import joint_server, unforked, warm
 
-__all__ = ["unforked", "warm"]
+__all__ = ["joint_server", "unforked", "warm"]

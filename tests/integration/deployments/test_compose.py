@@ -24,8 +24,9 @@ from prefect_host.own_server import OwnServer, own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.machines import Postgres
 from tests.acceptance.prefect_servers import eventually
+from tests.acceptance.workers import Prefect
 from tests.hostile import Hostile, Plan
-from tests.integration.deployments.conftest import Ask
+from tests.prefect_api import api_of
 
 DEPLOYMENTS = CHECKOUT / "deployments"
 DOCKERFILE = (DEPLOYMENTS / "Dockerfile").read_text("utf-8")
@@ -105,14 +106,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 
 
 @pytest.fixture(scope="module")
-def services(server: OwnServer, ledger: Postgres) -> dict[str, Any]:
+def services(joint_server: OwnServer, ledger: Postgres) -> dict[str, Any]:
     """compose.yaml, its variables filled in, with this machine's addresses in place of the containers' names."""
-    password = own_password(server.directory.parent).partition(":")[2]
-    variables = {"POSTGRES_PASSWORD": "the-stores", "PREFECT_PASSWORD": password, "PUBLIC_URL": server.ui_url}
+    password = own_password(joint_server.directory.parent).partition(":")[2]
+    variables = {
+        "POSTGRES_PASSWORD": "the-stores",
+        "PREFECT_PASSWORD": password,
+        "PUBLIC_URL": joint_server.ui_url,
+    }
     text = (DEPLOYMENTS / "compose.yaml").read_text("utf-8")
     text = re.sub(r"\$\{(\w+)[^}]*\}", lambda found: variables[found[1]], text)
     address = ledger.url.partition("@")[2].partition("/")[0]
-    text = text.replace("@postgres/", f"@{address}/").replace("http://prefect:4200/api", server.api_url)
+    text = text.replace("@postgres/", f"@{address}/").replace("http://prefect:4200/api", joint_server.api_url)
     loaded: dict[str, Any] = yaml.safe_load(text)["services"]
     return loaded
 
@@ -120,13 +125,9 @@ def services(server: OwnServer, ledger: Postgres) -> dict[str, Any]:
 def environment(service: dict[str, Any], root: Path, studio: Hostile) -> dict[str, str]:
     """Return a service's environment: the file's, and over it compose.yaml's."""
     example = (CHECKOUT / ".env.example").read_text("utf-8")
-    address = studio.environment["PATTERNMILL_STUDIO_URL"], studio.environment["PATTERNMILL_API_KEY"]
-    filled = {
-        **FILLED_IN,
-        **dict(zip(("PATTERNMILL_STUDIO_URL", "PATTERNMILL_API_KEY"), address, strict=True)),
-    }
-    for name in filled:
-        assert f"\n#{name}=" in example, name
+    address = {name: studio.environment[name] for name in ("PATTERNMILL_STUDIO_URL", "PATTERNMILL_API_KEY")}
+    filled = {**FILLED_IN, **address}
+    assert [name for name in filled if f"\n#{name}=" not in example] == []
     assert service["env_file"] == "worker.env"
     own = {name: text.replace("/var/lib", f"{root}/var/lib") for name, text in service["environment"].items()}
     for name in ("home", "tmp"):
@@ -138,7 +139,7 @@ def environment(service: dict[str, Any], root: Path, studio: Hostile) -> dict[st
 
 
 def test_worker_of_compose_makes_products(
-    root: Path, services: dict[str, Any], service: Hostile, ask: Ask, tmp_path: Path
+    root: Path, services: dict[str, Any], service: Hostile, joint_server: OwnServer, tmp_path: Path
 ) -> None:
     """Registered and served by the commands as they are; its results are written to the volume, as its user."""
     folder = root / "opt" / "patternmill"
@@ -162,17 +163,9 @@ def test_worker_of_compose_makes_products(
         )
     try:
         eventually(lambda: "limits: " in log.read_text("utf-8"), 60, lambda: log.read_text("utf-8"))
-        deployment = ask("deployments/name/bulk-import/bulk-import")["id"]
+        prefect = Prefect(api_of(joint_server), {})
         asked = {"file": "inputs/spring_catalog.csv", "environment": "production", "max_items": 6}
-        run = ask(f"deployments/{deployment}/create_flow_run", {"parameters": asked})["id"]
-        eventually(
-            lambda: (
-                worker.poll() is not None
-                or ask(f"flow_runs/{run}")["state"]["type"] in {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
-            ),
-            180,
-        )
-        state = ask(f"flow_runs/{run}")["state"]
+        state = prefect.ended(prefect.begin("bulk-import", **asked), within=180)
         assert state["name"] == "BudgetReached", (state, log.read_text("utf-8"))
         assert "€" in state["message"] and "spent" in state["message"]
         results = folder / "results" / "spring-catalog" / "latest" / "results.csv"
@@ -181,14 +174,9 @@ def test_worker_of_compose_makes_products(
         worker.terminate()
         worker.wait(60)
     assert worker.returncode == 0, log.read_text("utf-8")
-    said = log.read_text("utf-8")
-    for line in (
-        "ledger: postgresql://127.0.0.1",
-        "service production",
-        "€500.00 a day",
-        "sources supplier",
-    ):
-        assert line in said, said
-    assert services["worker"]["environment"]["PREFECT_API_URL"] in said
-    for secret in ("the-stores", "token=secret", service.environment["PATTERNMILL_API_KEY"]):
-        assert secret not in said
+    text = log.read_text("utf-8")
+    facts = ("ledger: postgresql://127.0.0.1", "service production", "€500.00 a day", "sources supplier")
+    api_url = services["worker"]["environment"]["PREFECT_API_URL"]
+    secrets = ("the-stores", "token=secret", service.environment["PATTERNMILL_API_KEY"])
+    assert [line for line in (*facts, api_url) if line not in text] == [], text
+    assert [secret for secret in secrets if secret in text] == []

@@ -17,11 +17,11 @@ import pytest
 from prefect_host.client_settings import POOL
 from prefect_host.own_server import METRICS_PATH, OwnServer
 from tasks.deployments import SCHEDULED
-from tests.acceptance.harness import COMMAND
+from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
 from tests.acceptance.prefect_servers import run_process
-from tests.integration.deployments.conftest import CHECKOUT, Ask
 from tests.prefect_api import api_of
 
+Ask = Callable[..., Any]
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
@@ -41,6 +41,19 @@ SECRET = re.compile(r"api.?key|secret|token|password|url", re.IGNORECASE)
 
 
 Deployed = Mapping[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def environment(joint_server: OwnServer) -> dict[str, str]:
+    """Of a client of the server."""
+    home = str(joint_server.directory.parent)
+    return {**clean_environment(), **joint_server.client_environment, "PATTERNMILL_HOME": home}
+
+
+@pytest.fixture(scope="module")
+def ask(joint_server: OwnServer) -> Ask:
+    api = api_of(joint_server)
+    return lambda path, body=None: api.get(path) if body is None else api.post(path, body)
 
 
 def register(environment: Mapping[str, str]) -> str:
@@ -64,14 +77,8 @@ def deployed(environment: dict[str, str], ask: Ask) -> Deployed:
 def test_entrypoints_load(environment: dict[str, str]) -> None:
     """From their files, as a worker does it: Prefect deploys what cannot be imported without a warning."""
     stems = [name.replace("-", "_") for name in NAMES]
-    loaded = subprocess.run(
-        [sys.executable, "-P", "-c", LOAD, *(f"flows/{stem}.py:{stem}" for stem in stems)],
-        cwd=CHECKOUT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    words = [sys.executable, "-P", "-c", LOAD, *(f"flows/{stem}.py:{stem}" for stem in stems)]
+    loaded = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
     assert loaded.stdout.split() == list(NAMES), loaded.stderr
 
 
@@ -112,10 +119,10 @@ def schedule(environment: Mapping[str, str], folder: Path, *options: str) -> sub
 
 
 def test_what_people_set_survives_a_registration(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer, tmp_path: Path
+    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer, tmp_path: Path
 ) -> None:
     """Schedules that were made by `--cron`, with a slug and in the UI without one, parameters, a pause, a limit."""
-    api = api_of(server)
+    api = api_of(joint_server)
     made = schedule(environment, tmp_path, "linens.csv", "--timezone", "Europe/Berlin", "--max-items", "7")
     assert made.returncode == 0, made.stderr
     refresh, imports = deployed["catalog-refresh"]["id"], deployed["bulk-import"]["id"]
@@ -134,7 +141,7 @@ def test_what_people_set_survives_a_registration(
 
 
 def test_doctor_asks_the_server(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer, tmp_path: Path
+    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer, tmp_path: Path
 ) -> None:
     """It finds it by the home, and says what nobody would do: no worker is online, and the pool is paused."""
     here = {name: text for name, text in environment.items() if not name.startswith("PREFECT_")}
@@ -145,22 +152,24 @@ def test_doctor_asks_the_server(
         return {fact["about"]: fact for fact in json.loads(done.stdout)["facts"]}
 
     shown = facts(2)
-    assert shown["prefect"]["text"] == f"{server.api_url} answers"
+    assert shown["prefect"]["text"] == f"{joint_server.api_url} answers"
     assert shown["workers"]["text"] == "0 online: what is scheduled waits"
     assert shown["deployments"]["text"].startswith(f"{len(by_name(ask))} registered")
-    api_of(server).patch(f"work_pools/{POOL}", {"is_paused": True})
+    api_of(joint_server).patch(f"work_pools/{POOL}", {"is_paused": True})
     try:
         assert "is paused" in facts(2)["workers"]["text"]
     finally:
-        api_of(server).patch(f"work_pools/{POOL}", {"is_paused": False})
+        api_of(joint_server).patch(f"work_pools/{POOL}", {"is_paused": False})
 
 
-def test_metrics_are_behind_the_credential(server: OwnServer) -> None:
+def test_metrics_are_behind_the_credential(joint_server: OwnServer) -> None:
     """On the same port and for the same password as the API."""
-    address = f"{server.ui_url}{METRICS_PATH}"
+    address = f"{joint_server.ui_url}{METRICS_PATH}"
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(address, timeout=20)
-    with urllib.request.urlopen(urllib.request.Request(address, headers=api_of(server).headers)) as page:
+    with urllib.request.urlopen(
+        urllib.request.Request(address, headers=api_of(joint_server).headers)
+    ) as page:
         assert page.read().endswith(b"# EOF\n")
 
 
@@ -210,14 +219,16 @@ def test_schedule_that_is_refused(
 
 
 def test_parameters_that_a_flow_has_no_longer_are_dropped(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, server: OwnServer
+    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer
 ) -> None:
     """From the deployment and its schedules, which stay as they are otherwise, and named in a line."""
     retry = deployed["retry-failed"]["id"]
     nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
     wish = {"active": True, "schedule": nightly, "parameters": {"looms": 3, "catalog": "spring"}}
     ask(f"deployments/{retry}/schedules", [wish])
-    api_of(server).patch(f"deployments/{retry}", {"parameters": {"thread": "red", "environment": "staging"}})
+    api_of(joint_server).patch(
+        f"deployments/{retry}", {"parameters": {"thread": "red", "environment": "staging"}}
+    )
 
     assert register(environment) == "retry-failed: dropped what its flow has no longer: looms, thread.\n"
     found = by_name(ask)["retry-failed"]
@@ -227,14 +238,17 @@ def test_parameters_that_a_flow_has_no_longer_are_dropped(
 
 
 def test_prefects_own_deploy_keeps_schedules(
-    deployed: Deployed, prefect: Callable[..., str], ask: Ask
+    deployed: Deployed, environment: dict[str, str], ask: Ask
 ) -> None:
     """prefect.yaml has none, so that `prefect deploy` cannot set any back; parameters it does set back."""
     nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
     remake = deployed["remake-patterns"]["id"]
     ask(f"deployments/{remake}/schedules", [{"active": True, "schedule": nightly, "parameters": {}}])
     before = of_people(by_name(ask)["remake-patterns"])
-    prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+    words = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
+    words += ["--prefect-file", "deployments/prefect.yaml"]
+    done = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert of_people(by_name(ask)["remake-patterns"]) == before
 
 

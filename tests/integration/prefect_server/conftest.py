@@ -1,4 +1,4 @@
-"""One home with a migrated Prefect database for all tests here, and scripts run as processes against it."""
+"""A home with a migrated Prefect database, and scripts run as processes against it."""
 
 from __future__ import annotations
 
@@ -6,42 +6,22 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from prefect_host import shared_process
-from prefect_host.own_server import OwnServer
 from tests.acceptance.prefect_servers import lay_database, migrated_database
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return migrated_database(tmp_path_factory.getbasetemp())
-
-
 @pytest.fixture
-def own_home(template: Path, tmp_path: Path) -> Path:
+def own_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home for one test alone."""
-    lay_database(template, tmp_path)
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def home(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home that the tests with the shared server have in common."""
-    home = tmp_path_factory.mktemp("home")
-    lay_database(template, home)
-    return home
-
-
-@pytest.fixture(scope="session")
-def server(home: Path) -> Iterator[OwnServer]:
-    with OwnServer(home) as running:
-        yield running
 
 
 @pytest.fixture

@@ -115,7 +115,8 @@ def test_what_is_no_address_is_refused(given: str) -> None:
 def test_page_of_the_ui_is_no_api(served: Server) -> None:
     address = f"http://127.0.0.1:{served.server_port}"
     assert server_answers(f"{address}/api")
-    assert not server_answers(f"{address}/dashboard")
+    for other in (f"{address}/dashboard", "http://127.0.0.1:9/api", "file:///etc"):
+        assert not server_answers(other, timeout=1.0)
 
 
 JOIN = """
@@ -129,7 +130,7 @@ JOIN = """
 
 @pytest.mark.parametrize("is_configured", [False, True])
 def test_proxies_are_not_asked_for_loopback(
-    server: OwnServer,
+    joint_server: OwnServer,
     is_configured: bool,
     script: Callable[..., Popen[str]],
     monkeypatch: pytest.MonkeyPatch,
@@ -139,7 +140,7 @@ def test_proxies_are_not_asked_for_loopback(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     if is_configured:
-        monkeypatch.setenv("PREFECT_API_URL", server.api_url)
-        monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(server.directory.parent))
-    out, errors = script(JOIN, str(server.directory.parent)).communicate(timeout=60)
+        monkeypatch.setenv("PREFECT_API_URL", joint_server.api_url)
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(joint_server.directory.parent))
+    out, errors = script(JOIN, str(joint_server.directory.parent)).communicate(timeout=60)
     assert out == "True\n", out + errors

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ import pytest
 from patternmill.errors import PatternmillError
 from prefect_host.client_settings import kept_in, server_answers
 from prefect_host.own_server import LOGIN_PATH, OwnServer, own_password
-from prefect_host.shared_process import bound_socket
+from tests.acceptance.prefect_servers import eventually
 
 NAMED = """
     import sys
@@ -34,63 +33,11 @@ NAMED = """
         connection.wait()
         print(connection.is_available)
 """
-HOLD_FOR_EVER = """
-    import sys, time
-    from pathlib import Path
-    from prefect_host.own_server import OwnServer
-    server = OwnServer(Path(sys.argv[1]))
-    server.start()
-    server.wait_ready()
-    print(server.api_url, flush=True)
-    time.sleep(600)
-"""
 
 
-def eventually(what: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
-def test_ui_uses_the_port_of_this_server(server: OwnServer) -> None:
-    """The UI passes the browser the address of this very server, not the default one."""
-    with urllib.request.urlopen(f"{server.ui_url}/ui-settings", timeout=10) as answer:
-        assert json.loads(answer.read())["api_url"] == server.api_url
-
-
-def test_second_user_joins_the_running_server(server: OwnServer) -> None:
-    """A second use of the same home starts nothing, and its end leaves the server running."""
-    with OwnServer(server.directory.parent) as joined:
-        assert (joined.api_url, joined.child) == (server.api_url, None)
-    assert server_answers(server.api_url)
-
-
-def test_frozen_server_is_killed(own_home: Path) -> None:
-    """It would not end by itself; all it has acknowledged is in its database."""
-    with OwnServer(own_home) as server:
-        child = server.child
-        assert child is not None
-        child.send_signal(signal.SIGSTOP)
-        began = time.monotonic()
-    assert time.monotonic() - began < 60
-    assert child.poll() is not None
-
-
-def test_port_of_a_server_killed_in_use_stays_taken(own_home: Path) -> None:
-    """Nobody else gets what its users still send there, until they have left; the next server is another."""
-    with OwnServer(own_home) as server:
-        child = server.child
-        assert child is not None
-        child.kill()
-        child.wait()
-        with pytest.raises(PatternmillError, match="in use"):
-            bound_socket(urlsplit(server.api_url).port or 0)
-        assert not server_answers(server.api_url, timeout=0.5)
-    with OwnServer(own_home) as again:
-        assert again.api_url == server.api_url and again.child is not None
+def test_ui_asks_this_very_server(joint_server: OwnServer) -> None:
+    with urllib.request.urlopen(f"{joint_server.ui_url}/ui-settings", timeout=10) as answer:
+        assert json.loads(answer.read())["api_url"] == joint_server.api_url
 
 
 def test_joiner_takes_nobody_else_for_the_server(own_home: Path) -> None:
@@ -102,7 +49,7 @@ def test_joiner_takes_nobody_else_for_the_server(own_home: Path) -> None:
     assert joiner.is_ready()
     starter.stop()
     os.kill(child.pid, signal.SIGKILL)
-    assert eventually(lambda: not joiner.is_alive())
+    eventually(lambda: not joiner.is_alive(), 30)
     port = urlsplit(joiner.api_url).port or 0
     with impostor(port):
         assert server_answers(joiner.api_url)
@@ -128,33 +75,17 @@ def impostor(port: int) -> Iterator[None]:
         server.shutdown()
 
 
-@pytest.mark.usefixtures("unforked")
-def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..., Popen[str]]) -> None:
-    """After SIGKILL of its only user the server ends by itself; the next one has another port and credential."""
-    user = script(HOLD_FOR_EVER, str(own_home))
-    assert user.stdout is not None
-    api_url = user.stdout.readline().strip()
-    assert server_answers(api_url)
-    earlier = own_password(own_home)
-    user.kill()
-    user.communicate()
-    assert eventually(lambda: not server_answers(api_url, timeout=1.0))
-    with OwnServer(own_home) as again:
-        assert again.api_url != api_url and again.child is not None
-        assert own_password(own_home) != earlier
-
-
-def test_named_port_that_is_taken_is_refused(server: OwnServer, own_home: Path) -> None:
+def test_named_port_that_is_taken_is_refused(joint_server: OwnServer, own_home: Path) -> None:
     """By anybody. Without a name another port is taken."""
-    port = urlsplit(server.api_url).port or 0
+    port = urlsplit(joint_server.api_url).port or 0
     with pytest.raises(PatternmillError, match=f"Port {port} .*in use"):
         OwnServer(own_home, port=port).start()
 
 
-def test_pages_are_served_under_its_own_address_alone(server: OwnServer) -> None:
+def test_pages_are_served_under_its_own_address_alone(joint_server: OwnServer) -> None:
     """DNS rebinding: a page of another name gets nothing."""
     for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
-        rebound = urllib.request.Request(f"{server.ui_url}{path}", headers={"Host": "rebound.example"})
+        rebound = urllib.request.Request(f"{joint_server.ui_url}{path}", headers={"Host": "rebound.example"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(rebound, timeout=10)
         with refused.value as answer:
@@ -171,23 +102,20 @@ def test_server_that_cannot_start_reports_its_log(tmp_path: Path) -> None:
 
 
 def test_password_of_another_server_comes_from_the_environment(
-    server: OwnServer, tmp_path: Path, script: Callable[..., Popen[str]], monkeypatch: pytest.MonkeyPatch
+    joint_server: OwnServer,
+    tmp_path: Path,
+    script: Callable[..., Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server of PREFECT_API_URL that wants a password: without it, the command is refused."""
-    monkeypatch.setenv("PREFECT_API_URL", server.api_url)
+    monkeypatch.setenv("PREFECT_API_URL", joint_server.api_url)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
     assert "asks for a password: set PREFECT_API_AUTH_STRING" in errors, out
     assert "ConfigurationError" in errors
-    monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(server.directory.parent))
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(joint_server.directory.parent))
     out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
     assert out == "True\n", errors
-
-
-def test_unreachable_or_invalid_address_is_no_server() -> None:
-    """A refused connection and an address that is none are both answered with no."""
-    assert not server_answers("http://127.0.0.1:9/api", timeout=1.0)
-    assert not server_answers("file:///etc")
 
 
 @pytest.mark.soak

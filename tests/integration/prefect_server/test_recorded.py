@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from subprocess import Popen
 
 from prefect_host.own_server import OwnServer
 
 RUN = """
-    import asyncio, json, logging, os, sys, time
+    import asyncio, json, logging, os, sys
     from pathlib import Path
     from prefect_host import connection
     from prefect_host.connection import PrefectConnection
@@ -29,20 +28,16 @@ RUN = """
         return runtime.flow_run.id
 
     flow_run_id = asyncio.run(bulk())
-    began = time.monotonic()
-    found = [shown.finish(flow_run_id, 100)]
-    seconds = time.monotonic() - began
+    ends = [shown.finish(flow_run_id, 100)]
     connection.MOST_END_SECONDS = 1
-    found += [shown.finish(flow_run_id, 101)]
-    print(json.dumps([*found, seconds]), flush=True)
+    ends += [shown.finish(flow_run_id, 101)]
+    print(json.dumps(ends), flush=True)
     os._exit(0)
 """
 
 
 def test_record_of_a_hundred_task_runs_is_waited_for(
-    script: Callable[..., Popen[str]], server: OwnServer, home: Path
+    script: Callable[..., Popen[str]], joint_server: OwnServer
 ) -> None:
-    found, _ = script(RUN, str(home)).communicate(timeout=90)
-    is_complete, has_more, seconds = json.loads(found.splitlines()[-1])
-    assert (is_complete, has_more) == (True, False)
-    assert seconds < 30
+    found, _ = script(RUN, str(joint_server.directory.parent)).communicate(timeout=90)
+    assert json.loads(found.splitlines()[-1]) == [True, False]
