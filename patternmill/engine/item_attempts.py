@@ -16,7 +16,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.ledger.feedback_log import ANSWERED
+from patternmill.ledger.events import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, Lease, RunRecord
 from patternmill.ledger.row_outcomes import remedy_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import orjson
 from pydantic import TypeAdapter
@@ -52,13 +52,12 @@ WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL AND 
     AND EXISTS (SELECT 1 FROM attempts WHERE item_key = requested_key AND state = 'succeeded')
 """
 _CURRENT = """
-SELECT c.sku, c.row, c.product_key, c.product_id, c.pattern_id, c.since, c.run_id, c.retired_at, {picture}
-FROM catalog_rows c {joins} WHERE c.environment = :environment AND c.catalog = :catalog AND c.product_key IS NOT NULL
-"""
-_PICTURES = """
-JOIN items i ON i.key = c.product_key
+SELECT c.sku, c.row, c.product_key, c.product_id, c.pattern_id, c.since, c.run_id, c.retired_at,
+    coalesce(p.picture_url, q.picture_url)
+FROM catalog_rows c JOIN items i ON i.key = c.product_key
 LEFT JOIN attempts p ON p.item_key = c.product_key AND p.state = 'succeeded'
 LEFT JOIN attempts q ON q.item_key = i.pattern_key AND q.state = 'succeeded'
+WHERE c.environment = :environment AND c.catalog = :catalog
 """
 #: What was requested and may exist, and what the runs without an end have planned.
 _PRODUCTS_OF_OTHERS = """
@@ -72,10 +71,11 @@ WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NU
 """
 _REQUEST = """
 INSERT INTO catalog_rows (environment, catalog, sku_key, sku, requested_key, requested)
-VALUES (:environment, :catalog, :sku_key, :sku, :requested_key, :requested)
+VALUES (:environment, :catalog, :sku_key, :sku, :product_key, :row)
 ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
     requested_key = excluded.requested_key, requested = excluded.requested, gone_at = NULL, unasked_at = NULL
 """
+_HAS_PRODUCT = "product_key IS NOT NULL"
 _OF_CATALOG = "WHERE environment = :environment AND catalog = :catalog"
 _RETIRE = f"""
 UPDATE catalog_rows SET retired_at = :now, retired_by = :run_id {_OF_CATALOG} AND retired_at IS NULL AND sku = :sku
@@ -90,8 +90,7 @@ AND sku_key NOT IN (SELECT sku_key FROM run_rows WHERE run_id = :run_id)
 
 def counts_of(record: RunRecord) -> Mapping[str, int] | None:
     """Return how many changes a refresh found, by kind; None for a run of another kind."""
-    counts: Mapping[str, int] | None = record.options.get(CHANGES)
-    return counts
+    return cast(Mapping[str, int] | None, record.options.get(CHANGES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,22 +199,17 @@ class Catalogs(Tables):
         params = _scope(record) | {"now": self.now()}
         self.database.execute(_ACCEPT, params)
         self.database.execute(_ACCEPT_FOLLOWED, params, decided=f"%{HAS_DECISION}%")
-        if counts_of(record) is not None:
-            retired = self._skus_with(record.run_id, ChangeVerdict.RETIRED)
-            self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
+        retired = self._skus_with(record, ChangeVerdict.RETIRED)
+        self.database.execute_many(_RETIRE, (params | {"sku": sku} for sku in retired))
 
-    def rows(self, environment: str, catalog: str, *, pictures: bool = False) -> Iterator[CurrentRow]:
+    def rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
         """Yield everything that a catalog has or had, retired rows too, in no order."""
-        picture = "coalesce(p.picture_url, q.picture_url)" if pictures else "NULL"
-        query = _CURRENT.format(picture=picture, joins=_PICTURES if pictures else "")
-        for sku, row, *rest in self.database.stream(query, environment=environment, catalog=catalog):
+        for sku, row, *rest in self.database.stream(_CURRENT, environment=environment, catalog=catalog):
             yield CurrentRow(sku, _content(row), *rest)
 
     def products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
         """Return the product item that a catalog has for each sku, by its key, without the retired ones."""
-        return self._keys(
-            "product_key", "product_key IS NOT NULL AND retired_at IS NULL", environment, catalog
-        )
+        return self._keys("product_key", f"{_HAS_PRODUCT} AND retired_at IS NULL", environment, catalog)
 
     def add_to_sheet(self, record: RunRecord, *, is_new: bool) -> None:
         """Note that a catalog's sheet has the rows of a run's file: only these if it `is_new`, otherwise these too."""
@@ -231,24 +225,24 @@ class Catalogs(Tables):
         """Return how many products each catalog that ever had one has now, by (catalog, environment)."""
         rows = self.database.rows(
             "SELECT catalog, environment, COUNT(*) - COUNT(retired_at) FROM catalog_rows "
-            "WHERE product_key IS NOT NULL GROUP BY catalog, environment ORDER BY catalog, environment"
+            f"WHERE {_HAS_PRODUCT} GROUP BY catalog, environment ORDER BY catalog, environment"
         )
         return {(catalog, environment): int(count) for catalog, environment, count in rows}
 
     def having(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
         """Return the catalogs that have a product for a sku now, as (environment, catalog); None: of any."""
-        rows: list[Any] = self.database.rows(
-            "SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND product_key IS NOT NULL "
-            "AND retired_at IS NULL AND coalesce(:environment, environment) = environment",
-            sku=sku,
-            environment=environment,
+        query = (
+            f"SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND {_HAS_PRODUCT} "
+            "AND retired_at IS NULL AND coalesce(:environment, environment) = environment"
         )
-        return set(rows)
+        return {
+            (its, catalog) for its, catalog in self.database.rows(query, sku=sku, environment=environment)
+        }
 
     def products_of_others(self, environment: str, catalog: str) -> list[tuple[str, str, ItemKey]]:
         """Return what the other catalogs of an environment have, had or are making, as (catalog, sku, item)."""
-        rows: list[Any] = self.database.rows(_PRODUCTS_OF_OTHERS, environment=environment, catalog=catalog)
-        return rows
+        rows = self.database.rows(_PRODUCTS_OF_OTHERS, environment=environment, catalog=catalog)
+        return [(other, sku, ItemKey(key)) for other, sku, key in rows]
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """Write the changes that a refresh found, with the IDs of what they replace."""
@@ -258,9 +252,9 @@ class Catalogs(Tables):
         """Return the changes that a refresh found: in the order of the source's rows, then what it no longer has."""
         return _CHANGES.validate_json(self.document(f"changes {run_id}") or "[]")
 
-    def _skus_with(self, run_id: RunId, verdict: ChangeVerdict) -> list[str]:
+    def _skus_with(self, record: RunRecord, verdict: ChangeVerdict) -> list[str]:
         """Return the skus that a refresh's source no longer has and that it treated in this way."""
-        return [change.sku for change in self.changes_of(run_id) if change.verdict is verdict]
+        return [change.sku for change in self.changes_of(record.run_id) if change.verdict is verdict]
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
         """Keep an offer that could be read, in case a later one cannot be."""
@@ -294,16 +288,8 @@ class Catalogs(Tables):
     def keep_requests(self, record: RunRecord, rows: Iterable[RunRow]) -> None:
         """Write what the rows of a run ask for."""
         scope = _scope(record)
-        requests = (
-            {
-                "sku_key": sku_key(row.sku),
-                "sku": row.sku,
-                "requested_key": row.product_key,
-                "requested": row.row,
-            }
-            for row in rows
-        )
-        self.database.execute_many(_REQUEST, (scope | request for request in requests))
+        requests = ({**vars(row), **scope, "sku_key": sku_key(row.sku)} for row in rows)
+        self.database.execute_many(_REQUEST, requests)
 
     def mark_unasked(self, record: RunRecord, skus: Iterable[str]) -> None:
         """Mark the skus whose rows do not ask for what was last requested under them."""
@@ -313,7 +299,7 @@ class Catalogs(Tables):
     def mark_gone(self, record: RunRecord) -> None:
         """Mark what a refresh's source no longer has, except what is withheld from being retired."""
         params = _scope(record) | {"now": self.now()}
-        withheld = set(self._skus_with(record.run_id, ChangeVerdict.WITHHELD))
+        withheld = self._skus_with(record, ChangeVerdict.WITHHELD)
         gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, params) if sku not in withheld]
         self.database.execute_many(_GONE, (params | {"sku": sku} for sku in gone))
 

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from patternmill.addresses import is_web_address
 from patternmill.files import json_bytes
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision
+from patternmill.ledger.events import Decision
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.pictures import FOLDER, is_drawn, picture_name, picture_urls

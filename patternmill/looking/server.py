@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, decision_time, record_decisions, storable
+from patternmill.ledger.events import Decision, decision_time, record_decisions, storable
 from patternmill.looking.actions import Actions
 from patternmill.looking.page import page_part, served_policy
 from patternmill.looking.viewed_run import ViewedRun

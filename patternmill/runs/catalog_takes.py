@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, last_decisions, patterns_of_products
+from patternmill.ledger.events import Decision, last_decisions, patterns_of_products
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import FORGOTTEN
 from patternmill.ledger.reports.requests import RecordedItem, last_attempts_at_patterns

@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import Decision, last_decisions, record_decisions, storable
+from patternmill.ledger.events import Decision, last_decisions, record_decisions, storable
 from patternmill.ledger.ledger import Ledger, every_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.rows import sku_key, tidy

@@ -11,7 +11,7 @@ from typing import Any
 from patternmill import __version__
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RequestId
-from patternmill.ledger.feedback_log import FeedbackEvent, intend_feedback, last_answer
+from patternmill.ledger.events import FeedbackEvent, intend_feedback, last_answer
 from patternmill.ledger.leases import is_free
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt

@@ -15,7 +15,7 @@ from patternmill import __version__
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import CHANGES, RETRY_OF, TAKES
-from patternmill.ledger.decisions import last_decisions, not_overtaken, record_decisions
+from patternmill.ledger.events import last_decisions, not_overtaken, record_decisions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import COST, NewItem, RowDecision, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.decisions import Decision, decided_by_open_runs, last_decisions, not_overtaken
+from patternmill.ledger.events import Decision, decided_by_open_runs, last_decisions, not_overtaken
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.planning.items import ItemMaker, Scope

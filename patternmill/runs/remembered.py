@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import Decision, last_decisions, not_overtaken
+from patternmill.ledger.events import Decision, last_decisions, not_overtaken
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import FORGOTTEN, Attempt
 from patternmill.planning.items import Item, Scope

@@ -14,7 +14,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import json_bytes, link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RecordedChange, counts_of
-from patternmill.ledger.decisions import last_sequence
+from patternmill.ledger.events import last_sequence
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import COST, RunRecord
 from patternmill.ledger.row_outcomes import RowOutcome, is_retriable
@@ -251,7 +251,7 @@ def write_catalog(
     suffix = "" if environment == STAGING else f"-{environment}"
     path, stem = folder / f"catalog{suffix}.csv", f"sheet{suffix}"
     sweep(folder, [path.name, f"{stem}.csv", f"{stem}.xlsx"])
-    rows = list(ledger.catalogs.rows(environment, catalog, pictures=True))
+    rows = list(ledger.catalogs.rows(environment, catalog))
     write_whole(path, catalog_csv(rows))
     products = products_frame(rows)
     del rows

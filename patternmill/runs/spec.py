@@ -15,7 +15,7 @@ from patternmill.addresses import file_path, is_remote, shown_address, source_na
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import Decision
+from patternmill.ledger.events import Decision
 from patternmill.ledger.ledger import every_ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent
+from patternmill.ledger.events import ANSWERED, FeedbackEvent
 from patternmill.ledger.ledger import open_database
 from patternmill.runs.settlement import SETTLED
 from patternmill.states import ATTEMPT_CHANGES, AttemptState

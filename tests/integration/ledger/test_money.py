@@ -12,7 +12,7 @@ import pytest
 
 from patternmill.errors import BudgetReached, LedgerError, Overtaken
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.feedback_log import intend_feedback
+from patternmill.ledger.events import intend_feedback
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.records import Approval, OrderRecord, SpendingLimits

@@ -10,8 +10,15 @@ import pytest
 
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.decisions import Decision, last_decisions, record_decisions
-from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent, intend_feedback, last_answer
+from patternmill.ledger.events import (
+    ANSWERED,
+    Decision,
+    FeedbackEvent,
+    intend_feedback,
+    last_answer,
+    last_decisions,
+    record_decisions,
+)
 from patternmill.ledger.forgetting import find_forgettable, forget, never_forgotten
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.metrics import metrics

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cli import main
-from patternmill.ledger.feedback_log import ANSWERED
+from patternmill.ledger.events import ANSWERED
 from patternmill.ledger.leases import this_process
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState

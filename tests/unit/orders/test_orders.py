@@ -14,7 +14,7 @@ import pytest
 from cli import main
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused, ServiceStopped
 from patternmill.identifiers import RunId
-from patternmill.ledger.decisions import last_sequence
+from patternmill.ledger.events import last_sequence
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import OrderRecord
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts

@@ -18,7 +18,7 @@ import pytest
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import counts_of
-from patternmill.ledger.decisions import Decision, record_decisions
+from patternmill.ledger.events import Decision, record_decisions
 from patternmill.ledger.leases import this_process
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import unsettled

@@ -11,7 +11,7 @@ import pytest
 from cli.main import run
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.decisions import last_decisions
+from patternmill.ledger.events import last_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.runs.catalog_takes import CatalogTakes
 from patternmill.runs.decision_files import DecisionsFile, keep_decisions, read_decisions

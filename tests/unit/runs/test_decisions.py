@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import InputRefused
-from patternmill.ledger.decisions import last_decisions, last_sequence
+from patternmill.ledger.events import last_decisions, last_sequence
 from patternmill.looking.page import gallery
 from patternmill.looking.pictures import picture_cache, picture_name
 from patternmill.runs.decision_files import (

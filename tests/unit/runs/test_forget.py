@@ -18,7 +18,7 @@ import pytest
 
 from cli.main import run as command
 from patternmill.identifiers import RunId
-from patternmill.ledger.decisions import Decision, record_decisions
+from patternmill.ledger.events import Decision, record_decisions
 from patternmill.ledger.ledger import open_ledger
 from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.runs.lease import acquire_lease

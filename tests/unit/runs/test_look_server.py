@@ -17,7 +17,7 @@ import pytest
 
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import last_decisions
+from patternmill.ledger.events import last_decisions
 from patternmill.looking.actions import Action, Actions, BegunCommand, ShownPlan
 from patternmill.looking.pictures import picture_cache, picture_name
 from patternmill.looking.server import CODE_SECONDS, Door, LookServer, network_door
