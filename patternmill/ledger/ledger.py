@@ -20,13 +20,13 @@ from typing import Any, Self, TypeVar, cast
 
 from patternmill.addresses import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
-from patternmill.ledger.approvals import Approvals
 from patternmill.ledger.brake import Brake, Pause
 from patternmill.ledger.catalogs import Catalogs
 from patternmill.ledger.database import LEDGER_FILE, Clock, Database, Tables, not_in_place
 from patternmill.ledger.purchases import Purchases, log_transition
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import Runs
+from patternmill.ledger.spending import Approvals
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.parameters import UPGRADE
 from patternmill.processes import uptime

@@ -17,7 +17,6 @@ import orjson
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.approvals import Approvals
 from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import (
     FORGOTTEN,
@@ -28,7 +27,15 @@ from patternmill.ledger.records import (
     PickedLine,
     SpendingLimits,
 )
-from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of, limits_of, nearly_spent, refusal
+from patternmill.ledger.spending import (
+    SECOND_ATTEMPT,
+    Approvals,
+    Spent,
+    day_of,
+    limits_of,
+    nearly_spent,
+    refusal,
+)
 from patternmill.processes import boot_id, uptime
 from patternmill.states import (
     ATTEMPT_CHANGES,

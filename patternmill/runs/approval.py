@@ -8,9 +8,9 @@ from datetime import timedelta
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.approvals import refuse_overtaken
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
+from patternmill.ledger.spending import refuse_overtaken
 from patternmill.parameters import CHANGES
 from patternmill.planning.proposal import Proposal
 from patternmill.settings import Settings
