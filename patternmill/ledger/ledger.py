@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 from patternmill.addresses import shown_address
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
@@ -198,25 +197,6 @@ CONFIRMED_FOR = timedelta(seconds=6)
 _SHOWN_AFTER = 3.0
 
 
-@dataclass
-class _Pending:
-    """A change that is not durable yet, and what it returned, or why it was refused."""
-
-    change: Change[Any]
-    done: asyncio.Future[Any]
-    result: Any = None
-
-    def resolve(self, result: Any) -> None:
-        """Pass the result on to the caller, who may have been cancelled since."""
-        if self.done.done():
-            return
-        if isinstance(result, PatternmillError):
-            self.done.set_exception(result)
-            self.done.exception()
-        else:
-            self.done.set_result(result)
-
-
 class LedgerWriter:
     """Runs changes on a thread of its own; a change is durable when its `write` returns.
 
@@ -245,7 +225,8 @@ class LedgerWriter:
         self._shortened_at: float | None = None
         self.lease = lease
         self._linger = linger.total_seconds()
-        self._pending: list[_Pending] = []
+        #: Changes that are not durable yet, each with what its caller waits for.
+        self._pending: list[tuple[Change[Any], asyncio.Future[Any]]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         #: Why nothing can be written any more.
@@ -261,12 +242,12 @@ class LedgerWriter:
         """Make a change durable, in one commit with the other changes of the next few milliseconds."""
         if self.broken is not None:
             raise self.broken
-        pending = _Pending(change, asyncio.get_running_loop().create_future())
-        self._pending.append(pending)
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._pending.append((change, done))
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
         # A cancelled caller does not take its change back: it may be in the commit already.
-        return cast(T, await asyncio.shield(pending.done))
+        return await asyncio.shield(done)
 
     async def confirm_lease(self) -> None:
         """Make sure that no other run has taken the lease over.
@@ -347,16 +328,14 @@ class LedgerWriter:
             await asyncio.sleep(self._linger)
             group, self._pending = self._pending, []
             try:
-                await self.run_patiently(partial(self._commit, group))
+                results = await self.run_patiently(partial(self._commit, [change for change, _ in group]))
+                self._obey()
             except Exception as error:
                 self.broken = _broken(error)
-                for pending in (*group, *self._pending):
-                    pending.resolve(self.broken)
-                self._pending = []
-                return
-            self._obey()
-            for pending in group:
-                pending.resolve(pending.result)
+                group, self._pending = [*group, *self._pending], []
+                results = [self.broken] * len(group)
+            for (_, done), result in zip(group, results, strict=True):
+                _resolve(done, result)
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """Repeat work while the database is unavailable, even if its commit was done and only the answer was lost.
@@ -401,17 +380,33 @@ class LedgerWriter:
             return until
         return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
-    def _commit(self, group: list[_Pending], ledger: Ledger) -> None:
+    def _commit(self, changes: list[Change[Any]], ledger: Ledger) -> list[Any]:
+        """Make changes in one transaction; return what each returned, or why it was refused."""
         began = self._uptime()
         with ledger.transaction(self.lease):
-            for pending in group:
-                try:
-                    pending.result = pending.change(ledger)
-                except LedgerError:
-                    raise
-                except PatternmillError as refusal:
-                    pending.result = refusal
+            results = [_result_of(change, ledger) for change in changes]
         self._committed_at = began
+        return results
+
+
+def _result_of(change: Change[Any], ledger: Ledger) -> Any:
+    try:
+        return change(ledger)
+    except LedgerError:
+        raise
+    except PatternmillError as refusal:
+        return refusal
+
+
+def _resolve(done: asyncio.Future[Any], result: Any) -> None:
+    """Pass a result on to its caller, who may have been cancelled since."""
+    if done.done():
+        return
+    if isinstance(result, PatternmillError):
+        done.set_exception(result)
+        done.exception()
+    else:
+        done.set_result(result)
 
 
 def _broken(error: Exception) -> PatternmillError:
