@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.decisions import patterns_of_products
+from patternmill.ledger.events import patterns_of_products
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
