@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from getpass import getuser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,28 +14,29 @@ from cli.json_output import Part, fields_of, show, show_parts, utc
 from cli.run_options import checked_request, filter_options, verb
 from cli.services import available_service
 from cli.terminal import confirmed, echo
-from patternmill.errors import Overlap
+from patternmill.errors import Overlap, PatternmillError
 from patternmill.identifiers import RequestId
-from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.requests import NamedItems, find_request, in_doubt, unsettled
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.reports.requests import (
+    NamedItems,
+    RecordedItem,
+    find_request,
+    in_doubt,
+    unsettled,
+)
 from patternmill.ledger.spending import prices_of
 from patternmill.money import money, sums
 from patternmill.runs.safeguards import settings_for_request
 from patternmill.runs.settlement import Decision, Settlement, next_runs, requests_meant, settle
+from patternmill.service.jobs import Job
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.tables.row_filter import RowFilter
 from patternmill.text import duration, more, plural, shortened
 
-if TYPE_CHECKING:
-    from patternmill.errors import PatternmillError
-    from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.reports.requests import RecordedItem
-    from patternmill.service.jobs import Job
-    from patternmill.tables.row_filter import RowFilter
-
 _MOST_ITEMS = 40
-_DECISIONS = ("resend", "write_off", "job", "made")
+#: The decisions that name what belongs to one request.
+_OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
 
 
 @verb("settle")
@@ -71,7 +72,7 @@ def command(
     They are held, as the service's answers contradict one another, or as nothing promises that the request may be sent
     again; or in doubt for longer than PATTERNMILL_IN_DOUBT_LIMIT (12 h), so that a resend could buy twice; or no row
     names them any more. Look into the service's console first. A decision is refused while a run goes on in the
-    catalog, and a job where the service shows that it was made for something else.
+    catalog, and a job is refused if the service shows that it was made for something else.
 
     \b
     Examples:
@@ -83,9 +84,9 @@ def command(
     Exit codes: 0 listed or decided; 3 some of many were left; 2 nothing to decide or not confirmed, and nothing was
     changed; 4 a run has the catalog's lease; 1 failed.
     """
-    decided = {name: options.pop(name) for name in _DECISIONS}
+    named = {decision: options.pop(decision) for decision in Decision}
     scope: dict[str, Any] = {name: options.pop(name) for name in ("catalog", "environment")}
-    decisions = [name for name, value in decided.items() if value]
+    decisions = [decision for decision in Decision if named[decision]]
     wanted = checked_request(RowFilter, options)
     is_listing = request_id is None and not many and not decisions
     if not is_listing:
@@ -101,17 +102,19 @@ def command(
             return requests_meant(ledger, items, wanted, **scope)
 
         if is_listing:
-            young = meant(in_doubt(ledger, limit))
-            show_parts(waiting_sections(ledger, meant(unsettled(ledger, limit)), young))
+            show_parts(
+                waiting_sections(ledger, meant(unsettled(ledger, limit)), meant(in_doubt(ledger, limit)))
+            )
             return EXIT_CODES[Outcome.COMPLETED]
         request = RequestId(str(request_id).strip())
         items = meant(unsettled(ledger, limit)) if many else [find_request(ledger, request)]
         if not items:
             show_parts({"requests": [({}, "Nothing that fits waits for a decision.")]})
             return EXIT_CODES[Outcome.COMPLETED]
-        named = decided["job"] or decided["made"] or ""
-        settlement = Settlement(Decision(decisions[0]), (reason or "").strip(), by or getuser(), named)
-        if many and not _are_confirmed(ledger, items, settlement.decision, yes=yes):
+        (decision,) = decisions
+        result = named[decision] if decision in _OF_ONE_REQUEST else ""
+        settlement = Settlement(decision, (reason or "").strip(), by or getuser(), result)
+        if many and not _are_confirmed(ledger, items, decision, yes=yes):
             return EXIT_REFUSED
         look_up = partial(_look_up, ledger, items[0])
         left = asyncio.run(settle(ledger, items, settlement, limit=limit, look_up=look_up))
@@ -119,14 +122,14 @@ def command(
 
 
 def _refuse_contradictions(
-    decisions: Sequence[str], request_id: str | None, *, many: bool, is_filtered: bool
+    decisions: Sequence[Decision], request_id: str | None, *, many: bool, is_filtered: bool
 ) -> None:
     """Raise UsageError for options that contradict one another."""
     if len(decisions) != 1:
         raise click.UsageError("Decide one of --resend, --write-off, --job and --made.")
     if (request_id is None) is not many:
         raise click.UsageError("Name one request, or choose several with --all and a filter of rows.")
-    if many and decisions[0] in ("job", "made"):
+    if many and decisions[0] in _OF_ONE_REQUEST:
         raise click.UsageError("A job belongs to one request; --all takes --resend or --write-off.")
     if is_filtered and not many:
         raise click.UsageError("--catalog, --environment and the filter of rows go with --all.")
@@ -144,17 +147,17 @@ async def _look_up(ledger: Ledger, item: RecordedItem, job_id: str) -> Job | Non
 def _are_confirmed(ledger: Ledger, items: Sequence[RecordedItem], decision: Decision, *, yes: bool) -> bool:
     """Show the requests, and ask about all of them at once."""
     amount = sums(prices_of(item.attempt for item in items))
-    price = f"{plural(len(items), 'request')}{f' for {amount}' if amount else ''}"
+    requests = plural(len(items), "request")
     if decision is Decision.RESEND:
-        booked = ", which is booked on today then, whatever is left of the day's budget" if amount else ""
-        follows = f"To send again, each under its own ID: {price}{booked}."
+        follows = f"To send again, each under its own ID: {requests}"
+        booked, end = ", which is booked on today then, whatever is left of the day's budget", "."
     else:
-        follows = (
-            f"To write off: {price}{', which stays booked' if amount else ''}; a retry would buy them anew."
-        )
+        follows = f"To write off: {requests}"
+        booked, end = ", which stays booked", "; a retry would buy them anew."
+    follows += f"{f' for {amount}{booked}' if amount else ''}{end}"
     rest = "\n".join(more(len(items), _MOST_ITEMS))
     show_parts({"requests": [*_requests(ledger, items[:_MOST_ITEMS]), ({}, rest), ({}, follows)]})
-    return yes or confirmed(f"Decide so about {plural(len(items), 'request')}?", "Not decided")
+    return yes or confirmed(f"Decide so about {requests}?", "Not decided")
 
 
 def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
@@ -198,12 +201,10 @@ def _requests(ledger: Ledger, items: Iterable[RecordedItem]) -> Iterator[Part]:
             f"  {attempt.error_code}: {attempt.error}" if attempt.error else "",
             f"  price: {money(attempt.price, attempt.currency)}" if attempt.price else "",
         ]
-        fields = fields_of(item, "catalog", "environment", "stage", "sku", "content")
         names = ("request_id", "attempt", "state", "job_id", "error_code", "error", "price", "currency")
-        yield (
-            {**fields, **fields_of(attempt, *names), "since": utc(attempt.since)},
-            "\n".join(filter(None, lines)),
-        )
+        fields = fields_of(item, "catalog", "environment", "stage", "sku", "content")
+        fields |= fields_of(attempt, *names) | {"since": utc(attempt.since)}
+        yield fields, "\n".join(filter(None, lines))
 
 
 def _content(item: RecordedItem) -> str:

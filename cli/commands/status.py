@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 
 import click
 
@@ -16,9 +16,10 @@ from cli.run_options import verb
 from cli.terminal import echo, login_hint, open_signed_in, steps
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.leases import holder_of, is_surely_dead
-from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.reports.checkouts import CheckoutStatus, checkouts
-from patternmill.ledger.reports.requests import open_items, unsettled
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.records import Lease, RunRecord
+from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
+from patternmill.ledger.reports.requests import RecordedItem, open_items, unsettled
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.ledger.spending import day_of
 from patternmill.money import money, sums
@@ -28,17 +29,9 @@ from patternmill.planning.plan import Cost
 from patternmill.processes import is_stopped, machine
 from patternmill.runs.approval import APPROVAL_TIME
 from patternmill.runs.retry import has_rows_to_retry
-from patternmill.settings import load_settings
+from patternmill.settings import Settings, load_settings
 from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus, Stage, Verdict
 from patternmill.text import counted, duration, moment, plural
-
-if TYPE_CHECKING:
-    from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Approval, Lease, RunRecord
-    from patternmill.ledger.reports.requests import RecordedItem
-    from patternmill.settings import Settings
-
-    _InCatalog = RunRecord | Lease | Approval | RecordedItem
 
 _MOST_RUNS = 10
 _DEAD = "dead"
@@ -51,8 +44,6 @@ _OPEN = {
     "accepted": "with a job at the service",
     "held": "waiting for a person's decision",
 }
-
-T = TypeVar("T", bound="_InCatalog")
 
 
 def _limit(context: click.Context, option: click.Parameter, text: str | None) -> timedelta | None:
@@ -109,7 +100,7 @@ def command(
 
 
 class Status:
-    """What is known of a catalog in an environment (None: of any), each part as fields and as text."""
+    """The state of a catalog in an environment (None: of any), each part as fields and as text."""
 
     def __init__(
         self, ledger: Ledger, settings: Settings, catalog: str | None = None, environment: str | None = None
@@ -120,11 +111,11 @@ class Status:
         self._latest: dict[str, RunRecord] = {}
         for record in filter(had_lease, self._records):
             self._latest.setdefault(_scope(record), record)
-        leases = self._own(ledger.catalogs.held_leases())
+        leases = filter(self._is_meant, ledger.catalogs.held_leases())
         self._leases = {lease.run_id: (lease, _holder_state(lease)) for lease in leases}
 
     def sections(self, most: int | None = None) -> Mapping[str, Iterable[Part]]:
-        """Return it in the order of reading, what is to be done last; `most`: how many runs, None for all."""
+        """Return the sections in the order of reading, what to do last; `most`: how many runs, None for all."""
         return {
             "pauses": map(pause_part, self._ledger.brake.pauses()),
             "runs": self._runs(most),
@@ -133,18 +124,14 @@ class Status:
             "leases": self._holders(),
             "approvals": self._approvals(),
             "open": self._open(),
-            "unpaid_checkouts": self._unpaid(),
+            "unpaid_checkouts": map(_unpaid_part, self._unpaid()),
             "next": self._next(),
         }
 
-    def _own(self, records: Iterable[T]) -> list[T]:
-        """Return the records of the catalog and of its orders."""
-        return [
-            record
-            for record in records
-            if self._environment in (None, record.environment)
-            and self._catalog in (None, catalog_of(record.catalog))
-        ]
+    def _is_meant(self, record: Any) -> bool:
+        """Return whether something is of the catalog or its orders, and of the environment."""
+        is_here = self._environment in (None, record.environment)
+        return is_here and self._catalog in (None, catalog_of(record.catalog))
 
     def _is_running(self, record: RunRecord) -> bool:
         return record.run_id in self._leases and not self._leases[record.run_id][1].startswith(_DEAD)
@@ -198,31 +185,24 @@ class Status:
             yield {**fields, "holder": state}, f"{_scope(lease)} is held by {lease.run_id}: {state}."
 
     def _approvals(self) -> Iterator[Part]:
-        for approval in reversed(self._own(self._ledger.approvals.find())):
+        for approval in filter(self._is_meant, reversed(self._ledger.approvals.find())):
             if approval.verdict is not Verdict.WAITING:
                 continue
             age = self._ledger.now() - approval.asked_at
             left = APPROVAL_TIME.total_seconds() - age
             run = f"flow run {approval.flow_run_id}"
-            todo = (
-                f"Answer in the Prefect UI within {duration(left)}: {run}."
-                if left > 0
-                else f"Nobody answered {run}."
-            )
-            cost = (
-                f" for {Cost(approval.expected, approval.worst, approval.currency)}" if approval.worst else ""
-            )
-            what = f"plan {approval.short}, {plural(approval.items, 'item')}{cost}; asked {duration(age)} ago"
+            todo = f"Answer in the Prefect UI within {duration(left)}: {run}."
+            cost = Cost(approval.expected, approval.worst, approval.currency) if approval.worst else None
+            what = f"plan {approval.short}, {plural(approval.items, 'item')}{f' for {cost}' if cost else ''}"
+            text = f"Waits for approval in {_scope(approval)}: {what}; asked {duration(age)} ago."
             fields = fields_of(approval, "catalog", "environment", "short", "items", "flow_run_id")
-            yield (
-                {**fields, "asked_at": utc(approval.asked_at)},
-                f"Waits for approval in {_scope(approval)}: {what}. {todo}",
-            )
+            fields["asked_at"] = utc(approval.asked_at)
+            yield fields, f"{text} {todo if left > 0 else f'Nobody answered {run}.'}"
 
     def _open(self) -> Iterator[Part]:
         """Yield the requests without an end, by catalog, stage and state."""
         groups: dict[tuple[str, Stage, AttemptState], list[RecordedItem]] = {}
-        for item in self._own(open_items(self._ledger)):
+        for item in filter(self._is_meant, open_items(self._ledger)):
             groups.setdefault((_scope(item), item.stage, item.attempt.state), []).append(item)
         for (scope, stage, state), items in sorted(groups.items()):
             since = min(item.attempt.since for item in items)
@@ -231,21 +211,27 @@ class Status:
             fields |= {"state": state, "requests": len(items), "oldest_since": utc(since)}
             yield fields, f"Open in {scope}: {what}, the oldest for {duration(self._ledger.now() - since)}."
 
-    def _unpaid(self) -> Iterator[Part]:
-        for record in checkouts(self._ledger, environment=self._environment):
-            if record.status is CheckoutStatus.OPEN and self._catalog in (None, catalog_of(record.scope)):
-                fields = fields_of(record, "checkout_id", "order_name", "environment")
-                yield fields, f"Open and not paid, as far as is known: checkout {record.checkout_id}"
+    def _unpaid(self) -> list[CheckoutRecord]:
+        return [
+            record
+            for record in checkouts(self._ledger, environment=self._environment)
+            if record.status is CheckoutStatus.OPEN and self._catalog in (None, catalog_of(record.scope))
+        ]
 
     def _next(self) -> Iterator[Part]:
-        if any(True for _ in self._unpaid()):
+        if self._unpaid():
             yield _step("To ask what has become of the checkouts", "patternmill order --refresh")
         for record in self._latest.values():
             if not self._is_running(record) and has_rows_to_retry(self._ledger, record):
                 scope = f"--catalog {shlex.quote(record.catalog)} --environment {record.environment}"
                 yield _step("To go on", f"patternmill retry {scope}")
-        if self._own(unsettled(self._ledger, self._settings.in_doubt_limit)):
+        if any(map(self._is_meant, unsettled(self._ledger, self._settings.in_doubt_limit))):
             yield _step("To decide", "patternmill settle")
+
+
+def _unpaid_part(record: CheckoutRecord) -> Part:
+    fields = fields_of(record, "checkout_id", "order_name", "environment")
+    return fields, f"Open and not paid, as far as is known: checkout {record.checkout_id}"
 
 
 def _step(what: str, command: str) -> Part:
@@ -253,7 +239,7 @@ def _step(what: str, command: str) -> Part:
 
 
 def _holder_state(lease: Lease) -> str:
-    """Return whether the process lives that holds a lease; of another machine's that cannot be seen."""
+    """Return whether the process that holds a lease lives; that of another machine cannot be seen."""
     holder = holder_of(lease)
     process = f"process {holder['pid']}"
     if is_surely_dead(holder):
@@ -269,7 +255,7 @@ def _counted(rows: Mapping[RowStatus, int]) -> str:
     return counted({status.words: count for status, count in rows.items()})
 
 
-def _scope(record: _InCatalog) -> str:
+def _scope(record: Any) -> str:
     return f"{record.catalog} ({record.environment})"
 
 

@@ -15,10 +15,8 @@ import pytest
 
 from cli.commands.doctor import fact_lines, own_facts
 from cli.main import run
-from patternmill.errors import ServiceStopped
 from patternmill.ledger.brake import Pause
-from patternmill.service.studio_api import StudioApi
-from patternmill.settings import Settings, load_settings
+from patternmill.settings import load_settings
 from patternmill.states import AttemptState
 from patternmill.upkeep import facts
 from patternmill.upkeep.fact import Fact, Level
@@ -103,13 +101,10 @@ def nothing(world: World) -> None:
 
 
 LOCAL: dict[str, tuple[Callable[[World], None], str, Level, str]] = {
-    "a home": (nothing, "home", OK, "can be written"),
     # Nobody writes there, not even root.
     "a home that cannot be made": (lambda w: w.export(HOME="/proc/mill"), "home", FAULT, "/proc/mill"),
-    "room": (nothing, "disk", OK, "1.0 GB free"),
     "little room": (lambda w: room(w.patch, facts.NO_ROOM), "disk", WARNING, "100 MB free"),
     "no room": (lambda w: room(w.patch, facts.NO_ROOM - 1), "disk", FAULT, "free"),
-    "a ledger": (nothing, "ledger", OK, ", schema 2, "),
     "no ledger": (lambda w: w.export(HOME="other"), "ledger", OK, "none yet"),
     "an older ledger": (World.outdated, "ledger", WARNING, "(schema 1)"),
     "its results": (lambda w: w.results_of(w.past.ledger.identity), "ledger", OK, "kB"),
@@ -118,13 +113,10 @@ LOCAL: dict[str, tuple[Callable[[World], None], str, Level, str]] = {
     "purchases in no backup": (lambda w: w.saved(2 * DAY, None), "backup", WARNING, "2 purchases of more"),
     "a backup": (lambda w: w.saved(2 * DAY, 1.0), "backup", OK, "the last one is of 2027-01-17"),
     "an old backup": (lambda w: w.saved(2 * DAY, 5 * DAY), "backup", WARNING, "is of 2027-01-12"),
-    "no budget": (nothing, "limits", OK, "no day budget"),
     "a budget": (lambda w: w.limited("313"), "limits", OK, "250 units spent or reserved today"),
     "most of a budget": (lambda w: w.limited("312"), "limits", WARNING, "250 units"),
     "a full budget": (lambda w: w.limited("250"), "limits", FAULT, "today's budget is used up"),
     "a budget in another unit": (lambda w: w.limited("€9.00", "EUR"), "limits", FAULT, "in another unit"),
-    "nothing open": (World.bought, "requests", OK, "0 open"),
-    "a request": (lambda w: w.bought(AttemptState.ACCEPTED), "requests", OK, "1 open"),
     "a held request": (lambda w: w.bought(AttemptState.HELD), "requests", WARNING, "1 for a person"),
     "a pause": (World.paused, "brake", WARNING, "by anna: wrong prices"),
     "no service": (nothing, "service staging", OK, "embedded studio"),
@@ -139,31 +131,6 @@ def test_what_this_machine_shows(case: str, past: Past, home: Path, monkeypatch:
     monkeypatch.setattr("patternmill.ledger.ledger.time.time", past.clock)
     fact = {fact.about: fact for fact in own_facts(load_settings(), Path())}[about]
     assert (fact.level, text in fact.text, bool(fact.remedy)) == (level, True, level is not OK), fact
-
-
-class Api:
-    """A service that refuses the key of production."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.environment = settings.environment
-
-    async def __aenter__(self) -> Api:
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def require_access(self) -> None:
-        if self.environment == "production":
-            raise ServiceStopped("The service answered 401.", remedy="Check the key.")
-
-
-def test_each_service_is_asked_with_its_key(past: Past, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    production = json.dumps({"production": {"url": "https://b.example/v1", "key": "sk_b"}})
-    World(past, home, monkeypatch).export(**SERVICE, PROFILES=production)
-    monkeypatch.setattr(StudioApi, "from_settings", Api)
-    *_, bad, good = own_facts(load_settings(), Path())
-    assert good == Fact("service staging", OK, f"{URL} answers, and takes the key")
-    assert bad == Fact("service production", FAULT, "The service answered 401.", "Check the key.")
 
 
 POOL = {"is_paused": False, "concurrency_limit": None, "active_slots": None}
@@ -185,7 +152,6 @@ def one_more(**fields: Any) -> ServerRecord:
 
 SLOTS, OFF = {"limit": 1, "active_slots": 1}, [{"active": False}]
 SERVER: dict[str, tuple[ServerRecord, str, Level, str]] = {
-    "nothing of ours": (ServerRecord(None), "deployments", WARNING, "none are registered"),
     "a worker": (WELL, "workers", OK, "1 online: one"),
     "no worker": (well_but(workers=[ONLINE | {"status": "OFFLINE"}]), "workers", FAULT, "0 online"),
     "a paused pool": (well_but(pool=POOL | {"is_paused": True}), "workers", FAULT, "is paused"),
@@ -199,7 +165,6 @@ SERVER: dict[str, tuple[ServerRecord, str, Level, str]] = {
         WARNING,
         "no slot is free: spring",
     ),
-    "no schedule": (WELL, "schedules", OK, "none active"),
     "a schedule": (one_more(), "schedules", OK, "active: spring (staging)"),
     "a schedule that is off": (
         one_more(schedules=OFF),
@@ -208,7 +173,6 @@ SERVER: dict[str, tuple[ServerRecord, str, Level, str]] = {
         "switched off: spring (staging)",
     ),
     "a late run": (well_but(late=[{"name": "import spring"}]), "schedules", WARNING, "import spring"),
-    "nobody to tell": (WELL, "automations", OK, "0 of 8"),
     "nobody told of a schedule": (one_more(), "automations", WARNING, "says it failed"),
     "a block that is gone": (well_but(lost_blocks=frozenset({"b1"})), "automations", FAULT, "b1"),
 }

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from cli import main
-from patternmill.errors import InputRefused, PatternmillError, ServiceStopped
+from patternmill.errors import InputRefused, PatternmillError
 from tests.unit.cli.ledgers import HERON, Past
 
 HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy")
@@ -37,9 +37,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseExcepti
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (InputRefused("The file is empty.", remedy="Put rows into it."), 2),
-        (ServiceStopped("The key is wrong.", remedy="Make a new one."), 2),
-        (PatternmillError("Something.", remedy="See."), 1),
+        (InputRefused("It is empty.", remedy="Put rows into it."), 2),
+        (PatternmillError("No."), 1),
         (KeyboardInterrupt(), 130),
     ],
 )

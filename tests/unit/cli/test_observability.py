@@ -1,10 +1,8 @@
-"""What is observed of a ledger: log lines of transitions, figures by catalog, the holder of a lease, a row's story."""
+"""What is observed of a ledger: log lines of transitions, figures by catalog, a row's story."""
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 from pathlib import Path
 
 import httpx
@@ -13,7 +11,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from cli import main
-from patternmill.ledger.leases import this_process
 from patternmill.ledger.records import Intent, SpendingLimits
 from patternmill.ledger.reports.metrics import CONTENT_TYPE, METRICS_FILE, metrics, write_metrics
 from patternmill.states import AttemptState, Outcome
@@ -110,22 +107,6 @@ async def test_figures_of_each_catalog(past: Past, home: Path, tmp_path: Path) -
     assert empty.text == "# EOF\n" and not nowhere.exists()
     past.clock.now += 86_400
     assert samples(metrics(past.ledger))["spent_today"] == {}
-
-
-@pytest.mark.parametrize("alive", [True, False])
-def test_holder_on_this_machine_is_known_by_its_process(
-    past: Past, alive: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A run whose process is gone crashed; one whose process lives is running."""
-    me = this_process()
-    run = past.begin(HERON).record
-    holder = json.dumps(me if alive else {**me, "born": "long ago"})
-    with past.ledger.transaction():
-        past.ledger.catalogs.claim_lease(run.environment, run.catalog, run.run_id, holder, over=None)
-    assert main.run(["status"]) == 0
-    text = capsys.readouterr().out
-    assert f"is held by {run.run_id}: {'alive' if alive else 'dead'} (process {os.getpid()})" in text
-    assert (": running" if alive else ": crashed") in text.splitlines()[0]
 
 
 def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,6 @@ def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
     ("choice", "expected"),
     [
         ({}, "H-2 F-1 O-1 D-1"),
-        ({"status": ("in-doubt,waiting",)}, "F-1 O-1"),
         ({"code": ("product_failed",)}, "H-2"),
         ({"sku": ("D-1", "H-1")}, "D-1"),
         ({"status": ("failed,in-doubt",), "category": ("tote bag",)}, "F-1"),

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from cli.run_display import Display, ending_lines
-from cli.terminal import Steps, echo, said_yes
+from cli.terminal import echo, said_yes
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.runs.results_files import FAILURES_BOOK, Results
@@ -38,49 +38,15 @@ def test_no_text_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
         assert shown.count("\n") == text.count("\n") + 1, name
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_steps_are_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shortened to the terminal, and gone when something else is written."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "40")
-    steps = Steps()
-    steps.show("Reading spring.csv …")
-    steps.show("Drawing the gallery's pictures: 1,840 left, about 4 min")
-    steps.clear()
-    assert "\n" not in terminal.getvalue()
-    first, second, rest = terminal.getvalue().split("\r\x1b[K")[1:]
-    assert (first, rest) == ("Reading spring.csv …", "")
-    assert second.startswith("Drawing the gallery's pictures: 1,840") and len(second) < 40
-
-
-def test_steps_are_not_repeated_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    steps = Steps()
-    for left in (3, 3, 2):
-        steps.show(f"Drawing: {left} left")
-    assert capsys.readouterr().err == "Drawing: 3 left\nDrawing: 2 left\n"
-
-
-@pytest.mark.parametrize(
-    ("typed", "default", "answer"),
-    [
-        ("y\n", False, True),
-        ("no\n", True, False),
+def test_question_is_asked_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is no answer in the end is no."""
+    for typed, default, answer in (
         ("\n", True, True),
         ("j\nwhat\ny\n", False, True),
         ("j\noui\nsi\ny\n", True, False),
-    ],
-)
-def test_question_is_asked_three_times_at_most(
-    typed: str, default: bool, answer: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is no answer in the end is no."""
-    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    assert said_yes("Make 3 items?", default=default) is answer
+    ):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        assert said_yes("Make 3 items?", default=default) is answer
 
 
 def run_with(waiting: str = "", queued: int = 0, **counts: Any) -> Run:
@@ -94,20 +60,16 @@ def run_with(waiting: str = "", queued: int = 0, **counts: Any) -> Run:
 @pytest.mark.parametrize(
     ("waiting", "halt", "counts", "pattern"),
     [
-        # The reason comes last; nothing is said of waiting while the run is well.
-        ("waiting for the ledger since 12 s", "", {}, "; waiting for the ledger since 12 s$"),
-        ("", "", {"to_do": 24, "ended": 24}, ", ending$"),
-        # Else 200 would seem to be made where it runs twelve.
-        ("", "", {"queued": 1_188, "in_flight": 1_200}, ", 12 in flight, 1,188 waiting to be sent, "),
-        # They may be waiting, in doubt or held: only the results say that they failed.
-        ("", "", {"to_do": 4, "ended": 2, "failed": 2}, "^(?!.*failed).*, 2 not made, "),
+        # Else 200 would seem to be made where it runs twelve; the reason of waiting comes last.
         (
+            "waiting for the ledger since 12 s",
             "",
-            "",
-            {"to_do": 1234, "made": Counter({Stage.PATTERN: 1}), "done_before": 2, "refused": 3},
-            "^0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 not made, 0 in flight, "
-            ".*time left not known yet$",
+            {"queued": 1_188, "in_flight": 1_200},
+            ", 12 in flight, 1,188 waiting to be sent, .*; waiting for the ledger since 12 s$",
         ),
+        # They may be waiting, in doubt or held: only the results say that they failed.
+        ("", "", {"to_do": 4, "ended": 4, "failed": 2}, "^(?!.*failed).*, 2 not made, .*, ending$"),
+        ("", "", {"to_do": 1234, "done_before": 2}, "^0 of 1,234 rows, 2 more .*, time left not known yet$"),
         ("", "Stopped by X.", {"to_do": 40, "ended": 8}, "^(?!.*left).*; stopping: Stopped by X.$"),
     ],
 )

@@ -8,10 +8,11 @@ committed: a new one needs its first lines and its commands.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,6 @@ from patternmill.ledger.catalogs import CHANGES
 from patternmill.ledger.leases import this_process
 from patternmill.planning.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.planning.items import Scope
-from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome
@@ -58,6 +58,15 @@ def update(world: World, run: BegunRun) -> None:
         world.past.ledger.catalogs.update(run.record)
 
 
+def claim_lease(world: World, run: BegunRun, **holder: object) -> None:
+    """Have a run driven by this process, or by one that differs from it."""
+    record, process = run.record, json.dumps(this_process() | holder)
+    with world.past.ledger.transaction():
+        world.past.ledger.catalogs.claim_lease(
+            record.environment, record.catalog, record.run_id, process, over=None
+        )
+
+
 def priced(world: World) -> None:
     troubled(world)
     served(world)
@@ -85,6 +94,8 @@ def history(world: World) -> None:
     killed.attempt(killed.pattern("F-1"), AttemptState.ACCEPTED)
     orders = world.past.begin(HERON, catalog=Scope("staging", "spring").of_orders.catalog)
     orders.attempt(orders.pattern("H-1"), AttemptState.ACCEPTED)
+    claim_lease(world, killed, born="long ago")
+    claim_lease(world, orders)
     world.past.clock.now += 3600
     world.patch.setenv("PATTERNMILL_DAY_BUDGET", "5000")
 
@@ -100,20 +111,6 @@ def in_another_unit(world: World) -> None:
     in_euro(world)
     world.patch.setenv("PATTERNMILL_CURRENCY", "JPY")
     world.patch.setenv("PATTERNMILL_DAY_BUDGET", "500")
-
-
-def the_next_day(world: World) -> None:
-    run = world.past.begin(HERON)
-    run.make("H-1")
-    run.end(Outcome.COMPLETED)
-    world.past.clock.now += 24 * 3600
-
-
-def withheld(world: World) -> None:
-    run = world.past.begin(HERON, options={CHANGES: {"unchanged": 1, "withheld": 3}})
-    run.make("H-1")
-    run.record = replace(run.record, reason=withheld_reason(run.record))
-    run.end()
 
 
 def refreshed(world: World) -> None:
@@ -165,11 +162,6 @@ def two_catalogs(world: World) -> None:
     world.past.begin(HERON).end(Outcome.SKIPPED_OVERLAP)
 
 
-def crashed(world: World) -> None:
-    run = world.past.begin(HERON, FERN)
-    run.make("H-1")
-
-
 def undecided(world: World) -> None:
     """Of spring F-1 is in doubt, too young for a person, and H-1 held; a living run drives autumn."""
     run = world.past.begin(FERN, HERON)
@@ -177,14 +169,7 @@ def undecided(world: World) -> None:
     run.attempt(run.pattern("H-1"), AttemptState.HELD)
     other = world.past.begin(FERN, catalog="autumn")
     other.attempt(other.pattern("F-1"), AttemptState.INTENDED)
-    me = json.dumps({**this_process(), "pid": 1, "machine": "looms/1"})
-    with world.past.ledger.transaction():
-        world.past.ledger.catalogs.claim_lease("staging", "autumn", other.record.run_id, me, over=None)
-
-
-def long_undecided(world: World) -> None:
-    undecided(world)
-    world.past.clock.now += 13 * 3600
+    claim_lease(world, other, pid=1, machine="looms/1")
 
 
 def many_held(world: World) -> None:
@@ -216,22 +201,8 @@ def sheet(world: World) -> None:
 
 def foreign_sheets(world: World) -> None:
     Path("spring.csv").write_bytes(GERMAN.encode("cp1252"))
-    Path("rows.csv").write_text(f"sku,prompt,category,run\nH-1,herons,Mug,{retired_run(world)}\n")
-
-
-def retired_run(world: World) -> str:
-    return world.past.begin(HERON).record.run_id
-
-
-def workbooks(world: World) -> None:
-    from tests.unit.tables.sheet_files import workbook
-
-    header = ["sku", "prompt", "category", "option:size", "option:finish"]
-    rows = [[f"A{number}", "herons", "Mug", "11oz", "glossy"] for number in range(2)]
-    Path("two.xlsx").write_bytes(workbook({"Artikel": [header, *rows], "Archiv": [header, *rows]}))
-    rows = [[number, "herons", "Mug", "11oz", "glossy"] for number in range(12, 16)]
-    shown = {f"A{row}": "00000" for row in range(2, 6)}
-    Path("numbers.xlsx").write_bytes(workbook({"Artikel": [header, *rows]}, shown))
+    run_id = world.past.begin(HERON).record.run_id
+    Path("rows.csv").write_text(f"sku,prompt,category,run\nH-1,herons,Mug,{run_id}\n")
 
 
 def planned(world: World) -> None:
@@ -275,15 +246,12 @@ def test_transcript(
     for command in re.findall(r"^\$ patternmill (.*)$", given, re.MULTILINE):
         code = main.run(shlex.split(command))
         out, errors = capsys.readouterr()
-        lines += [
-            f"$ patternmill {command}",
-            *out.splitlines(),
-            *(f"! {line}" for line in errors.splitlines()),
-        ]
-        lines += [f"exit code {code}", ""]
+        lines += [f"$ patternmill {command}", *out.splitlines()]
+        lines += [*(f"! {line}" for line in errors.splitlines()), f"exit code {code}", ""]
     for mapping in sorted(tmp_path.rglob("*.mapping.toml")):
         lines += [f"== {mapping.relative_to(tmp_path)}", mapping.read_text(encoding="utf-8")]
     text = "\n".join(lines)
     assert answers == [] and "canary" not in text.replace("key:canary@", "")
     assert not Path("elsewhere").exists()
-    approved(re.sub(r"[\d,]+ bytes", "N bytes", text.replace(str(tmp_path), "HERE")), path)
+    text = text.replace(str(tmp_path), "HERE").replace(f"process {os.getpid()}", "process PID")
+    approved(re.sub(r"[\d,]+ bytes", "N bytes", text), path)
