@@ -26,11 +26,11 @@ const KEYS = [
   ["g", "▦", "Sheet", "sheet", () => show("sheet"), "All patterns"],
   ["e", "▢", "One", "one", () => show("one"), "One pattern on the whole screen; ↑ ↓ show its takes and products"],
   ["c", "◫", "Compare", "compare", () => show("compare"), "Takes side by side; ← → choose one, ↑ ↓ show other patterns"],
-  ["f", "⌕", "Zoom", null, () => document.body.toggleAttribute("data-zoom"), "Zoom; the pointer, or Shift and arrows, moves the view"],
   ["?", "⌨", "Keys", null, () => byId("keys").showModal(), "These keys"],
   ["/", null, null, null, () => { show("sheet"); byId("query").focus(); }, "Search"],
 ];
-const [GAP, AHEAD, POOL, SWIPE, BATCH, RESEND, POLL] = [22, 3, 16, 60, 200, 1500, 1000];
+/* Pixels between cards and of a swipe, decisions sent at once, milliseconds until they are sent again or a command is asked about. */
+const [GAP, SWIPE, BATCH, RESEND, POLL] = [22, 60, 200, 1500, 1000];
 const [MOST_FACES, MOST_NAMED, MOST_FETCHED] = [100, 4, 4];
 
 const byId = (id) => document.getElementById(id);
@@ -117,8 +117,8 @@ function statusOfRow(group, row) {
 const statusesOf = (group) => RANK.filter((name) => rowsOf(group).some((row) => statusOfRow(group, row) === name));
 const statusOf = (group) => statusesOf(group)[0];
 
-const newId = () => crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g,
-  (digit) => (digit ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (digit / 4)))).toString(16));
+/* Over the network, which is not encrypted, browsers have no randomUUID. */
+const newId = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 
 function decide({ item, picture: address, digest }, verdict, note = "", link = {}) {
   const was = verdicts.get(item);
@@ -317,39 +317,31 @@ function tile(group) {
 function picture(address, how = {}) {
   const image = make("img", { alt: "", decoding: "async", referrerpolicy: "no-referrer", draggable: "false", ...how, src: run.served ? null : address });
   image.addEventListener("error", () => image.remove(), { once: true });
-  if (run.served) image.fetched = new Promise((done) => want({ image, address, done }));
+  if (run.served) want({ image, address });
   return image;
 }
 
-/* On a served page the script fetches pictures: those near the window first, and few at a time, so that no decision waits. */
-const wanted = new Set();
+/* On a served page the script fetches pictures, few at a time, so that no decision waits: of what is laid out, as it is laid out. */
+const wanted = [];
 const digests = new Map();
 let fetching = 0;
 
 function want(picture) {
-  wanted.add(picture);
+  wanted.push(picture);
   setTimeout(fetchNext);
 }
 
-/* How far a picture is from the window. Small ones come after the large ones, and those to be decoded ahead last. */
-function distance({ image }) {
-  if (!image.isConnected) return Infinity;
-  const { top, bottom } = image.parentElement.getBoundingClientRect();
-  return Math.max(0, -bottom, top - innerHeight) + (image.closest(".strip, .faces") ? 1 : 0);
-}
-
 function fetchNext() {
-  // Those that have left the page are not wanted any more.
-  for (const old of wanted) if (!old.image.isConnected && !pool.has(old.address)) wanted.delete(old);
-  while (fetching < MOST_FETCHED && wanted.size) {
-    const first = [...wanted].reduce((nearest, other) => (distance(other) < distance(nearest) ? other : nearest));
-    wanted.delete(first);
+  while (fetching < MOST_FETCHED && wanted.length) {
+    const next = wanted.shift();
+    // What has left the page is not wanted any more.
+    if (!next.image.isConnected) continue;
     fetching += 1;
-    fill(first).finally(() => { fetching -= 1; fetchNext(); });
+    fill(next).finally(() => { fetching -= 1; fetchNext(); });
   }
 }
 
-async function fill({ image, address, done }) {
+async function fill({ image, address }) {
   try {
     const answer = await ask(address);
     if (!answer.ok) throw new Error(answer.status);
@@ -361,29 +353,6 @@ async function fill({ image, address, done }) {
     if (text) text.textContent = "No picture";
     image.dispatchEvent(new Event("error"));
   }
-  done();
-}
-
-const pool = new Map();
-
-/* A large picture, perhaps decoded already while the one before it was looked at. */
-function large({ group, picture: address, label = "Pattern" }) {
-  const image = pool.get(address) ?? picture(address);
-  image.alt = `${label} of ${groupName(group)}`;
-  pool.delete(address);
-  pool.set(address, image);
-  if (pool.size > POOL) pool.delete(pool.keys().next().value);
-  return image;
-}
-
-function decodeAhead() {
-  const from = shown.indexOf(current) + 1;
-  for (const group of shown.slice(from, from + AHEAD)) if (takeOf(group)?.picture) decoded(large({ ...takeOf(group), group })).catch(() => {});
-}
-
-async function decoded(image) {
-  await image.fetched;
-  await image.decode();
 }
 
 function badge([glyph, word, colour], text = word) {
@@ -404,16 +373,49 @@ function faultOf(group, row) {
   return make("p", { class: `fault ${STATUSES[row.status][2]}`, dir: "auto" }, row.error ?? "", make("em", {}, row.remedy ?? ""));
 }
 
-/* The sheet: all cards have one height, so that only those near the window need to exist. */
+/* The sheet: all cards have one size, so that only those near the window need to exist. */
 const cells = new Map();
-const laid = new Map();
 let columns = 1;
 let height = 0;
+
+function layAnew() {
+  const grid = byId("grid");
+  if (view !== "sheet" || grid.hidden) return;
+  const tracks = getComputedStyle(grid).gridTemplateColumns.split(" ");
+  columns = tracks.length;
+  grid.style.setProperty("--width", tracks[0]);
+  height = parseFloat(getComputedStyle(grid).gridAutoRows) + GAP;
+  grid.style.height = `${Math.ceil(shown.length / columns) * height}px`;
+  grid.replaceChildren();
+  cells.clear();
+  lay();
+}
+
+function lay() {
+  if (view !== "sheet" || !shown.length) return;
+  const grid = byId("grid");
+  const { top } = grid.getBoundingClientRect();
+  const [first, last] = [-top - innerHeight, 2 * innerHeight - top].map((place) => columns * Math.floor(place / height));
+  const near = new Set([shown.indexOf(current)]);
+  for (let index = Math.max(0, first); index < Math.min(shown.length, last + columns); index++) near.add(index);
+  for (const [group, cell] of cells) {
+    if (near.has(cell.ariaPosInSet - 1)) continue;
+    cell.remove();
+    cells.delete(group);
+  }
+  for (const index of near) {
+    if (cells.has(shown[index])) continue;
+    const cell = card(shown[index]);
+    Object.assign(cell, { ariaPosInSet: index + 1, ariaSetSize: shown.length });
+    cell.style.gridArea = `${Math.floor(index / columns) + 1} / ${(index % columns) + 1}`;
+    grid.insertBefore(cell, [...grid.children].find((other) => other.ariaPosInSet > index) ?? null);
+  }
+}
 
 function card(group) {
   const [first] = rowsOf(group);
   const products = rowsOf(group).filter((row) => row.productPicture);
-  const cell = make("div", { role: "gridcell", class: "card", tabindex: group === current ? "0" : "-1" },
+  const cell = make("div", { role: "option", class: "card", tabindex: group === current ? "0" : "-1" },
     make("div", { class: "open" }),
     make("div", { class: "strip" }, ...products.slice(0, 4).map((row) => picture(row.productPicture, { loading: "lazy" })),
       products.length > 4 ? `+${number(products.length - 4)}` : null),
@@ -432,69 +434,27 @@ function card(group) {
 }
 
 /* The picture of the take that stands for the pattern, which a decision may change. */
-function showFace(cell, group) {
+function showFace(place, group) {
   const address = takeOf(group)?.picture ?? "";
-  if (cell.dataset.shows === address) return;
-  cell.dataset.shows = address;
-  cell.querySelector(".open").replaceChildren(tile(group), ...(address ? [picture(address, { loading: "lazy" })] : []));
+  if (place.dataset.shows !== address) place.replaceChildren(tile(group), ...(address ? [picture(address, { loading: "lazy" })] : []));
+  place.dataset.shows = address;
 }
 
 function dress(group) {
   const cell = cells.get(group);
   if (!cell) return;
   const [decision, status] = [decisionOf(group), STATUSES[statusOf(group)]];
+  const [open, , body] = cell.children;
   cell.className = `card ${status[2]}`;
-  showFace(cell, group);
-  cell.querySelector(".body > .badge").replaceWith(badge(status));
-  cell.querySelector(".open > .tile").replaceWith(tile(group));
-  cell.querySelector(".body > .fault")?.remove();
-  cell.querySelector(".body > .badge").before(...[faultOf(group, rowsOf(group).find((row) => row.error))].filter(Boolean));
-  cell.querySelector(".marks")?.remove();
-  cell.querySelector(".open").append(marks(decision, selected.has(group)));
   cell.dataset.verdict = decision.verdict;
   cell.setAttribute("aria-selected", String(selected.has(group)));
   cell.setAttribute("aria-label", [groupName(group), status[1], group.made && decision.word].filter(Boolean).join(", "));
-}
-
-const lineOf = (line) => shown.slice(line * columns, (line + 1) * columns);
-
-function lay() {
-  if (view !== "sheet") return;
-  const grid = byId("grid");
-  const count = Math.ceil(shown.length / columns);
-  const { top } = grid.getBoundingClientRect();
-  const first = Math.max(0, Math.floor((-top - innerHeight) / height));
-  const last = Math.min(count, Math.ceil((2 * innerHeight - top) / height));
-  const wanted = new Set(current ? [Math.floor(shown.indexOf(current) / columns)] : []);
-  for (let line = first; line < last; line++) wanted.add(line);
-  for (const [line, element] of laid) {
-    if (wanted.has(line)) continue;
-    for (const group of lineOf(line)) cells.delete(group);
-    element.remove();
-    laid.delete(line);
-  }
-  for (const line of wanted) {
-    if (laid.has(line)) continue;
-    const element = make("div", { role: "row", class: "line", "aria-rowindex": line + 1 }, ...lineOf(line).map(card));
-    element.style.top = `${line * height}px`;
-    element.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    laid.set(line, element);
-    grid.insertBefore(element, [...grid.children].find((other) => other.ariaRowIndex > line + 1) ?? null);
-  }
-}
-
-function layAnew() {
-  const grid = byId("grid");
-  const [least, below] = ["--least", "--below"].map((name) => 15 * parseFloat(getComputedStyle(grid).getPropertyValue(name)));
-  columns = Math.max(1, Math.floor((grid.clientWidth + GAP) / (least + GAP)));
-  height = (grid.clientWidth - (columns - 1) * GAP) / columns + below + GAP;
-  grid.setAttribute("aria-rowcount", Math.ceil(shown.length / columns));
-  grid.setAttribute("aria-colcount", columns);
-  grid.style.height = `${Math.ceil(shown.length / columns) * height}px`;
-  grid.replaceChildren();
-  laid.clear();
-  cells.clear();
-  lay();
+  showFace(open, group);
+  open.querySelector(".tile").replaceWith(tile(group));
+  open.querySelector(".marks")?.remove();
+  open.append(marks(decision, selected.has(group)));
+  body.querySelector(".fault")?.remove();
+  body.querySelector(".badge").replaceWith(...[faultOf(group, rowsOf(group).find((row) => row.error)), badge(status)].filter(Boolean));
 }
 
 /* The large views: `one` shows a pattern with its takes and products, `compare` its takes side by side, cropped alike. */
@@ -512,7 +472,6 @@ function showLarge() {
   // Begin with the take that stands for the pattern.
   at = at ?? Math.max(0, panels.findIndex(({ item }) => item && item === takeOf(current)?.item));
   byId("large").replaceChildren(make("h1", { class: "visually-hidden" }, groupName(current)), ...(view === "one" ? [figureOf(panels[at], at), wordsOf(current)] : panels.map(figureOf)));
-  decodeAhead();
 }
 
 function figureOf(panel, index) {
@@ -522,7 +481,7 @@ function figureOf(panel, index) {
   const decision = item ? { verdict, word: VERDICTS[verdict][1] } : decisionOf(group);
   const name = view === "one" ? groupName(group) : label;
   const figure = make("figure", { role: "group", tabindex: index === at ? "0" : "-1", "aria-label": `${name}, ${decision.word}` },
-    make("div", { class: "stage" }, tile(group), panel.picture ? large(panel) : null, marks(decision)));
+    make("div", { class: "stage" }, tile(group), panel.picture ? picture(panel.picture, { alt: `${label} of ${groupName(group)}` }) : null, marks(decision)));
   if (view === "one") return figure;
   figure.addEventListener("click", () => turn(index - at));
   figure.append(make("h2", { dir: "auto" }, label), promptOf(group.prompt));
@@ -588,13 +547,6 @@ function show(name) {
   if (name === "sheet") layAnew();
   else scrollTo(0, 0);
   go(current);
-}
-
-const crop = { x: 50, y: 50 };
-
-function moveCrop(axis, share) {
-  crop[axis] = Math.max(0, Math.min(100, share));
-  document.body.style.setProperty(`--${axis}`, `${crop[axis]}%`);
 }
 
 /* What is shown, and how much of it is decided. */
@@ -724,10 +676,8 @@ function offerPause(title) {
 }
 
 function offerApproval(title) {
-  const { digest, items, expected, currency } = run.approval;
-  const format = new Intl.NumberFormat(undefined, currency ? { style: "currency", currency } : { minimumFractionDigits: 2 });
-  const price = expected == null ? "price unknown" : format.format(expected / 10 ** format.resolvedOptions().maximumFractionDigits);
-  deal(title, [`Approve ${counted(items, "item")}, ${price}? This buys them.`], button("Approve", async () => {
+  const { digest, text: plan } = run.approval;
+  deal(title, [`Approve ${plan}? This buys them.`], button("Approve", async () => {
     const { text, error } = await told("/approve", { digest });
     byId("do-approve").hidden = Boolean(text);
     deal(text ? "Approved" : "Not approved", [text ?? error]);
@@ -798,13 +748,10 @@ const MOVES = {
   one: { ArrowRight: () => step(1), ArrowLeft: () => step(-1), ArrowDown: () => turn(1), ArrowUp: () => turn(-1), Escape: () => show("sheet") },
   compare: { ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1), Escape: () => show("sheet") },
 };
-const CROPS = { ArrowRight: ["x", 10], ArrowLeft: ["x", -10], ArrowDown: ["y", 10], ArrowUp: ["y", -10] };
 
 function onKey(event) {
   const single = byId("single-keys").checked;
   const isButton = event.target.closest("button, a");
-  const [axis, by] = CROPS[event.key] ?? [];
-  if (event.shiftKey && axis) return moveCrop(axis, crop[axis] + by);
   if (asked && event.key === "Escape") return askWhy(null);
   if (asked && single && /^[1-9]$/.test(event.key)) return because(REASONS[event.key - 1]);
   if (event.key === "Enter") return isButton ? false : asked ? byId("why").querySelector("input").focus() : show("one");
@@ -836,28 +783,20 @@ function listen() {
     if (event.target.closest("input:not([type=checkbox])")) return void (event.key === "Escape" && (event.target.blur(), filter(), current && go(current)));
     if (onKey(event) !== false) event.preventDefault();
   });
-  addEventListener("scroll", () => lay(), { passive: true });
-  addEventListener("resize", () => view === "sheet" && layAnew());
   addEventListener("online", send);
   // A new sign-in link, pasted into this tab.
   addEventListener("hashchange", () => location.hash && run.served && location.reload());
+  addEventListener("scroll", lay, { passive: true });
+  addEventListener("resize", layAnew);
   new ResizeObserver(([bar]) => document.body.style.setProperty("--bar", `${bar.target.offsetHeight}px`)).observe(byId("bar"));
   listenToPointer(byId("large"));
 }
 
 function listenToPointer(place) {
   let from = null;
-  const isZoomed = () => document.body.hasAttribute("data-zoom");
   place.addEventListener("pointerdown", (event) => { from = event.pointerType !== "mouse" && event.target.closest(".stage") ? event : null; });
-  place.addEventListener("pointermove", (event) => {
-    const stage = event.target.closest(".stage")?.getBoundingClientRect();
-    if (!stage || !isZoomed()) return;
-    moveCrop("x", (100 * (event.clientX - stage.left)) / stage.width);
-    moveCrop("y", (100 * (event.clientY - stage.top)) / stage.height);
-  });
   place.addEventListener("pointerup", (event) => {
-    if (!from || isZoomed()) return;
-    const [x, y] = [event.clientX - from.clientX, event.clientY - from.clientY];
+    const [x, y] = from ? [event.clientX - from.clientX, event.clientY - from.clientY] : [0, 0];
     if (Math.max(Math.abs(x), Math.abs(y)) < SWIPE) return;
     if (Math.abs(x) > Math.abs(y)) judge(x > 0 ? "pick" : "reject");
     else judge(y < 0 ? "again" : "later");

@@ -12,13 +12,12 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.looking.page import known_patterns, page
 from patternmill.looking.pictures import FOLDER, Pictures, Source, is_drawn, picture_name, picture_urls
+from patternmill.planning.plan import Cost
 from patternmill.runs.catalog_takes import CatalogTakes
 from patternmill.runs.recorded_run import run_results
 from patternmill.settings import Settings
 from patternmill.states import Verdict
-
-#: What the page needs to know of a plan that waits for approval.
-APPROVAL = ("digest", "items", "expected", "currency")
+from patternmill.text import plural
 
 
 class ViewedRun:
@@ -95,7 +94,7 @@ class ViewedRun:
             known=known_patterns(self._catalog, self._results.lines, self._pictures.digests(decided)),
             facts={
                 "actions": actions,
-                "approval": {name: getattr(waiting, name) for name in APPROVAL} if waiting else None,
+                "approval": _approval(waiting) if waiting else None,
                 "paused": " ".join(pause.message for pause in pauses),
             },
             served=True,
@@ -104,3 +103,9 @@ class ViewedRun:
     @property
     def _scope(self) -> tuple[str, str]:
         return self.record.environment, self.record.catalog
+
+
+def _approval(plan: Approval) -> dict[str, str]:
+    """Return what the page needs to know of a plan that waits for approval."""
+    cost = f" for {Cost(plan.expected, plan.worst, plan.currency or None)}" if plan.worst else ""
+    return {"digest": plan.digest, "text": f"{plural(plan.items, 'item')}{cost}"}
