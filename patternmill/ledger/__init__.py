@@ -1,1 +1,1 @@
-"""What was begun and how it ended: the durable memory."""
+"""The durable memory: every beginning, and its end."""

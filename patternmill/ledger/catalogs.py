@@ -95,7 +95,7 @@ def counts_of(record: RunRecord) -> Mapping[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class RequestedContent:
-    """What was last requested under a sku, and the product item that it asks for."""
+    """The content that was last requested under a sku, and the product item that it asks for."""
 
     sku: str
     product_key: ItemKey

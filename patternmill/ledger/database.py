@@ -1,4 +1,4 @@
-"""What the two kinds of databases have in common: their schema, and what every class that writes tables has.
+"""The base of both kinds of databases, with their schema, and the base of every class that writes tables.
 
 Numbered migrations make the tables of a new ledger, and bring an older one up to this version.
 """

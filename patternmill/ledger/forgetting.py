@@ -52,10 +52,13 @@ SELECT pattern_key FROM run_rows WHERE run_id = :run_id UNION SELECT product_key
 UNION SELECT item_key FROM attempts WHERE run_id = :run_id
 """
 _ITEMS = """
-SELECT key, stage, pattern_key, content LIKE :forgotten FROM items
+SELECT key, stage, pattern_key, content FROM items
 WHERE environment = :environment AND catalog = :catalog AND stage <> 'checkout'
 """
 _SHORTEN_ATTEMPT = "UPDATE attempts SET body = :body, error = NULL WHERE request_id = :request_id"
+_SHORTEN_ROW = (
+    "UPDATE run_rows SET row = :row, outcome = :outcome WHERE run_id = :run_id AND position = :position"
+)
 #: Details of events that quote a row, or what the service said about it.
 _WORDS = "UPDATE events SET detail = NULL WHERE request_id = :request_id AND kind IN ('failed', 'rejected', 'held')"
 _ANSWERS = "DELETE FROM events WHERE request_id = :request_id AND kind = 'answered'"
@@ -113,7 +116,7 @@ def find_forgettable(
     for run in ledger.runs.find(environment=environment, catalog=catalog):
         if run.run_id not in ids and FORGOTTEN not in run.options:
             needed.update(key for (key,) in rows(_NAMED_BY_RUN, run_id=run.run_id) if key is not None)
-    items = rows(_ITEMS, scope, forgotten=f'{{"{FORGOTTEN}":%')
+    items = rows(_ITEMS, scope)
     parents = {key: parent for key, _, parent, _ in items}
     for key in list(needed):
         while (parent := parents.get(key)) is not None and parent not in needed:
@@ -121,8 +124,8 @@ def find_forgettable(
             key = parent
     unneeded = {
         ItemKey(key): Stage(stage)
-        for key, stage, _, is_forgotten in items
-        if not is_forgotten and key not in needed
+        for key, stage, _, content in items
+        if key not in needed and FORGOTTEN not in json.loads(content)
     }
     counts = {run.run_id: len(_forgettable_rows(ledger, run.run_id, of_catalog)) for run in runs}
     return Forgettable(environment, catalog, tuple(runs), unneeded, counts, frozenset(of_catalog))
@@ -174,18 +177,9 @@ def _rest(key: ItemKey, content: Mapping[str, Any], first_take: FirstTake) -> Ma
 
 
 def _forget_rows(ledger: Ledger, run_id: RunId, kept_products: Collection[ItemKey]) -> None:
-    ledger.database.execute_many(
-        "UPDATE run_rows SET row = :row, outcome = :outcome WHERE run_id = :run_id AND position = :position",
-        [
-            {
-                "run_id": run_id,
-                "position": position,
-                "row": _without_words(row),
-                "outcome": _short(outcome),
-            }
-            for position, row, outcome in _forgettable_rows(ledger, run_id, kept_products)
-        ],
-    )
+    for position, row, outcome in _forgettable_rows(ledger, run_id, kept_products):
+        words = {"row": _without_words(row), "outcome": _short(outcome)}
+        ledger.database.execute(_SHORTEN_ROW, words, run_id=run_id, position=position)
 
 
 def _forgettable_rows(

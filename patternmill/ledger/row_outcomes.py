@@ -1,4 +1,4 @@
-"""What became of a row: its outcome, by the attempts at its items and the end of its run."""
+"""The outcomes of rows, by the attempts at their items and the end of their run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Attempts = Mapping[ItemKey, Attempt]
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcome:
-    """How far one item of a row is, by the last attempt at it."""
+    """The progress of one item of a row, by the last attempt at it."""
 
     stage: Stage
     key: ItemKey
@@ -57,7 +57,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RowOutcome:
-    """What became of a row: its status with the reason and the remedy, and how far its items are."""
+    """The end of a row, or its present state: status, reason, remedy, and the progress of its items."""
 
     status: RowStatus
     error_code: str | None = None

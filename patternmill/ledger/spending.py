@@ -1,4 +1,4 @@
-"""What may be bought: the limits of a run, to which its plan is cut, and the plans that people have approved."""
+"""The limits of purchases: those of a run, to which its plan is cut, and the plans that people have approved."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people read from the ledger: status, the story of a row, what is open, orders."""
+"""Reports from the ledger for people: the story of a row, open requests, orders, figures."""

@@ -14,7 +14,7 @@ from patternmill.states import AttemptState
 
 
 class CheckoutStatus(StrEnum):
-    """What is known of a checkout, in a word or two."""
+    """The state of a checkout, as far as it is known."""
 
     #: It was not asked for, was refused, or was given up: it is asked for now.
     NEW = "new"
@@ -88,12 +88,12 @@ def checkouts(
     """Return the checkouts of an environment and a scope, the oldest first; None: of any."""
     records = []
     rows = ledger.database.rows(_CHECKOUTS, environment=environment, scope=scope)
-    for key, its_environment, its_scope, content in rows:
+    for key, of_environment, of_scope, content in rows:
         lines, order = ledger.purchases.checkout(key)
         # With its body, which is sent again to learn the checkout's address.
         last = next(reversed(ledger.purchases.attempts_of(key)), None)
         name = json.loads(content)["order"]
-        records.append(CheckoutRecord(key, its_environment, its_scope, name, lines, last, order))
+        records.append(CheckoutRecord(key, of_environment, of_scope, name, lines, last, order))
     return records
 
 

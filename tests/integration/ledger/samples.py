@@ -80,9 +80,9 @@ def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -
     for to in states:
         with ledger.transaction():
             ledger.purchases.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
-    found = ledger.purchases.attempt(request_id)
-    assert found is not None
-    return found
+    attempt_now = ledger.purchases.attempt(request_id)
+    assert attempt_now is not None
+    return attempt_now
 
 
 def at_state(ledger: Ledger, name: str, state: AttemptState, attempt: int = 1, **of_item: Any) -> Attempt:

@@ -1,4 +1,4 @@
-"""What only a database server can do to a ledger: go away, return, freeze, have a clock, and refuse an address."""
+"""A ledger whose database server goes away, returns, freezes, has a clock of its own, or refuses an address."""
 
 from __future__ import annotations
 

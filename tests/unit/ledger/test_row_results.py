@@ -1,4 +1,4 @@
-"""How rows stand, and that a run that has ended stands as it did then, whatever comes after."""
+"""The outcomes of rows; those of a run that has ended stay as they were, whatever comes after."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_status_of_a_row(outcome: Outcome | None) -> None:
     for state, status in by_product.items():
         assert row_outcome(attempt(AttemptState.SUCCEEDED), attempt(state), outcome).status is status, state
         if status in (RowStatus.FAILED, RowStatus.HELD):
-            said = row_outcome(None, attempt(state, error_code="its_code", error="Its words."), outcome)
-            assert (said.error_code, said.error) == ("its_code", "Its words.")
+            quoted = row_outcome(None, attempt(state, error_code="its_code", error="Its words."), outcome)
+            assert (quoted.error_code, quoted.error) == ("its_code", "Its words.")
 
 
 @pytest.mark.parametrize(
