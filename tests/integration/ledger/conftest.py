@@ -14,18 +14,9 @@ import pytest
 from patternmill.errors import LedgerError
 from patternmill.ledger.database import MIGRATIONS
 from patternmill.ledger.ledger import Ledger, open_database
+from tests.unit.cli.ledgers import Clock as Clock
 
 SERVER = "postgresql://postgres@127.0.0.1:5432"
-
-
-class Clock:
-    """Set by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

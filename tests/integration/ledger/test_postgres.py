@@ -59,18 +59,6 @@ def test_lost_connection_is_reopened(postgres: Ledger, postgres_url: str) -> Non
     assert postgres.purchases.attempt(RequestId("a/2")) is None
 
 
-def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> None:
-    """Between its operations a ledger holds no lock and no snapshot."""
-    begin(postgres, "a")
-    list(postgres.purchases.last_attempts(STAGING, CATALOG))
-    next(postgres.purchases.last_attempts(STAGING, CATALOG))
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        states = admin.execute(
-            "SELECT state FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).fetchall()
-    assert states == [("idle",)]
-
-
 def test_refused_address_is_not_shown(postgres_url: str, tmp_path: Path) -> None:
     """It may contain a password. A server that is up and refuses a name is not called unreachable."""
     password = "canary-secret"

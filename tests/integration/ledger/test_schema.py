@@ -103,13 +103,10 @@ class FirstSchema(Workshop):
         return self.ledger_url.get_secret_value()
 
     def to_the_first(self) -> None:
-        """Take the later migrations back, and check that nothing of them is left."""
+        """Take the later migrations back."""
         with self.ledger() as ledger:
             for statement in TO_THE_FIRST:
                 ledger.database.execute(statement)
-            tables = {name for (name,) in ledger.database.rows(ledger.database.table_names)}
-        created = re.findall(r"(?m)^CREATE TABLE (\w+)", schema.MIGRATIONS[0])
-        assert tables - {"sqlite_sequence"} == set(created)
 
 
 @pytest.fixture

@@ -41,34 +41,6 @@ with ledger.transaction(hold):
 """
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "home" / "ledger.sqlite3"
-    SqliteDatabase(path).close()
-    return path
-
-
-@pytest.fixture
-def holder(file: Path) -> Iterator[subprocess.Popen[str]]:
-    """A real process that was stopped inside a transaction."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDS, str(file)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "inside\n"
-    process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    yield process
-    process.kill()
-    process.communicate()
-
-
-@pytest.fixture
-def ledger(file: Path) -> Iterator[Ledger]:
-    """A ledger that waits for a lock for a moment only."""
-    with Ledger(SqliteDatabase(file)) as ledger:
-        ledger.database.rows("PRAGMA busy_timeout = 200")
-        yield ledger
-
-
 async def no_time(seconds: float) -> None:
     """The watched silence takes no time of the test's."""
 
@@ -77,27 +49,43 @@ def acquire(ledger: Ledger, catalog: str) -> Lease:
     return asyncio.run(acquire_lease(ledger, STAGING, catalog, RunId("mine"), sleep=no_time))
 
 
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """A ledger that waits for a lock for a moment only."""
+    with Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3")) as ledger:
+        ledger.database.rows("PRAGMA busy_timeout = 200")
+        yield ledger
+
+
+@pytest.fixture
+def holder(ledger: Ledger, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A real process that was stopped inside a transaction."""
+    command = [sys.executable, "-c", HOLDS, str(tmp_path / "ledger.sqlite3")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "inside\n"
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        yield process
+        process.kill()
+
+
 def test_holder_of_the_lock_is_named_and_not_ended(
     ledger: Ledger,
-    file: Path,
     holder: subprocess.Popen[str],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """By process, command, time and run, with the remedy, also to a run; reading needs no lock."""
-    monkeypatch.setenv("PATTERNMILL_HOME", str(file.parent))
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path))
     monkeypatch.delenv("PATTERNMILL_LEDGER_URL", raising=False)
     assert main.run(["status"]) == 0
     assert f"stopped by a signal (process {holder.pid})" in capsys.readouterr().out
     with pytest.raises(LedgerUnavailable) as caught:
         begin(ledger, "a")
-    assert re.search(
-        rf"open in run theirs of 'spring' in process {holder.pid} \(`.*python.*`, since .* UTC\), which is stopped",
-        caught.value.message,
-        re.DOTALL,
-    )
-    for command in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
-        assert command in caught.value.remedy
+    named = rf"open in run theirs of 'spring' in process {holder.pid} \(`.*python.*`, since .* UTC\), which is stopped"
+    assert re.search(named, caught.value.message, re.DOTALL)
+    assert f"(`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`)" in caught.value.remedy
     for catalog in ("spring", "autumn"):
         with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
             acquire(ledger, catalog)
