@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from getpass import getuser
 from socket import gethostname
 
 from cli.terminal import can_ask, echo, echo_lines, said_yes
 from patternmill.errors import ApprovalNeeded, ConfigurationError
-from patternmill.ledger.records import Approval
 from patternmill.planning.problems import numbers_named
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
@@ -36,14 +34,16 @@ def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = 
     if not is_approved(settings, proposal, digest, partial(plan_lines, preview)):
         return False
     is_paid = is_paid_for(settings)
-    if not (asks and proposal.to_buy and (is_paid or preview.plan.refused())):
+    is_asked = asks and proposal.to_buy and (is_paid or preview.plan.refused())
+    if not is_asked or approval.current_approval(settings, proposal):
         return True
-    if approval.current_approval(settings, proposal):
-        return True
+    # Loads pandas, which is there: the rows were checked.
+    from patternmill.tables.report import cause_lines
+
+    echo_lines(plan_lines(preview) if is_paid else cause_lines(preview.checked))
     ready = sum(1 for _ in preview.plan.to_do())
-    ready_rows = "it" if ready == 1 else f"the {ready:,}"
-    what = f"{proposal} in {settings.environment}" if is_paid else ready_rows
-    echo_lines(plan_lines(preview) if is_paid else _causes(preview))
+    rows = "it" if ready == 1 else f"the {ready:,}"
+    what = f"{proposal} in {settings.environment}" if is_paid else rows
     is_agreed = said_yes(f"{_ready_sentence(preview, ready)}Make {what}?", default=not is_paid)
     if not is_agreed:
         echo("Nothing was made.", err=True)
@@ -53,13 +53,6 @@ def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = 
 def is_paid_for(settings: Settings) -> bool:
     """Return whether what is made costs money: not by the embedded studio."""
     return settings.service is not None and not settings.embedded
-
-
-def _causes(preview: Preview) -> list[str]:
-    # Loads pandas, which is there: the rows were checked.
-    from patternmill.tables.report import cause_lines
-
-    return cause_lines(preview.checked)
 
 
 def _ready_sentence(preview: Preview, ready: int) -> str:
@@ -75,19 +68,17 @@ def is_approved(
     settings: Settings, proposal: Proposal, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
     """Return whether a proposal may be carried out; ask on a terminal if it needs an approval. `lines` show it."""
-    earlier: Approval | None = None
-    needed: ApprovalNeeded | None = None
     try:
         earlier = approval.current_approval(settings, proposal)
-    except ApprovalNeeded as error:
-        needed = error
-    if digest is None:
-        if needed is None or not _said_yes(proposal, needed, lines):
-            return needed is None
-    # What is left of a plan that was approved before rests on that approval.
-    elif not proposal.to_buy or (earlier is not None and _names(digest, earlier.digest)):
-        return True
-    elif not _names(digest, proposal.digest):
+    except ApprovalNeeded as needed:
+        if digest is None and not _said_yes(proposal, needed, lines):
+            return False
+    else:
+        # What is left of a plan that was approved before rests on that approval.
+        is_same = earlier is not None and _is_named(earlier.digest, digest)
+        if digest is None or not proposal.to_buy or is_same:
+            return True
+    if digest is not None and not _is_named(proposal.digest, digest):
         raise ConfigurationError(
             f"The plan's digest is {proposal.digest[:LEAST_DIGEST]}, and {digest!r} is approved.",
             code="another_plan",
@@ -98,27 +89,20 @@ def is_approved(
     return True
 
 
-def _names(beginning: str, digest: str) -> bool:
-    return len(beginning) >= LEAST_DIGEST and digest.startswith(beginning.lower())
+def _is_named(digest: str, beginning: str | None) -> bool:
+    return beginning is not None and len(beginning) >= LEAST_DIGEST and digest.startswith(beginning.lower())
 
 
 def _said_yes(proposal: Proposal, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]) -> bool:
     if not can_ask():
         raise needed
-    echo_lines(lines())
-    echo_lines(needed.lines)
-    with _interruptible():
+    echo_lines([*lines(), *needed.lines])
+    # Ctrl-C ends the question at once: asyncio's handler would wait for the loop, which waits for the answer.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
         is_confirmed = said_yes(f"Approve plan {proposal.digest[:LEAST_DIGEST]}: {proposal}?")
+    finally:
+        signal.signal(signal.SIGINT, before)
     if not is_confirmed:
         echo("Not begun: the plan was not approved.", err=True)
     return is_confirmed
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Have Ctrl-C end the question at once: asyncio's handler would wait for the loop, which waits for the answer."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

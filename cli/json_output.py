@@ -1,4 +1,4 @@
-"""`--json`: what a verb has to say as one JSON object on the standard output, and nothing else there."""
+"""`--json`: the report of a verb as one JSON object on the standard output, and nothing else there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from cli.terminal import asks, echo_lines, exit_code_of
 from patternmill.errors import PatternmillError
 from patternmill.text import visible_lines
 
-#: The version of all objects. A new field keeps it; one that changes its meaning, or goes away, raises it.
+#: The version of all objects. A new field keeps it; a field that changes its meaning, or goes away, raises it.
 _VERSION = 1
+#: A part of a report: its fields for programs (empty: none), and its text for people (empty: none).
+Part = tuple[Mapping[str, object], str]
 
 
 @dataclass
@@ -32,7 +34,7 @@ _output = _Output()
 
 
 def write_json(verb: Callable[[], int]) -> int:
-    """Run a verb so that it writes the object of `show`, and all its texts go to the error output."""
+    """Run a verb so that it writes the fields of `show` as an object, and all its texts go to the error output."""
     _output.stream, _output.fields = sys.stdout, {}
     asked = asks.set(False)
     try:
@@ -50,7 +52,7 @@ def write_json(verb: Callable[[], int]) -> int:
 
 
 def show(report: Callable[[], Mapping[str, object]], lines: Iterable[object] = ()) -> bool:
-    """Print lines for people, or with `--json` add the fields of a report to its object; return whether it did."""
+    """Print lines for people, or with `--json` add the fields of a report to the object; return whether it did that."""
     if _output.stream is None:
         echo_lines(lines)
         return False
@@ -58,16 +60,11 @@ def show(report: Callable[[], Mapping[str, object]], lines: Iterable[object] = (
     return True
 
 
-#: A part of a report: its fields for programs (empty: none), and its text for people (empty: none).
-Part = tuple[Mapping[str, object], str]
-
-
 def show_parts(sections: Mapping[str, Iterable[Part]]) -> None:
     """Print the texts of a report, a paragraph a section; or add each section as a list of its fields to the object."""
     parts = {name: list(section) for name, section in sections.items()}
     fields = {name: [fields for fields, _ in section if fields] for name, section in parts.items()}
-    text = text_of(parts)
-    show(lambda: fields, [text] if text else [])
+    show(lambda: fields, filter(None, [text_of(parts)]))
 
 
 def text_of(sections: Mapping[str, Iterable[Part]]) -> str:
@@ -77,7 +74,7 @@ def text_of(sections: Mapping[str, Iterable[Part]]) -> str:
 
 
 def write_before_exit(exit_code: int) -> None:
-    """Write the object, where there is one; to be called too where the process ends without returning."""
+    """Write the object, where there is one; to be called, too, where the process ends without returning."""
     if _output.stream is not None:
         report = to_jsonable_python({"schema_version": _VERSION, "exit_code": exit_code, **_output.fields})
         text = visible_lines(json.dumps(report, ensure_ascii=False, indent=2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from cli.json_output import write_json
 from cli.terminal import can_ask, echo_lines, typed
+from patternmill.addresses import shown_address
 from patternmill.errors import ConfigurationError, SeveralCatalogs
 from patternmill.parameters import CHANGES, DUPLICATES, LEDGER, checked_path, confirmation
 from patternmill.runs.request import RunRequest
@@ -28,11 +29,32 @@ _APPROVE = click.option(
     help="Approve the plan with this digest, or its first 12 characters, as --plan-only shows it.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object, for programs.")
-#: Of `import`, `refresh`, `retry` and `remake`.
 _EXITS_OF_RUNS = (
     "Exit codes: 0 every row has its product; 3 completed with failures, or something waits for a person; 2 refused "
     "before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted."
 )
+#: What pydantic says of a name is the pattern that it does not match.
+_EXPECTATIONS = {
+    "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
+    "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
+    "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
+    "budget": "must be an amount, as in 500.00",
+    "status": f"must be of {', '.join(RowStatus)}",
+    "changed_since": "must be a date, or a date and time, as in 2026-03-01T09:30",
+    "wait": "must be a number and its unit, as in 30m or 2h",
+}
+_METAVARS = {
+    "changed_since": "DATE",
+    "status": "A,B",
+    "max_failures": "N|N%",
+    "retire_at_most": "N,N%",
+    "change_at_most": "N,N%",
+    "wait": "TIME",
+    "order": "NAME",
+    "confirm": f"ENVIRONMENT|{DUPLICATES}|{CHANGES}|{LEDGER}",
+}
+#: Where a command's context keeps what was typed.
+_ARGUMENTS = "patternmill.arguments"
 
 
 def verb(
@@ -66,10 +88,10 @@ def verb(
         if model is None:
             return click.command(name)(command)
         # Its own before those of every run.
-        names = sorted(model.model_fields, key=RunRequest.model_fields.__contains__)
-        command = named_options(model, *names, without=declared)(command)
+        fields = [name for name in model.model_fields if name not in declared]
+        names = sorted(fields, key=RunRequest.model_fields.__contains__)
         epilog = _EXITS_OF_RUNS if issubclass(model, RunRequest) else None
-        made = click.command(name, cls=_RequestCommand, epilog=epilog)(command)
+        made = click.command(name, cls=_RequestCommand, epilog=epilog)(named_options(model, *names)(command))
         made.model = model
         return made
 
@@ -85,13 +107,65 @@ def _with_catalog(options: Mapping[str, Any], catalog: str, environment: str) ->
 
 
 def _chosen(scopes: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    named = {name: (name, where) for name, where in reversed(scopes)}
+    named = {name: (name, environment) for name, environment in reversed(scopes)}
     numbered = {str(number): scope for number, scope in enumerate(scopes, 1)}
-    lines = [f"  {number}) {name} ({where})" for number, (name, where) in numbered.items()]
+    lines = [f"  {number}) {name} ({environment})" for number, (name, environment) in numbered.items()]
     echo_lines(["Several catalogs here:", *lines])
-    choice = click.Choice([*numbered, *named])
-    text: str = click.prompt("Number or name", type=choice, show_choices=False)
-    return numbered.get(text) or named[text]
+    choices = click.Choice([*numbered, *named])
+    choice: str = click.prompt("Number or name", type=choices, show_choices=False)
+    return numbered.get(choice) or named[choice]
+
+
+class _RequestCommand(click.Command):
+    """A verb that gets the options of its request as one argument, `request`."""
+
+    model: type[BaseModel]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            values = {name: ctx.params.pop(name) for name in self.model.model_fields if name in ctx.params}
+            ctx.params["request"] = checked_request(self.model, values)
+        return rest
+
+
+def named_options(model: type[BaseModel], *names: str) -> Options:
+    """Return options for some of the fields of a request, as its JSON schema describes them."""
+    schema = model.model_json_schema()
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            is_required = name in schema.get("required", ())
+            command = _option(name, schema["properties"][name], required=is_required)(command)
+        return command
+
+    return decorate
+
+
+def _option(name: str, field: dict[str, Any], *, required: bool) -> Options:
+    kind = field["anyOf"][0] if "anyOf" in field else field
+    flag, text = f"--{name.replace('_', '-')}", field["description"]
+    if kind["type"] == "boolean":
+        return click.option(flag, is_flag=True, help=text)
+    is_repeatable = kind["type"] == "array" or name == "confirm"
+    types: dict[str, Any] = {
+        "integer": click.IntRange(kind.get("minimum"), kind.get("maximum")),
+        "path": click.Path(path_type=Path),
+    }
+    return click.option(
+        flag,
+        type=types.get(kind.get("format", kind["type"])),
+        metavar=_METAVARS.get(name, "N" if kind["type"] == "integer" else None),
+        multiple=is_repeatable,
+        required=required,
+        callback=(lambda context, option, values: confirmation(values)) if name == "confirm" else None,
+        help=f"{text} Repeatable." if is_repeatable else text,
+    )
+
+
+#: The filter of rows, for verbs whose request is nothing else.
+filter_options = named_options(RowFilter, *RowFilter.model_fields)
 
 
 class PlaceType(click.Path):
@@ -104,55 +178,18 @@ class PlaceType(click.Path):
             self.fail(str(error), param, ctx)
 
 
-#: What pydantic says of a name is the pattern that it does not match.
-_NAMES = {
-    "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
-    "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
-    "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
-    "budget": "must be an amount, as in 500.00",
-    "status": f"must be of {', '.join(RowStatus)}",
-    "changed_since": "must be a date, or a date and time, as in 2026-03-01T09:30",
-    "wait": "must be a number and its unit, as in 30m or 2h",
-}
-#: Where a command's context keeps what was typed.
-_ARGUMENTS = "patternmill.arguments"
-_METAVARS = {
-    "changed_since": "DATE",
-    "status": "A,B",
-    "max_failures": "N|N%",
-    "retire_at_most": "N,N%",
-    "change_at_most": "N,N%",
-    "wait": "TIME",
-    "order": "NAME",
-}
-
-
-class _RequestCommand(click.Command):
-    """A verb that gets the options of its request as one argument, `request`."""
-
-    model: type[BaseModel]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[_ARGUMENTS] = tuple(args)
-        rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:
-            asked = {name: ctx.params.pop(name) for name in self.model.model_fields if name in ctx.params}
-            ctx.params["request"] = checked_request(self.model, asked)
-        return rest
-
-
-def named_options(model: type[BaseModel], *names: str, without: Collection[str] = ()) -> Options:
-    """Return options for some of the fields of a request."""
-    schema = model.model_json_schema()
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names):
-            if name not in without:
-                is_required = name in schema.get("required", ())
-                command = _option(name, schema["properties"][name], required=is_required)(command)
-        return command
-
-    return decorate
+def checked_request(model: type[Request], options: Mapping[str, Any]) -> Request:
+    """Return a request made of options; those that are None count as not set. Raises ConfigurationError."""
+    try:
+        return model(**{name: value for name, value in options.items() if value not in (None, ())})
+    except ValidationError as error:
+        faults = {
+            str(fault["loc"][0]): fault["msg"].removeprefix("Value error, ") for fault in error.errors()
+        }
+        messages = (
+            f"--{name.replace('_', '-')} {_EXPECTATIONS.get(name, text)}" for name, text in faults.items()
+        )
+        raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
 
 
 def command_line() -> str:
@@ -165,52 +202,5 @@ def command_line() -> str:
 
 
 def _shown_argument(argument: str) -> str:
-    from patternmill.addresses import shown_address
-
     flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     return f"{flag}{equals}{shown_address(value)}"
-
-
-def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
-    """Return a request made of options; those that are None count as not set. Raises ConfigurationError."""
-    try:
-        return model(**{name: value for name, value in asked.items() if value not in (None, ())})
-    except ValidationError as error:
-        faults = [
-            (str(fault["loc"][0]), fault["msg"].removeprefix("Value error, ")) for fault in error.errors()
-        ]
-        messages = [f"--{name.replace('_', '-')} {_NAMES.get(name, message)}" for name, message in faults]
-        raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
-
-
-def _option(name: str, field: dict[str, Any], *, required: bool) -> Options:
-    """Return the option of a request's field, which has this JSON schema."""
-    flag, text = f"--{name.replace('_', '-')}", field["description"]
-    if name == "confirm":
-        return click.option(
-            flag,
-            metavar=f"ENVIRONMENT|{DUPLICATES}|{CHANGES}|{LEDGER}",
-            multiple=True,
-            callback=lambda context, option, values: confirmation(values),
-            help=f"{text} Repeatable.",
-        )
-    kind = field["anyOf"][0] if "anyOf" in field else field
-    if kind["type"] == "boolean":
-        return click.option(flag, is_flag=True, help=text)
-    many = kind["type"] == "array"
-    types: dict[str, Any] = {
-        "integer": click.IntRange(kind.get("minimum"), kind.get("maximum")),
-        "path": click.Path(path_type=Path),
-    }
-    return click.option(
-        flag,
-        type=types.get(kind.get("format", kind["type"])),
-        metavar=_METAVARS.get(name, "N" if kind["type"] == "integer" else None),
-        multiple=many,
-        required=required,
-        help=f"{text} Repeatable." if many else text,
-    )
-
-
-#: The filter of rows, for verbs whose request is nothing else.
-filter_options = named_options(RowFilter, *RowFilter.model_fields)

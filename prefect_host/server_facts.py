@@ -13,7 +13,7 @@ import yaml
 
 from patternmill.errors import PatternmillError
 from patternmill.passwords import mask_passwords
-from patternmill.upkeep.fact import Fact, fault, ok, refused, warning
+from patternmill.upkeep.facts import Fact, fault, ok, refused, warning
 from prefect_host import client_settings
 from prefect_host.client_settings import API_URL, POOL, TEMPLATE, WORKER_LOG
 

@@ -11,7 +11,7 @@ from cli.json_output import show
 from cli.run_options import verb
 from patternmill.errors import PatternmillError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
-from patternmill.upkeep.fact import Fact, Level, gravest, refused
+from patternmill.upkeep.facts import Fact, Level, gravest, refused
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings

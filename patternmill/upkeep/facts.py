@@ -1,4 +1,4 @@
-"""Facts about an installation, each with a grade and, where something is wrong, a remedy. Nothing is written.
+"""Facts about an installation, each with a level and, where something is wrong, a remedy. Nothing is written.
 
 What Prefect's server has to say is in `prefect_host.server_facts`.
 """
@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
 
 from patternmill import __version__
 from patternmill.errors import LedgerError, PatternmillError
@@ -28,10 +29,6 @@ from patternmill.runs.results_files import read_manifest
 from patternmill.runs.safeguards import refuse_other_service
 from patternmill.settings import Settings, in_environment
 from patternmill.text import duration, moment, plural
-from patternmill.upkeep.fact import Fact, fault, ok, refused, warning
-
-if TYPE_CHECKING:
-    from patternmill.service.studio_api import StudioApi
 
 #: The free bytes on a disk below which runs may fail, and below which a person should make room.
 NO_ROOM, LITTLE_ROOM = 100 * 1024**2, 1024**3
@@ -41,6 +38,48 @@ MOST_OF_BUDGET = 0.8
 _PATIENCE = timedelta(seconds=10)
 #: How many seconds a purchase may be without a backup.
 UNSAVED_FOR = 86_400.0
+
+
+class Level(StrEnum):
+    """The severity of a fact, from least to most severe."""
+
+    OK = "ok"
+    #: Something waits for a person, or soon will.
+    WARNING = "warning"
+    #: Runs are refused, or fail, until somebody puts it right.
+    FAULT = "fault"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A statement about an installation, with a remedy where something is wrong."""
+
+    about: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def ok(about: str, text: str) -> Fact:
+    return Fact(about, Level.OK, text)
+
+
+def warning(about: str, text: str, remedy: str) -> Fact:
+    return Fact(about, Level.WARNING, text, remedy)
+
+
+def fault(about: str, text: str, remedy: str) -> Fact:
+    return Fact(about, Level.FAULT, text, remedy)
+
+
+def gravest(facts: Iterable[Fact]) -> Level:
+    """Return the gravest level of some facts."""
+    return max((fact.level for fact in facts), key=list(Level).index, default=Level.OK)
+
+
+def refused(about: str, error: PatternmillError, remedy: str = "") -> Fact:
+    """Return the fact that an error states; `remedy` stands in where the error has none."""
+    return fault(about, error.message, error.remedy or remedy)
 
 
 def local_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
@@ -73,18 +112,17 @@ def local_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
         yield refused("ledger", error)
 
 
-async def service_facts(
-    settings: Settings, connect: Callable[[Settings], StudioApi] | None = None
-) -> list[Fact]:
-    """Ask the service of each environment whether it takes the key. `connect` makes its client."""
+async def service_facts(settings: Settings) -> list[Fact]:
+    """Ask the service of each environment whether it takes the key."""
     if not settings.profiles:
         return [ok(f"service {settings.environment}", "the embedded studio: no address is set")]
     quick = settings.model_copy(update={"request_timeout": min(settings.request_timeout, _PATIENCE)})
-    environments = (in_environment(quick, name) for name in sorted(settings.profiles))
-    return await asyncio.gather(*(_service_fact(environment, connect) for environment in environments))
+    return await asyncio.gather(
+        *(_service_fact(in_environment(quick, name)) for name in sorted(settings.profiles))
+    )
 
 
-async def _service_fact(settings: Settings, connect: Callable[[Settings], StudioApi] | None) -> Fact:
+async def _service_fact(settings: Settings) -> Fact:
     from patternmill.service.studio_api import StudioApi
 
     about = f"service {settings.environment}"
@@ -92,7 +130,7 @@ async def _service_fact(settings: Settings, connect: Callable[[Settings], Studio
         # What is wrong with the ledger is a fact of its own.
         with suppress(LedgerError):
             refuse_other_service(settings)
-        async with (connect or StudioApi.from_settings)(settings) as api:
+        async with StudioApi.from_settings(settings) as api:
             await api.require_access()
     except PatternmillError as error:
         return refused(about, error)
@@ -121,9 +159,11 @@ def _disk_facts(*folders: Path) -> Iterator[Fact]:
     places = {os.stat(place).st_dev: place for place in map(_existing, reversed(folders))}  # noqa: PTH116
     for place in reversed(places.values()):
         free = shutil.disk_usage(place).free
-        text = f"{_size(free)} free at {place}"
-        grade = partial(fault, "disk") if free < NO_ROOM else partial(warning, "disk")
-        yield ok("disk", text) if free >= LITTLE_ROOM else grade(text, "Make room: a full disk stops runs.")
+        text, remedy = f"{_size(free)} free at {place}", "Make room: a full disk stops runs."
+        if free >= LITTLE_ROOM:
+            yield ok("disk", text)
+        else:
+            yield (fault if free < NO_ROOM else warning)("disk", text, remedy)
 
 
 def _size(count: float) -> str:
@@ -136,22 +176,20 @@ def _size(count: float) -> str:
 
 
 def _ledger_facts(ledger: Ledger, settings: Settings, results: Path) -> Iterator[Fact]:
-    identity = f"{ledger.identity}, schema {ledger.schema}, {_size(ledger.database.size())}"
-    condition = f"{ledger_place(settings)}: {identity}"
+    size = _size(ledger.database.size())
+    text = f"{ledger_place(settings)}: {ledger.identity}, schema {ledger.schema}, {size}"
     is_real = settings.service is not None and not settings.embedded
-    latest = ((folder, read_manifest(folder)) for folder in sorted(results.glob("*/latest*")))
+    manifests = {folder: read_manifest(folder) for folder in sorted(results.glob("*/latest*"))}
     others = [
         folder
-        for folder, manifest in latest
+        for folder, manifest in manifests.items()
         if manifest and manifest["studio_url"] and manifest["ledger"] != ledger.identity
     ]
     if is_real and others:
-        text = f"{condition}; {others[0]} was written from another ledger"
-        yield fault(
-            "ledger", text, "Use the ledger of these results: PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL."
-        )
+        remedy = "Use the ledger of these results: PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL."
+        yield fault("ledger", f"{text}; {others[0]} was written from another ledger", remedy)
     else:
-        yield ok("ledger", condition)
+        yield ok("ledger", text)
     if is_real and settings.ledger_url is None:
         yield _backup_fact(ledger, ledger_folder(settings))
 

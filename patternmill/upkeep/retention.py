@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,17 +56,10 @@ def runs_before(
 ) -> list[RunRecord]:
     """Return the runs that ended before a time and can be forgotten, also those that were forgotten in part."""
     runs = ledger.runs.find(catalog=catalog, environment=environment)
-    stay = {
-        scope: never_forgotten(ledger, *scope) for scope in {(run.environment, run.catalog) for run in runs}
-    }
-    return [
-        run
-        for run in runs
-        if run.ended_at is not None
-        and run.ended_at < until
-        and run.run_id not in stay[run.environment, run.catalog]
-        and not _is_of_orders(run)
-    ]
+    scopes = {(run.environment, run.catalog) for run in runs}
+    stay = set[RunId]().union(*(never_forgotten(ledger, *scope) for scope in scopes))
+    ended = (run for run in runs if run.ended_at is not None and run.ended_at < until)
+    return [run for run in ended if run.run_id not in stay and not _is_of_orders(run)]
 
 
 def require_forgettable(ledger: Ledger, run: RunRecord) -> None:
@@ -89,22 +82,25 @@ def _is_of_orders(run: RunRecord) -> bool:
 
 
 def plan_retention(
-    ledger: Ledger, settings: Settings, runs: Iterable[RunRecord], out: Path | None = None
+    ledger: Ledger, settings: Settings, runs: Sequence[RunRecord], out: Path | None = None
 ) -> Retention:
     """Return what is to be forgotten of these runs. Writes nothing.
 
     `out` is where the files are of a single run that has them elsewhere than in results/CATALOG/RUN.
     """
-    by_scope, files = defaultdict[tuple[str, str], list[RunRecord]](list), dict[RunId, ResultFiles]()
+    by_scope = defaultdict[tuple[str, str], list[RunRecord]](list)
     for run in runs:
         by_scope[run.environment, run.catalog].append(run)
-        folder = out or Path("results") / run.catalog / run.run_id
-        files[run.run_id] = _find_files(folder, run.run_id, ledger.identity)
+    files = {
+        run.run_id: _find_files(
+            out or Path("results") / run.catalog / run.run_id, run.run_id, ledger.identity
+        )
+        for run in runs
+    }
     parts = tuple(find_forgettable(ledger, *scope, runs) for scope, runs in sorted(by_scope.items()))
-    copies: tuple[Path, ...] = ()
-    if settings.ledger_url is None and parts:
-        copies = tuple(migration_copies(ledger_folder(settings), ledger.identity))
-    return Retention(parts, files, copies)
+    is_beside = settings.ledger_url is None and bool(parts)
+    copies = migration_copies(ledger_folder(settings), ledger.identity) if is_beside else ()
+    return Retention(parts, files, tuple(copies))
 
 
 async def carry_out(ledger: Ledger, retention: Retention) -> dict[Path, str]:
@@ -117,8 +113,7 @@ async def carry_out(ledger: Ledger, retention: Retention) -> dict[Path, str]:
         async with hold_lease(ledger, part.environment, part.catalog, "forget") as lease:
             for run in part.runs:
                 require_forgettable(ledger, run)
-                files = _delete_files(retention.files[run.run_id], run.run_id, ledger.identity)
-                left |= {files.folder / name: why for name, why in files.left.items()}
+                left |= _delete_files(retention.files[run.run_id].folder, run.run_id, ledger.identity)
             with ledger.transaction(lease):
                 now = find_forgettable(ledger, part.environment, part.catalog, part.runs)
                 forget(ledger, now, partial(_first_take, Scope(part.environment, part.catalog)))
@@ -149,19 +144,19 @@ def _find_files(folder: Path, run_id: str, ledger: str) -> ResultFiles:
     return ResultFiles(folder, {name: (folder / name).stat().st_size for name in names}, left)
 
 
-def _delete_files(files: ResultFiles, run_id: str, ledger: str) -> ResultFiles:
+def _delete_files(folder: Path, run_id: str, ledger: str) -> dict[Path, str]:
     """Delete what can be deleted now; return what is left, and why. The folder goes with its last file."""
-    now = _find_files(files.folder, run_id, ledger)
-    left = dict(now.left)
-    for name in now.deletable:
+    files = _find_files(folder, run_id, ledger)
+    left = {folder / name: why for name, why in files.left.items()}
+    for path in (folder / name for name in files.deletable):
         try:
-            (now.folder / name).unlink()
+            path.unlink()
         except OSError as error:
-            left[name] = f"cannot be deleted: {error.strerror}"
+            left[path] = f"cannot be deleted: {error.strerror}"
     if not left:
         with suppress(OSError):
-            now.folder.rmdir()
-    return ResultFiles(now.folder, now.deletable, left)
+            folder.rmdir()
+    return left
 
 
 def _why_left(folder: Path, name: str, digest: str) -> str:

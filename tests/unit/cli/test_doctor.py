@@ -19,7 +19,7 @@ from patternmill.ledger.brake import Pause
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState
 from patternmill.upkeep import facts
-from patternmill.upkeep.fact import Fact, Level
+from patternmill.upkeep.facts import Fact, Level
 from prefect_host.server_facts import ServerRecord, facts_of, server_facts
 from tests.unit.cli.ledgers import HERON, Past
 
