@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,26 +23,35 @@ from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.processes import collect_no_more, collect_rarely
 
 #: The summary of each verb in the list of verbs.
-VERBS = {
-    "check": "Check a sheet, and ask once what its columns mean.",
-    "offer": "Show what can be made.",
-    "import": "Turn the rows of a sheet into products.",
-    "refresh": "Update a catalog: make only what has changed.",
-    "retry": "Retry rows that failed, were stopped or are in doubt.",
-    "look": "Look at what was made: keep, reject or ask for others.",
-    "remake": "Make another take of a pattern, and its products.",
-    "order": "Order samples of rows: a checkout that a person pays.",
-    "status": "Show runs, catalogs, what is open, what to do next.",
-    "explain": "Show the history of a row or ID; report a failure.",
-    "settle": "Decide about requests that are in doubt or held.",
-    "catalog": "Write what a catalog has: each sku with its product ID.",
-    "results": "Write the results files of a run again, or delete them.",
-    "pause": "Let nothing more be bought, by any run.",
-    "unpause": "Lift a pause.",
-    "up": "Serve the Prefect UI, a worker and the deployments.",
-    "studio": "Serve the embedded studio.",
-    "doctor": "Check the installation: disk, ledger, key, Prefect, limits.",
+VERBS_BY_HEADING = {
+    "Make": {
+        "check": "Check a sheet, and ask once what its columns mean.",
+        "offer": "Show what can be made.",
+        "import": "Turn the rows of a sheet into products.",
+        "refresh": "Update a catalog: make only what has changed.",
+        "retry": "Retry rows that failed, were stopped or are in doubt.",
+    },
+    "Look and order": {
+        "look": "Look at what was made: keep, reject or ask for others.",
+        "remake": "Make another take of a pattern, and its products.",
+        "order": "Order samples of rows: a checkout that a person pays.",
+    },
+    "See and decide": {
+        "status": "Show runs, catalogs, what is open, what to do next.",
+        "explain": "Show the history of a row or ID; report a failure.",
+        "settle": "Decide about requests that are in doubt or held.",
+        "catalog": "Write what a catalog has: each sku with its product ID.",
+        "results": "Write the results files of a run again, or delete them.",
+    },
+    "Operate": {
+        "pause": "Let nothing more be bought, by any run.",
+        "unpause": "Lift a pause.",
+        "up": "Serve the Prefect UI, a worker and the deployments.",
+        "studio": "Serve the embedded studio.",
+        "doctor": "Check the installation: disk, ledger, key, Prefect, limits.",
+    },
 }
+VERBS = [verb for verbs in VERBS_BY_HEADING.values() for verb in verbs]
 #: The click commands of verbs that share a module of `cli.commands`; that of any other verb is `command` in its own.
 _PLACES = {
     "check": "check.check",
@@ -55,8 +65,6 @@ _PLACES = {
     "unpause": "pause.unpause",
     "studio": "up.studio",
 }
-#: The heading above the verbs from this one on.
-HEADINGS = {"check": "Make", "look": "Look and order", "status": "See and decide", "pause": "Operate"}
 #: Names that are read beside the settings.
 OTHER_VARIABLES = {
     "PATTERNMILL_STUDIO_URL",
@@ -71,7 +79,7 @@ class Verbs(click.Group):
     """A group whose verbs are imported on use, so that each starts with only what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return VERBS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
@@ -88,14 +96,9 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: list[tuple[str, list[tuple[str, str]]]] = []
-        for verb, summary in VERBS.items():
-            if verb in HEADINGS:
-                sections.append((HEADINGS[verb], []))
-            sections[-1][1].append((verb, summary))
-        for heading, rows in sections:
+        for heading, verbs in VERBS_BY_HEADING.items():
             with formatter.section(heading):
-                formatter.write_dl(rows)
+                formatter.write_dl(list(verbs.items()))
 
 
 def _near(name: str, names: Iterable[str]) -> str:
@@ -171,37 +174,29 @@ def guarded(work: Callable[[], object]) -> int:
 
 
 def _report_unexpected(error: BaseException) -> None:
-    """Say what happened in a line, and write the traceback, with secrets masked, to a file under the home."""
+    """Say in a line what happened, and write the traceback, with secrets masked, to a file under the home."""
+    from patternmill.files import private_folder, replace_private
     from patternmill.logs import masked
+    from patternmill.settings import load_settings
 
     text = masked("".join(traceback.format_exception(error)))
     if os.environ.get("PATTERNMILL_DEBUG"):
         echo(text, err=True, nl=False)
         return
+    home = Path(".patternmill")
+    with suppress(PatternmillError):
+        home = load_settings().home
+    try:
+        report = private_folder(home / "logs") / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
+        replace_private(report, text)
+        place = f"The traceback is in {report}."
+    except OSError:
+        place = "Set PATTERNMILL_DEBUG=1 to see the traceback."
     summary = masked(f"{type(error).__name__}: {error}").splitlines()[0]
-    report = _write_report(text)
-    where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
     report_error(
         f"Something unexpected happened: {summary}",
-        f"{where} The ledger has all requests: run the command again to resume.",
+        f"{place} The ledger has all requests: run the command again to resume.",
     )
-
-
-def _write_report(text: str) -> Path | None:
-    """Write a traceback to a new file under `<home>/logs`; return None when that fails."""
-    from patternmill.files import private_folder, replace_private
-    from patternmill.settings import load_settings
-
-    try:
-        home = load_settings().home
-    except PatternmillError:
-        home = Path(".patternmill")
-    try:
-        path = private_folder(home / "logs") / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
-        replace_private(path, text)
-    except OSError:
-        return None
-    return path
 
 
 if __name__ == "__main__":

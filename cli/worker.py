@@ -16,13 +16,13 @@ from pathlib import Path
 
 import psutil
 
-from cli.commands.doctor import fact_lines, own_facts
 from cli.terminal import echo, echo_lines
 from patternmill.errors import PatternmillError
 from patternmill.files import make_home
 from patternmill.logs import masked
 from patternmill.settings import Settings, load_settings
 from patternmill.text import plural
+from patternmill.upkeep.facts import own_facts
 from prefect_host import client_settings
 from prefect_host.client_settings import POOL, WORKER_FOLDER
 from prefect_host.server_facts import facts_at
@@ -42,10 +42,12 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     os.environ.setdefault(WORKER_FOLDER, str(Path.cwd()))
     url = client_settings.use_address(os.environ[client_settings.API_URL])
     echo(f"A worker for {plural(limit, 'run') if limit else 'any number of runs'} at once.")
-    echo_lines(fact_lines(own_facts(settings, Path(os.environ[WORKER_FOLDER]))))
-    if not with_parent:
-        # Not of workers, as this one is not online yet. `up` registers the deployments meanwhile.
-        echo_lines(fact_lines(fact for fact in facts_at(url) if fact.about != "workers"))
+    for fact in own_facts(settings, Path(os.environ[WORKER_FOLDER])):
+        echo_lines(fact.lines)
+    # `up` registers the deployments meanwhile.
+    for fact in facts_at(url) if not with_parent else ():
+        if fact.about != "workers":  # this one is not online yet
+            echo_lines(fact.lines)
     # Not from the folder that a run begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
     asyncio.run(_serve(settings, limit, with_parent=with_parent))
@@ -127,14 +129,12 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 def children(pid: int | None = None) -> list[psutil.Process]:
     """Return the running child processes of a process, by default this one."""
-    return [child for child in psutil.Process(pid).children() if _runs(child)]
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    running = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if child.status() != psutil.STATUS_ZOMBIE:
+                running.append(child)
+    return running
 
 
 if __name__ == "__main__":

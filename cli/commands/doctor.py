@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cli.json_output import show
 from cli.run_options import verb
 from patternmill.errors import PatternmillError
+from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
-from patternmill.upkeep.facts import Fact, Level, gravest, refused
-
-if TYPE_CHECKING:
-    from patternmill.settings import Settings
-
-_CODES = {
-    Level.OK: EXIT_CODES[Outcome.COMPLETED],
-    Level.WARNING: EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES],
-    Level.FAULT: EXIT_REFUSED,
-}
+from patternmill.upkeep.facts import Fact, Level, own_facts, refused
 
 
 @verb("doctor")
@@ -40,12 +30,14 @@ def command() -> int:
     facts = []
     for fact in _facts():
         facts.append(fact)
-        show(lambda: {"facts": facts}, fact_lines([fact]))
-    return _CODES[gravest(facts)]
+        show(lambda: {"facts": facts}, fact.lines)
+    levels = {fact.level for fact in facts}
+    if Level.FAULT in levels:
+        return EXIT_REFUSED
+    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if Level.WARNING in levels else Outcome.COMPLETED]
 
 
 def _facts() -> Iterator[Fact]:
-    from patternmill.settings import load_settings
     from prefect_host.server_facts import server_facts
 
     try:
@@ -55,19 +47,3 @@ def _facts() -> Iterator[Fact]:
         return
     yield from own_facts(settings, Path())
     yield from server_facts(settings.home)
-
-
-def own_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
-    """Yield what this machine, the ledger and the services show, each fact once it is known."""
-    from patternmill.upkeep.facts import local_facts, service_facts
-
-    yield from local_facts(settings, folder)
-    yield from asyncio.run(service_facts(settings))
-
-
-def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    """Yield a line for each fact, and one with its remedy."""
-    for fact in facts:
-        yield f"{fact.level:<8} {fact.about}: {fact.text.rstrip('.')}"
-        if fact.remedy and fact.level is not Level.OK:
-            yield f"{'':<8}   {fact.remedy}"

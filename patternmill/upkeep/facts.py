@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -59,6 +59,12 @@ class Fact:
     text: str
     remedy: str = ""
 
+    @property
+    def lines(self) -> list[str]:
+        """Return the fact, and below it the remedy, as lines for people."""
+        line = f"{self.level:<8} {self.about}: {self.text.rstrip('.')}"
+        return [line, f"{'':<8}   {self.remedy}"] if self.remedy else [line]
+
 
 def ok(about: str, text: str) -> Fact:
     return Fact(about, Level.OK, text)
@@ -72,19 +78,21 @@ def fault(about: str, text: str, remedy: str) -> Fact:
     return Fact(about, Level.FAULT, text, remedy)
 
 
-def gravest(facts: Iterable[Fact]) -> Level:
-    """Return the gravest level of some facts."""
-    return max((fact.level for fact in facts), key=list(Level).index, default=Level.OK)
-
-
 def refused(about: str, error: PatternmillError, remedy: str = "") -> Fact:
     """Return the fact that an error states; `remedy` stands in where the error has none."""
     return fault(about, error.message, error.remedy or remedy)
 
 
-def local_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
-    """Yield what this machine and the ledger show: version, disk, ledger, limits. `folder`: where results go."""
-    results = folder / "results"
+def own_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
+    """Yield what this machine, the ledger and the services show, each fact once it is known.
+
+    `folder`: where results go.
+    """
+    yield from _local_facts(settings, folder / "results")
+    yield from asyncio.run(_service_facts(settings))
+
+
+def _local_facts(settings: Settings, results: Path) -> Iterator[Fact]:
     yield ok("version", f"Patternmill {__version__} on {gethostname()}")
     yield _folder_fact("home", settings.home, "Set PATTERNMILL_HOME to a folder that you may write.")
     yield _folder_fact(
@@ -112,7 +120,7 @@ def local_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
         yield refused("ledger", error)
 
 
-async def service_facts(settings: Settings) -> list[Fact]:
+async def _service_facts(settings: Settings) -> list[Fact]:
     """Ask the service of each environment whether it takes the key."""
     if not settings.profiles:
         return [ok(f"service {settings.environment}", "the embedded studio: no address is set")]

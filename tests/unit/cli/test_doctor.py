@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from cli.commands.doctor import fact_lines, own_facts
 from cli.main import run
 from patternmill.ledger.brake import Pause
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState
 from patternmill.upkeep import facts
-from patternmill.upkeep.facts import Fact, Level
+from patternmill.upkeep.facts import Fact, Level, own_facts
 from prefect_host.server_facts import ServerRecord, facts_of, server_facts
 from tests.unit.cli.ledgers import HERON, Past
 
@@ -203,5 +202,7 @@ def test_exit_code_is_that_of_the_gravest_fact(
     assert run(["doctor", "--json"]) == 2
     (only,) = json.loads(capsys.readouterr().out)["facts"]
     assert (only["about"], only["level"]) == ("settings", "fault")
-    lines = list(fact_lines([Fact("disk", FAULT, "full.", "Make room.")]))
-    assert lines == ["fault    disk: full", "           Make room."]
+    assert Fact("disk", FAULT, "full.", "Make room.").lines == [
+        "fault    disk: full",
+        "           Make room.",
+    ]
