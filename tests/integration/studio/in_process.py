@@ -25,6 +25,8 @@ from studio.store import Store
 
 KEY = "key-for-tests"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
+HOST = "http://127.0.0.1"
+Headers = dict[str, str]
 
 
 @dataclass
@@ -44,17 +46,23 @@ class InProcess:
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
-        return asyncio.run(self.send(operation, body, key))
+        return self.post(operation, json.dumps(body).encode(), {"Authorization": f"Bearer {key}"})
 
-    async def send(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
-        async with self.client(key) as client:
-            return await client.post(f"/v1/{operation}", content=json.dumps(body))
+    def post(self, operation: str, raw: bytes, headers: Headers | None = None) -> httpx.Response:
+        return asyncio.run(self.send("POST", f"/v1/{operation}", raw, headers))
 
-    def client(self, key: str = KEY) -> httpx.AsyncClient:
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        return httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app), base_url="http://127.0.0.1", headers=headers
-        )
+    def get(self, address: str, headers: Headers | None = None) -> httpx.Response:
+        return asyncio.run(self.send("GET", address, b"", headers))
+
+    async def send(
+        self, method: str, address: str, raw: bytes = b"", headers: Headers | None = None, **options: Any
+    ) -> httpx.Response:
+        """Send a request as a client does that has the key and knows what is wanted, but for these headers."""
+        usual = {**AUTHORIZED, "Content-Type": "application/json"}
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url=HOST, **options
+        ) as client:
+            return await client.request(method, address, content=raw, headers={**usual, **(headers or {})})
 
     def ask(self, operation: str, /, **body: object) -> dict[str, Any]:
         """The body of an answer that has to be a 200."""

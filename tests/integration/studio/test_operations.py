@@ -1,15 +1,16 @@
-"""Every operation group over HTTP, in this process: what it answers, what it refuses, and whose it is."""
+"""Every operation over HTTP, in this process: what it answers, what it refuses, and whose it is."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from studio.keys import Keys
+from studio.offer import categories_get, categories_list
 from studio.operations.table import OPERATIONS
 from studio.store import read_record
 from studio.store.records import Account
@@ -17,12 +18,6 @@ from studio.store.records import Account
 from .in_process import InProcess, encoded_picture
 
 MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "15oz", "finish": "matte"}}
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    with InProcess.open(tmp_path_factory.mktemp("operations")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +136,11 @@ def test_models_differ_and_are_listed(studio: InProcess) -> None:
     assert code(studio, "models/get", {"modelId": "oil"}) == (404, "unknown_model")
 
 
-def test_category_prices_add_up_to_the_product(studio: InProcess, product_id: str) -> None:
-    """The price of a product is its category's and the surcharges of its options."""
+def test_category_prices_add_up_to_the_product(studio: InProcess, pattern_id: str, product_id: str) -> None:
+    """The price of a product is its category's and the surcharges of its options; it names its pattern."""
+    assert studio.ask("categories/list") == categories_list("staging")
     category = studio.ask("categories/get", categoryId="cat_stg_mug")
+    assert category == categories_get("staging", "cat_stg_mug")
     product = studio.ask("products/get", productId=product_id)
     options = {option["name"]: option for option in category["options"]}
     chosen = {**MUG["selections"], "colour": options["colour"]["default"]}  # type: ignore[dict-item]
@@ -151,13 +148,7 @@ def test_category_prices_add_up_to_the_product(studio: InProcess, product_id: st
 
     assert product["selections"] == chosen
     assert product["price"] == {"amount": category["priceFrom"]["amount"] + surcharges, "currency": "EUR"}
-
-
-def test_product_names_its_pattern(studio: InProcess, pattern_id: str, product_id: str) -> None:
-    product = studio.ask("products/get", productId=product_id)
-
-    assert (product["productId"], product["patternId"]) == (product_id, pattern_id)
-    assert product["categoryId"] == "cat_stg_mug"
+    assert (product["patternId"], product["categoryId"]) == (pattern_id, "cat_stg_mug")
     assert product["patternImageUrl"] == studio.ask("patterns/get", patternId=pattern_id)["imageUrl"]
 
 
@@ -269,7 +260,8 @@ def test_fifty_at_once_on_one_request_id_are_one(
     sent = {"requestId": request_id, "patternId": pattern_id, **body, **more}
 
     async def storm() -> list[Any]:
-        return await asyncio.gather(*(studio.send(operation, sent) for _ in range(count)))
+        raw = json.dumps(sent).encode()
+        return await asyncio.gather(*(studio.send("POST", f"/v1/{operation}", raw) for _ in range(count)))
 
     count = 10 if operation == "references/create" else 50
     ids = {
@@ -286,7 +278,7 @@ def test_fifty_at_once_on_one_request_id_are_one(
 
 def test_every_operation_is_in_the_document(studio: InProcess) -> None:
     """With its bodies, its errors and the key."""
-    document = asyncio.run(_get(studio, "/openapi.json"))
+    document = studio.get("/openapi.json").json()
 
     assert document["openapi"].startswith("3.1")
     assert set(document["paths"]) == {f"/{one.name}" for one in OPERATIONS}
@@ -296,6 +288,115 @@ def test_every_operation_is_in_the_document(studio: InProcess) -> None:
     assert document["security"] == [{"bearer": []}]
 
 
-async def _get(studio: InProcess, path: str) -> Any:
-    async with studio.client() as client:
-        return (await client.get(path)).json()
+# -- what is refused
+
+
+def test_every_operation_needs_a_key(studio: InProcess) -> None:
+    """Before anything else is checked."""
+    for operation in (*(one.name for one in OPERATIONS), "no/such"):
+        for header, reason in (
+            ("Bearer", "missing_key"),
+            ("Basic x", "missing_key"),
+            ("Bearer wrong", "invalid_key"),
+        ):
+            answer = studio.post(operation, b"{", {"Authorization": header})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, reason), operation
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "status", "code"),
+    [
+        ("patterns/create", b"{", 400, "malformed_json"),
+        ("patterns/create", b'{"requestId": "e-1"}', 400, "invalid_fields"),
+        ("products/create", b'{"requestId": "e-1", "selections": {"size": 3}}', 400, "invalid_fields"),
+        ("jobs/get", b'{"jobId": "job_nothing"}', 404, "unknown_job"),
+        ("categories/get", b'{"categoryId": "cat_live_cushion"}', 404, "unknown_category"),
+        ("patterns/create", b'{"requestId": "e-3", "prompt": "x [refuse]"}', 422, "content_refused"),
+        ("patterns/create", b" " * 1_000_001, 413, "too_large"),
+        ("patterns/nothing", b"{}", 404, "unknown_operation"),
+    ],
+)
+def test_errors_have_a_status_and_a_code(
+    studio: InProcess, operation: str, body: bytes, status: int, code: str
+) -> None:
+    """Each kind of mistake has its status and its code, in one shape."""
+    answer = studio.post(operation, body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_operations_are_posts_of_json(studio: InProcess) -> None:
+    """Another method or type of body is refused in JSON too."""
+    asked = studio.get("/v1/jobs/get")
+    typed = studio.post("jobs/get", b"jobId=1", {"Content-Type": "application/x-www-form-urlencoded"})
+    assert (asked.status_code, asked.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert (typed.status_code, typed.json()["error"]["code"]) == (415, "not_json")
+
+
+# -- reports
+
+LEAST = {"requestId": "f", "text": "t"}
+WITHIN: list[dict[str, Any]] = [
+    {},
+    {"requestId": " "},
+    {"requestId": "r" * 128},
+    {"text": "t" * 4000},
+    {"procedure": "p" * 200},
+    {"request": {"body": None, "userAgent": ""}},
+    {"request": {"body": [1, {"a": "b"}], "userAgent": "u" * 500}},
+    {"response": {"status": 0, "body": "x", "durationMs": 0}},
+    {"response": {"status": 599, "body": {}, "durationMs": 1e9}},
+    {"agent": "a" * 100},
+    {"reportedAt": "2026-01-31T12:00:00Z"},
+    {"reportedAt": "2026-01-31T12:00:00.5+02:00"},
+]
+BEYOND: list[tuple[dict[str, Any], str]] = [
+    ({"requestId": ""}, "requestId"),
+    ({"requestId": "r" * 129}, "requestId"),
+    ({"text": ""}, "text"),
+    ({"text": "t" * 4001}, "text"),
+    ({"procedure": "p" * 201}, "procedure"),
+    ({"request": []}, "request"),
+    ({"request": {"userAgent": "u" * 501}}, "request.userAgent"),
+    ({"response": {"status": -1}}, "response.status"),
+    ({"response": {"status": 600}}, "response.status"),
+    ({"response": {"durationMs": -0.1}}, "response.durationMs"),
+    ({"agent": "a" * 101}, "agent"),
+    ({"reportedAt": "yesterday"}, "reportedAt"),
+    ({"text": None}, "text"),
+]
+
+
+def test_reports_within_the_bounds_are_accepted(studio: InProcess) -> None:
+    """The answer echoes the report's identifier, which is no idempotency key: what is delivered twice is kept twice."""
+    for fields in WITHIN:
+        report = {**LEAST, **fields}
+        for _ in range(2):
+            assert studio.ask("feedback/create", **report) == {"requestId": report["requestId"]}
+        kept = studio.service.store.feedback.all()[-2:]
+        assert [one.report["text"] for one in kept] == [report["text"]] * 2
+
+
+def test_reports_beyond_the_bounds_are_refused(studio: InProcess) -> None:
+    for fields, field in BEYOND:
+        answer = studio.request("feedback/create", {**LEAST, **fields})
+        assert answer.status_code == 400, fields
+        assert [fault["field"] for fault in answer.json()["error"]["fields"]] == [field]
+
+
+def test_secrets_are_removed_before_it_is_kept(studio: InProcess) -> None:
+    """No byte of them is in the file."""
+    secret = "c4nary-in-feedback"
+    studio.ask(
+        "feedback/create",
+        requestId="s",
+        text=f"GET https://host/x?key={secret} with Bearer {secret}",
+        request={"body": {"deep": [{"password": secret}]}, "userAgent": f"x api_key={secret}"},
+        response={"body": f'{{"token": "{secret}"}}', "headers": {"set-cookie": secret}},
+    )
+    report = studio.service.store.feedback.all()[-1].report
+    assert report["request"] == {"body": {"deep": [{}]}, "userAgent": "x api_key=[removed]"}
+    written = b"".join(path.read_bytes() for path in studio.home.glob("studio.db*"))
+    assert secret.encode() not in written
+    assert b"https://host/x" in written

@@ -9,15 +9,14 @@ from urllib.parse import urlencode
 
 import httpx
 
-from .in_process import InProcess
+from .in_process import Headers, InProcess
 
-HOST = "http://127.0.0.1"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @dataclass
 class Form:
     action: str
-    method: str
     fields: dict[str, str] = field(default_factory=dict)
 
 
@@ -36,23 +35,25 @@ class Page(HTMLParser):
         self.text = " ".join(" ".join(self._texts).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, found))
+        attributes = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, attributes))
         if tag == "form":
-            self.forms.append(Form(found["action"], found["method"]))
-        if tag == "input" and "name" in found and self.forms:
-            self.forms[-1].fields[found["name"]] = found.get("value", "")
+            self.forms.append(Form(attributes["action"]))
+        if tag == "input" and "name" in attributes and self.forms:
+            self.forms[-1].fields[attributes["name"]] = attributes.get("value", "")
 
     def handle_data(self, data: str) -> None:
         self._texts.append(data)
 
     def form(self, end: str) -> Form:
-        """The form whose address ends so."""
-        [found] = [form for form in self.forms if form.action.endswith(end)]
-        return found
+        """Return the form whose address ends so."""
+        [form] = [form for form in self.forms if form.action.endswith(end)]
+        return form
 
     def attributes(self, tag: str, name: str) -> list[str]:
-        return [found[name] for one, found in self.tags if one == tag and name in found]
+        return [
+            attributes[name] for its_tag, attributes in self.tags if its_tag == tag and name in attributes
+        ]
 
 
 class Visitor:
@@ -62,11 +63,12 @@ class Visitor:
         self._studio = studio
         self.session = ""
 
-    def get(self, address: str, headers: dict[str, str] | None = None) -> Page:
-        return self._ask("GET", address, None, headers)
+    def get(self, address: str, headers: Headers | None = None) -> Page:
+        return self._ask("GET", address, b"", headers)
 
-    def submit(self, form: Form, headers: dict[str, str] | None = None, **fields: str) -> Page:
-        return self._ask("POST", form.action, {**form.fields, **fields}, headers)
+    def submit(self, form: Form, headers: Headers | None = None, **fields: str) -> Page:
+        raw = urlencode({**form.fields, **fields}).encode()
+        return self._ask("POST", form.action, raw, {**FORM, **(headers or {})})
 
     def log_in(self, key: str, page: str = "/console") -> Page:
         """Log in as the console's script does, and go on to the page."""
@@ -76,22 +78,6 @@ class Visitor:
         self.session = answered.answer.text
         return self.get(page)
 
-    def _ask(
-        self,
-        method: str,
-        address: str,
-        data: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Page:
-        async def ask() -> httpx.Response:
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(self._studio.app),
-                base_url=HOST,
-                follow_redirects=True,
-                headers={"Studio-Session": self.session},
-            ) as client:
-                content = None if data is None else urlencode(data)
-                kind = {} if data is None else {"Content-Type": "application/x-www-form-urlencoded"}
-                return await client.request(method, address, content=content, headers=kind | (headers or {}))
-
-        return Page(asyncio.run(ask()))
+    def _ask(self, method: str, address: str, raw: bytes, headers: Headers | None) -> Page:
+        own = {"Authorization": "", "Studio-Session": self.session, **(headers or {})}
+        return Page(asyncio.run(self._studio.send(method, address, raw, own, follow_redirects=True)))

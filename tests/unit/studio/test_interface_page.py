@@ -17,10 +17,6 @@ ROWS = [
     if line.startswith("|") and not line.startswith("|---")
 ]
 HEADINGS = ("operation", "field", "section")
-GROUPS = {
-    "patterns", "refine", "jobs", "references", "models", "categories", "products", "checkouts", "orders", "feedback",
-}  # fmt: skip
-
 #: Those that the interface names: each has a method of its own, and every other one may have.
 NAMED = {
     "patterns/create", "jobs/get", "products/create", "checkouts/create", "orders/get", "feedback/create",
@@ -75,10 +71,6 @@ def test_every_named_operation_has_a_caller_that_exists() -> None:
         for method in (caller[1] for caller in callers if caller):
             assert callable(getattr(StudioApi, method))
             assert re.search(rf"(?<!def )\b\w+\.{method}\(", SOURCES), f"nothing calls {method}"
-
-
-def test_every_group_has_operations() -> None:
-    assert {one.name.partition("/")[0] for one in OPERATIONS} == GROUPS
 
 
 def test_every_row_names_code_and_tests_that_exist() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from studio import offer
@@ -46,13 +43,3 @@ def test_ids_differ_between_environments() -> None:
 def test_invalid_selections_are_all_named(selections: dict[str, str], messages: list[str]) -> None:
     """At once, with what is offered instead."""
     assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == messages
-
-
-def test_offer_imports_nothing_heavy() -> None:
-    """No web framework and no drawing library."""
-    heavy = "('fastapi', 'pydantic', 'uvicorn', 'numpy', 'PIL', 'sqlite3', 'asyncio')"
-    code = f"import sys, studio.offer; print([name for name in {heavy} if name in sys.modules])"
-
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert found.stdout.strip() == "[]"
