@@ -94,16 +94,16 @@ class PrefectConnection:
     def wait(self) -> bool:
         """Wait until the server answers; returns whether it does. Raises ConfigurationError when it rejects us."""
         self.start()
+        if not self.is_chosen:
+            return False
         try:
             if self._own is not None:
                 self._own.wait_ready()
             elif self._configured:
                 asyncio.run(require_server(self._configured))
-            else:
-                return False
-        except ConfigurationError:
-            raise
         except PatternmillError as error:
+            if isinstance(error, ConfigurationError):
+                raise
             self._go_without(str(error))
             return False
         # Else Prefect's handlers print what they cannot send.

@@ -5,16 +5,25 @@ It is Prefect's application with a credential, its history kept under the home, 
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hmac
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from patternmill.errors import PatternmillError
 from patternmill.files import UMASK, fresh_secret, replace_private
 from prefect_host import client_settings
 from prefect_host.client_settings import API_URL, server_answers
 from prefect_host.shared_process import HOST, SharedProcess, bound_socket
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
 
 #: The user name of our own server's credential; the password is secret.
 USER = "patternmill"
@@ -154,13 +163,45 @@ def serve() -> None:
     os.umask(UMASK)
     app.router.routes.insert(0, Route(LOGIN_PATH, lambda request: HTMLResponse(_LOGIN_PAGE)))
     if ledger_url is not None:
-        from prefect_host.metrics_page import metrics_route
-
         app.router.routes.insert(0, metrics_route(METRICS_PATH, credential, ledger_url))
     # Around the application, not in it: the server's own automations ask it by another name.
     guarded = TrustedHostMiddleware(app, allowed_hosts=[HOST])
     config = uvicorn.Config(guarded, log_level="warning", headers=[("Content-Security-Policy", _POLICY)])
     uvicorn.Server(config).run(sockets=[socket(fileno=0)])
+
+
+def metrics_route(path: str, credential: str, ledger_url: str) -> Route:
+    """Serve the figures of a ledger to whoever has the credential, `user:password`, as Basic or as Bearer."""
+    from starlette.responses import PlainTextResponse, Response
+    from starlette.routing import Route
+
+    from patternmill.ledger.reports.metrics import CONTENT_TYPE
+
+    basic = base64.b64encode(credential.encode()).decode()
+    accepted = [f"{kind} {text}".encode() for kind, text in (("Basic", basic), ("Bearer", credential))]
+
+    async def page(request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if not any([hmac.compare_digest(given, header) for header in accepted]):
+            return PlainTextResponse("Unauthorized", 401, {"WWW-Authenticate": 'Basic realm="Patternmill"'})
+        try:
+            return Response(await asyncio.to_thread(_metrics, ledger_url), media_type=CONTENT_TYPE)
+        except PatternmillError as error:
+            return PlainTextResponse(error.message, 503)
+
+    return Route(path, page)
+
+
+def _metrics(ledger_url: str) -> bytes:
+    """Return the figures as they are now; a ledger that nobody has made is not made here."""
+    from patternmill.ledger.ledger import Ledger, open_database
+    from patternmill.ledger.reports.metrics import metrics
+
+    file = Path(ledger_url.removeprefix("sqlite:///"))
+    if ledger_url.startswith("sqlite:///") and not file.exists():
+        return b"# EOF\n"
+    with Ledger(open_database(ledger_url, file.parent)) as ledger:
+        return metrics(ledger)
 
 
 if __name__ == "__main__":

@@ -56,9 +56,8 @@ async def approve(run: Run) -> None:
         return
     preview = await run.preview()
     request = await asyncio.to_thread(approval.pending_request, spec.settings, flow_run.id)
-    answer = await _answer_to(request) if request is not None else None
     remark = ""
-    if request is not None and answer is not None:
+    if request is not None and (answer := await _answer_to(request)) is not None:
         verdict = Verdict.APPROVED if answer.decision == "approve" else Verdict.REJECTED
         decision = request, preview.proposal, verdict, WHO, answer.note.strip() or None
         decided = await asyncio.to_thread(approval.record_decision, spec.settings, *decision)

@@ -88,18 +88,15 @@ def parameters_left(flow_run: FlowRun, crashed: DeployedRun, currency: str | Non
 
     A retry goes on with what it had begun or not come to: what has failed in it was retried already.
     """
-    given, spent = flow_run.parameters, crashed.spent
-    left: dict[str, Any] = {}
-    if given.get("max_items") is not None:
-        left["max_items"] = max(0, given["max_items"] - spent.items.total())
-    if given.get("budget") not in (None, ""):
-        unit = currency or ""
-        is_comparable = not set(+spent.amounts) - {unit}
-        # Nothing is known to be left of a budget in another currency.
-        amount = (
-            max(0, read_money(str(given["budget"]), currency) - spent.amounts[unit]) if is_comparable else 0
-        )
+    spent, unit = crashed.spent, currency or ""
+    left = dict(flow_run.parameters)
+    if left.get("max_items") is not None:
+        left["max_items"] = max(0, left["max_items"] - spent.items.total())
+    if left.get("budget") not in (None, ""):
+        amount = max(0, read_money(str(left["budget"]), currency) - spent.amounts[unit])
+        if set(+spent.amounts) - {unit}:
+            amount = 0  # nothing is known to be left of a budget in another currency
         left["budget"] = money(amount, currency) if currency else str(amount)
     if crashed.is_retry:
         left |= {"run": crashed.lease.run_id, "status": sorted(UNFINISHED_ROWS), "code": []}
-    return {**given, **left}
+    return left

@@ -41,7 +41,10 @@ FILE = CHECKOUT / "deployments" / "prefect.yaml"
 SCHEDULED = "patternmill-scheduled"
 
 
-async def register_deployments(notify: Callable[[str], None]) -> None:
+Notify = Callable[[str], None]
+
+
+async def register_deployments(notify: Notify) -> None:
     """Register the work pool and the deployments of prefect.yaml; `notify` gets a line for each that loses parameters.
 
     Other deployments of the same flows in the pool get the flow's new form and folder too.
@@ -107,10 +110,7 @@ def _code_of(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _renew(
-    client: PrefectClient,
-    deployment: DeploymentResponse,
-    code: Mapping[str, Any],
-    notify: Callable[[str], None],
+    client: PrefectClient, deployment: DeploymentResponse, code: Mapping[str, Any], notify: Notify
 ) -> None:
     """Update what a deployment has of the code, and drop the parameters that its flow has no longer."""
     properties = code["parameter_openapi_schema"]["properties"]
@@ -126,10 +126,8 @@ async def _renew(
         changed["parameters"] = without_dropped(deployment.parameters)
         changed["schedules"] = [
             DeploymentScheduleUpdate(
-                schedule=schedule.schedule,
-                active=schedule.active,
+                **schedule.model_dump(include={"schedule", "active", "slug"}),
                 parameters=without_dropped(schedule.parameters),
-                slug=schedule.slug,
             )
             for schedule in deployment.schedules
         ]

@@ -63,9 +63,8 @@ class _Submitted:
             elif self._run.halt.is_total:
                 return
             elif self._is_lost():
-                self._run.halt.begin(
-                    _lost(f"No machine drives the {plural(len(left), 'group')} of rows left.")
-                )
+                groups = plural(len(left), "group")
+                self._run.halt.begin(_lost(f"No machine drives the {groups} of rows left."))
             # Dask's client blocks, for as long as a network may.
             await asyncio.to_thread(self._submit, left)
             await asyncio.sleep(_LOOK_SECONDS)
@@ -77,12 +76,12 @@ class _Submitted:
         self._release()
         if self._run.halt.is_total or self._runner.client.status != "running":
             return
+        record = self._run.record
         for number in (group.number for group in left if group.share and group.number not in self._futures):
             if monotonic() - self._submitted_at.get(number, -_AGAIN_AFTER) >= _AGAIN_AFTER:
                 label = line(self._run.engine.groups[number - 1].describe())
-                group = {"run_id": self._run.record.run_id, "number": number, "label": label}
-                group["environment"] = self._run.record.environment
-                self._futures[number] = self._runner.submit(self._make_group, group)
+                place = {"run_id": record.run_id, "environment": record.environment, "number": number}
+                self._futures[number] = self._runner.submit(self._make_group, {**place, "label": label})
                 self._submitted_at[number] = monotonic()
                 self._run.progress.task_runs += 1
 
@@ -94,9 +93,8 @@ class _Submitted:
 
 
 def _lost(what: str) -> HaltReason:
-    return HaltReason(
-        Outcome.FAILED, "machines_lost", f"{what} See that workers are up, and run the same command again."
-    )
+    remedy = "See that workers are up, and run the same command again."
+    return HaltReason(Outcome.FAILED, "machines_lost", f"{what} {remedy}")
 
 
 @asynccontextmanager
@@ -121,15 +119,11 @@ def _runner(cluster: str, home: Path) -> Any:
         return DaskTaskRunner(address=cluster)
     # A cluster of this process has its scheduler here.
     dask.config.set({f"distributed.scheduler.{name}": value for name, value in SCHEDULER_SETTINGS.items()})
-    return DaskTaskRunner(**_cluster_of_file(home / cluster))
-
-
-def _cluster_of_file(path: Path) -> dict[str, Any]:
-    """Return the arguments of Prefect's DaskTaskRunner; they name code, so that the file must be the user's alone."""
     try:
-        return dict(json.loads(own_text(path) or ""))
+        # What is passed on names code, so that the file must be the user's alone.
+        return DaskTaskRunner(**json.loads(own_text(home / cluster) or ""))
     except ValueError:
-        raise _unfit(f"{path} has no cluster.", "Write one as docs/operations.md shows.") from None
+        raise _unfit(f"{home / cluster} has no cluster.", "Write one as docs/operations.md shows.") from None
 
 
 def _connect(runner: Any) -> None:

@@ -42,11 +42,6 @@ class ItemWork:
     def __init__(self, engine: Engine, item: Item) -> None:
         self.engine, self.item, self.label = engine, item, line(item.describe())
 
-    @property
-    def sku(self) -> str:
-        """Return the sku of the first row that the item is made for."""
-        return next(row.sku for row in self.engine.plan.rows if self.item.key in row.keys)
-
 
 async def make_item(work: ItemWork) -> State[Any]:
     """Write the intent, create, await the job, and write the result: the ledger has each step before the next."""
@@ -55,7 +50,8 @@ async def make_item(work: ItemWork) -> State[Any]:
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=line(str(reason)))
     except RowFailed as failed:
-        return Failed(message=line(f"{work.sku}: {failure_message(failed)}"))
+        sku = next(row.sku for row in work.engine.plan.rows if work.item.key in row.keys)
+        return Failed(message=line(f"{sku}: {failure_message(failed)}"))
     except PatternmillError as error:
         return Failed(message=line(str(error)))
 

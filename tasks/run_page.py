@@ -31,7 +31,7 @@ from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
 from patternmill.states import COMPLETE_ROWS, RowStatus
 from patternmill.text import plural
-from tasks.cancellation import heed_state
+from tasks.flow_runs import heed_state
 from tasks.markup import cell, markdown, markdown_lines
 from tasks.prefect_states import counts_message
 
@@ -133,17 +133,13 @@ def _failed_rows(results: Results, ending: RunEnding) -> str:
 async def _show_pictures(run: Run, results: Results) -> None:
     """Show pictures by a key of the catalog: Prefect shows those of its earlier runs as their history."""
     record = run.record
-    if sheet := await _if_possible(asyncio.to_thread(_contact_sheet, run, results)):
+    rows = (row for row in _lines(results) if row["status"] != RowStatus.DISCARDED and row["product"])
+    urls = list(islice(filter(None, (row["product"]["picture_url"] for row in rows)), MOST))
+    if sheet := await _if_possible(asyncio.to_thread(contact_sheet, urls, run.spec.settings)):
         look = f"patternmill look {shlex.quote(record.catalog)}"
         text = f"{record.catalog} ({record.environment}). To look at all of them and decide: {look}"
         key = slugify(f"pictures-{record.environment}-{record.catalog}")
         await _if_possible(acreate_image_artifact(sheet, key=key, description=markdown(text)))
-
-
-def _contact_sheet(run: Run, results: Results) -> str | None:
-    rows = (row for row in _lines(results) if row["status"] != RowStatus.DISCARDED and row["product"])
-    urls = list(islice(filter(None, (row["product"]["picture_url"] for row in rows)), MOST))
-    return contact_sheet(urls, run.spec.settings)
 
 
 def _summary(run: Run, ending: RunEnding, results: Results) -> str:

@@ -33,8 +33,7 @@ from patternmill.text import goods
 from prefect_host.client_settings import WORKER_FOLDER
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import approve
-from tasks.cancellation import final_state, heed_stop, name_flow_run
-from tasks.left_runs import end_left_runs
+from tasks.flow_runs import end_left_runs, final_state, heed_stop, name_flow_run
 from tasks.markup import line, logged, markdown_lines
 from tasks.prefect_states import ending_message, state_of
 from tasks.run_page import show_ending, show_text

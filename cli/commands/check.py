@@ -64,7 +64,7 @@ def check(file: str, everything: bool, yes: bool, **options: Any) -> int:
     """
     from cli.mapping_questions import MappingQuestions
     from cli.services import offer_and_extras
-    from patternmill.tables.checks import check_rows
+    from patternmill.tables.checks import check_catalog
     from patternmill.tables.report import report_json, report_lines
 
     questions = MappingQuestions(on_terminal=can_ask(), takes_certain=yes)
@@ -74,7 +74,7 @@ def check(file: str, everything: bool, yes: bool, **options: Any) -> int:
         spec = answered
         assert spec.file is not None, "it was read"
         offer, extras = offer_and_extras(spec.settings, spec.file, spec.source)
-        checked = check_rows(spec.file, offer, extras=extras)
+        checked = check_catalog(spec.file, offer, extras=extras)
         answered = questions.ask_about(spec, checked)
     show(lambda: report_json(checked), report_lines(checked, everything=everything))
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]

@@ -174,7 +174,7 @@ class Plan:
         return [key for key in row.keys if self.items[key].reason in TO_BUY]
 
 
-def make_plan(
+def plan_entries(
     maker: ItemMaker,
     entries: Sequence[Entry],
     memory: Memory,

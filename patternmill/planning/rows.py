@@ -102,7 +102,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Content):
-    """A row of a catalog that passed `check_rows`; a row that cannot be bought as it is never becomes a Row."""
+    """A row of a catalog that passed `check_catalog`; a row that cannot be bought as it is never becomes a Row."""
 
     #: The row number that a spreadsheet shows; the header is 1.
     line: int

@@ -168,9 +168,9 @@ class _Sheet:
     def read(cls, path: Path) -> _Sheet:
         """Read a file; it has no lines if it has no columns for decisions. Raises InputRefused."""
         # Imported here because pandas takes a while to load.
-        from patternmill.tables.sheet import read_sheet
+        from patternmill.tables.sheet import parse_sheet
 
-        sheet = read_sheet(stable_bytes(path), plain(path.name, 200), _score)
+        sheet = parse_sheet(stable_bytes(path), plain(path.name, 200), _score)
         keys = [header_key(cell) for cell in sheet.header]
         empty = dict.fromkeys(PAGE_COLUMNS, "")
         records = sheet.records() if _NEEDED.issubset(keys) else ()

@@ -123,12 +123,12 @@ def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -
         trade_score,
         worksheet_questions,
     )
-    from patternmill.tables.sheet import read_sheets
+    from patternmill.tables.sheet import parse_sheets
 
     raw = _read_bytes(spec.source, _reading_of(spec.source), spec.settings.bearer_of(spec.source))
     if refused.code == FileCode.UNREADABLE_ENCODING:
         return encoding_questions(raw)
-    sheets = read_sheets(raw, spec.file_name, trade_score(spec.mapping, offer), spec.mapping.reading)
+    sheets = parse_sheets(raw, spec.file_name, trade_score(spec.mapping, offer), spec.mapping.reading)
     return worksheet_questions(sheets) or column_questions(sheets[0], offer, spec.mapping)
 
 
@@ -157,7 +157,7 @@ async def check_input(api: StudioApi, spec: RunSpec, file: Catalog) -> tuple[Run
     the service is another environment's.
     """
     # What reads frames is loaded for this alone.
-    from patternmill.tables.checks import check_rows
+    from patternmill.tables.checks import check_catalog
 
     # Before the key is sent, and before the offer is read.
     await asyncio.to_thread(refuse_other_service, spec.settings)
@@ -165,7 +165,7 @@ async def check_input(api: StudioApi, spec: RunSpec, file: Catalog) -> tuple[Run
     if spec.recorded is not None:
         return spec, spec.recorded, offer
     extras = await read_extras(api, spec, file)
-    checked = await asyncio.to_thread(check_rows, file, checkable, extras=extras)
+    checked = await asyncio.to_thread(check_catalog, file, checkable, extras=extras)
     origin = origin_note(file.name, spec.origin) if spec.origin is not None else ""
     notes = (origin, file.mapping.sentence(file.header) or "", *checked.notes)
     if spec.origin is not None:

@@ -21,7 +21,7 @@ from patternmill.planning.plan import (
     Plan,
     cost_of,
     limit_plan,
-    make_plan,
+    plan_entries,
 )
 from patternmill.planning.proposal import Proposal, proposal_of
 from patternmill.runs.other_ledger import Named, named_items, refuse_other_ledger, unknown_results
@@ -77,13 +77,13 @@ def preview(spec: RunSpec, checked: Checked) -> Preview:
     terms = options.prices, options.attempts, options.currency
     with ledger_if_any(spec.settings) as ledger:
         memory = _memory(ledger, spec) if ledger is not None else Memory()
-        plan = _make_plan(spec, checked, memory)
+        plan = _plan_entries(spec, checked, memory)
         named: Named = {}
         if others := unknown_results(ledger, spec):
             named = named_items(others, plan, memory, spec)
             attempts = last_attempts(attempt for _, attempt in named.values())
             memory = replace(memory, last_attempts={**memory.last_attempts, **attempts})
-            plan = _make_plan(spec, checked, memory)
+            plan = _plan_entries(spec, checked, memory)
             refuse_other_ledger(spec, others, named, plan, cost_of(plan, *terms))
         changes = find_changes(ledger, spec, plan)
         asked: Changes = ()
@@ -112,10 +112,10 @@ def _memory(ledger: Ledger, spec: RunSpec) -> Memory:
     return remember(ledger, spec.scope, spec.options, retries_written_off=is_retry, decisions=spec.decisions)
 
 
-def _make_plan(spec: RunSpec, checked: Checked, memory: Memory) -> Plan:
+def _plan_entries(spec: RunSpec, checked: Checked, memory: Memory) -> Plan:
     maker = ItemMaker(spec.scope, picture_of=checked.extras.bytes_of.__getitem__, unstated=spec.unstated)
     retry = (lambda row: True) if spec.retries else None
-    return make_plan(maker, checked.entries, memory, retry=retry, only=spec.only, takes=spec.takes)
+    return plan_entries(maker, checked.entries, memory, retry=retry, only=spec.only, takes=spec.takes)
 
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:

@@ -121,7 +121,7 @@ def rebuild(
     decided = last_sequence(ledger, record.environment, record.catalog)
     money = RunMoney.of(ledger, record)
     page = partial(gallery, ledger, record, rows) if gallery is not None else None
-    results = write_results(record, rows, out, page, money, changes=changes, decided=decided)
+    results = write_files(record, rows, out, page, money, changes=changes, decided=decided)
     for name in links:
         link_latest(out, name)
     without_product = takes_without_product(ledger, record.environment, record.catalog)
@@ -130,7 +130,7 @@ def rebuild(
     return replace(results, to_retry=to_retry)
 
 
-def write_results(
+def write_files(
     run: RunRecord,
     rows: RunResults,
     out: Path,

@@ -386,9 +386,9 @@ def _run_ids(source: Path, choices: ReadingChoices) -> set[str] | None:
         if not beginning.startswith(_NO_TEXT) and b"run" not in beginning.replace(b"\0", b"").lower():
             return None
         # Loads pandas, for a file with results alone.
-        from patternmill.tables.sheet import read_sheet
+        from patternmill.tables.sheet import parse_sheet
 
-        sheet = read_sheet(stable_bytes(source), source.name, NO_MAPPING.score, choices)
+        sheet = parse_sheet(stable_bytes(source), source.name, NO_MAPPING.score, choices)
     except (OSError, InputRefused):
         return None
     position = next((at for at, cell in enumerate(sheet.header) if header_key(cell) == RUN_COLUMN), None)

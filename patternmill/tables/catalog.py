@@ -17,7 +17,7 @@ from patternmill.tables.columns import (
     read_columns,
 )
 from patternmill.tables.mapping import AS_SHOWN, NO_MAPPING, SheetMapping
-from patternmill.tables.sheet import Sheet, read_sheet
+from patternmill.tables.sheet import Sheet, parse_sheet
 from patternmill.tables.written import csv_bytes, restore, workbook_bytes
 from patternmill.text import shown
 
@@ -57,7 +57,7 @@ def read_catalog(
 
     `empty`: a header without rows is accepted. Raises InputRefused with one of the codes of FileCode.
     """
-    sheet = read_sheet(raw, name, mapping.score, mapping.reading, limits)
+    sheet = parse_sheet(raw, name, mapping.score, mapping.reading, limits)
     is_results_file = is_results_header(sheet.header)
     if is_results_file:
         sheet = _restored(sheet)

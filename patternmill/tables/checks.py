@@ -107,7 +107,7 @@ def recorded_rows(catalog: Catalog, entries: Sequence[Entry], extras: Extras) ->
     return Checked(catalog, rows, _problem_frame(faults, skus), extras=extras)
 
 
-def check_rows(
+def check_catalog(
     catalog: Catalog, offer: Offer | None, *, prompt_limit: int = PROMPT_LIMIT, extras: Extras | None = None
 ) -> Checked:
     """Return the fit rows, and what is wrong with the others; `prompt_limit` is in characters."""

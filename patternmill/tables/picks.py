@@ -62,9 +62,9 @@ def read_picks(path: Path, quantity: int) -> Picks:
     """
     name = plain(path.name, 200)
     # What reads sheets takes a while to load.
-    from patternmill.tables.sheet import read_sheet
+    from patternmill.tables.sheet import parse_sheet
 
-    sheet = read_sheet(stable_bytes(path), name, _score)
+    sheet = parse_sheet(stable_bytes(path), name, _score)
     columns, is_results = _columns(sheet.header, name), is_results_header(sheet.header)
     picks: list[Pick] = []
     problems: list[str] = []

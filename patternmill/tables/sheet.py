@@ -121,17 +121,17 @@ class Sheet:
         return f"{place} holds a number, of which leading zeros are lost", as_shown + _AS_TEXTS
 
 
-def read_sheet(
+def parse_sheet(
     raw: bytes, name: str, score: Score, choices: ReadingChoices = NO_CHOICES, limits: Reading | None = None
 ) -> Sheet:
     """Return the one sheet of a file that can be meant. Raises InputRefused with one of the codes of FileCode."""
-    sheets = read_sheets(raw, name, score, choices, limits)
+    sheets = parse_sheets(raw, name, score, choices, limits)
     if len(sheets) > 1:
         raise _several_worksheets(plain(name, _LONGEST_NAME), sheets)
     return sheets[0]
 
 
-def read_sheets(
+def parse_sheets(
     raw: bytes, name: str, score: Score, choices: ReadingChoices = NO_CHOICES, limits: Reading | None = None
 ) -> list[Sheet]:
     """Return the sheets of a file that can be meant as well as one another.

@@ -27,7 +27,7 @@ from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import PASSING_REFUSALS, UNFINISHED_ROWS, Outcome
-from patternmill.tables.checks import Checked, check_rows
+from patternmill.tables.checks import Checked, check_catalog
 from tests.dialects import DIALECTS, UNKNOWN
 from tests.hostile.in_process import Service
 from tests.integration.simulation.loop import SimulationLoop
@@ -167,7 +167,7 @@ class _Player:
         self.operations = home.with_suffix(".json")
         self.operations.write_text(json.dumps({"staging": names}))
         self.chance = random.Random(f"{setup.seed}/lives")
-        self.checked: Checked = check_rows(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
+        self.checked: Checked = check_catalog(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
         self.ledgers: list[Ledger] = []
         self.runs: list[Run] = []
 

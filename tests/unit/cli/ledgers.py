@@ -15,7 +15,7 @@ from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunR
 from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, ItemMaker, Scope, canonical_json
 from patternmill.planning.memory import Memory
-from patternmill.planning.plan import Plan, make_plan
+from patternmill.planning.plan import Plan, plan_entries
 from patternmill.planning.rows import Row
 from patternmill.states import AttemptState, Outcome, Stage
 from patternmill.tables.checks import Checked
@@ -76,7 +76,7 @@ class Past:
         """Put a run on record; each begins a minute after the one before."""
         self.clock.now += 60
         found = checked("\n".join((HEADER, *rows)) + "\n")
-        plan = make_plan(ItemMaker(Scope(environment, catalog)), found.entries, Memory(), only=only)
+        plan = plan_entries(ItemMaker(Scope(environment, catalog)), found.entries, Memory(), only=only)
         record = replace(self._record(found, catalog, environment), **of_record)
         with self.ledger.transaction():
             self.ledger.runs.add(record, found.catalog.sheet.raw, number=next(self._fences))

@@ -14,7 +14,7 @@ from cli import main
 from patternmill.ledger.records import Intent, SpendingLimits
 from patternmill.ledger.reports.metrics import CONTENT_TYPE, METRICS_FILE, metrics, write_metrics
 from patternmill.states import AttemptState, Outcome
-from prefect_host.metrics_page import metrics_route
+from prefect_host.own_server import metrics_route
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, Past
 
 FIELDS = ("event", "stage", "sku", "request_id", "job_id", "error_code", "run", "catalog", "environment")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import ItemMaker, Scope
 from patternmill.planning.memory import LastAttempt, LastDecision, Memory
-from patternmill.planning.plan import TO_DO, Plan, Reason, make_plan
+from patternmill.planning.plan import TO_DO, Plan, Reason, plan_entries
 from patternmill.planning.rows import Row, sku_key
 from patternmill.states import AttemptState, Decided, Stage
 from tests.unit.tables.samples import HEADER, checked
@@ -70,7 +70,7 @@ def plan(
 ) -> Plan:
     entries = checked("\n".join((header, *lines)) + "\n").entries
     memory = memory or (past or Past()).memory
-    return make_plan(ItemMaker(scope), entries, memory, retry=retry, only=only)
+    return plan_entries(ItemMaker(scope), entries, memory, retry=retry, only=only)
 
 
 def chosen(*skus: str, memory: Memory | None = None) -> Plan:

@@ -24,7 +24,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
-from patternmill.tables.checks import check_rows
+from patternmill.tables.checks import check_catalog
 from tests.hostile.in_process import Crash, Create, InProcessApi, Service
 from tests.row_results import RowResult, row_results
 
@@ -95,7 +95,7 @@ class Workshop:
 
     def previewed(self, catalog: str, **options: Any) -> Preview:
         """Return what a run would begin with; nothing is written."""
-        checked = check_rows(self.file(catalog), self.service.offer, prompt_limit=100)
+        checked = check_catalog(self.file(catalog), self.service.offer, prompt_limit=100)
         return preview(self.spec(**options), checked)
 
     def run(
@@ -175,7 +175,7 @@ class Workshop:
     ) -> tuple[InProcessApi, Run]:
         spec = replace(self.spec(**options), retries=retries)
         api = InProcessApi(self.service, in_doubt_limit=spec.options.in_doubt_limit)
-        checked = check_rows(self.file(catalog), self.service.offer, prompt_limit=100)
+        checked = check_catalog(self.file(catalog), self.service.offer, prompt_limit=100)
         run = Run(spec, api=api, checked=checked)
         run.refused = refused
         await run.begin()

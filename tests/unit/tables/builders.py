@@ -17,7 +17,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome
 from patternmill.looking.page import page
 from patternmill.planning.rows import RowRecord
-from patternmill.runs.results_files import Results, RunMoney, write_results
+from patternmill.runs.results_files import Results, RunMoney, write_files
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from patternmill.tables.catalog import read_catalog
 from patternmill.tables.results import RunResults
@@ -106,7 +106,7 @@ def outcome_text(outcome: RowOutcome) -> str:
 
 def published(rows: Sequence[RowResult], out: Path, run: RunRecord = RUN) -> Results:
     results = results_of(rows)
-    return write_results(run, results, out, lambda: page(run, results, {}), MONEY)
+    return write_files(run, results, out, lambda: page(run, results, {}), MONEY)
 
 
 def table_of(path: Path) -> list[list[str]]:

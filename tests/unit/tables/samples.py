@@ -9,7 +9,7 @@ from patternmill.planning.extras import Extras
 from patternmill.planning.offer import Category, Offer, Option
 from patternmill.reading import Reading
 from patternmill.tables.catalog import Catalog, read_catalog
-from patternmill.tables.checks import Checked, check_rows
+from patternmill.tables.checks import Checked, check_catalog
 from patternmill.tables.mapping import ReadingChoices, SheetMapping
 
 CUSHION = Category(
@@ -74,7 +74,7 @@ def checked(
 ) -> Checked:
     if not isinstance(catalog, Catalog):
         catalog = read(catalog)
-    return check_rows(catalog, offer, prompt_limit=prompt_limit, extras=extras)
+    return check_catalog(catalog, offer, prompt_limit=prompt_limit, extras=extras)
 
 
 def checked_row(row: str, offer: Offer | None = OFFER, *, header: str = HEADER) -> Checked:

@@ -10,7 +10,7 @@ from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.planning.offer import Offer
 from patternmill.tables.mapping import NO_MAPPING, SheetMapping, find_mapping, read_mapping
 from patternmill.tables.proposals import Question, column_questions, trade_score, word_questions
-from patternmill.tables.sheet import read_sheet
+from patternmill.tables.sheet import parse_sheet
 from patternmill.tables.trade_words import meant_by
 
 from .samples import SHOP, checked, problems, read
@@ -25,7 +25,7 @@ ROWS = (
 
 def asked(header: str, *rows: tuple[str, ...], mapping: SheetMapping = NO_MAPPING) -> dict[str, Question]:
     raw = delimited([header.split(","), *(rows or ROWS)])
-    sheet = read_sheet(raw, "spring.csv", trade_score(mapping, SHOP), mapping.reading)
+    sheet = parse_sheet(raw, "spring.csv", trade_score(mapping, SHOP), mapping.reading)
     return {question.name: question for question in column_questions(sheet, SHOP, mapping)}
 
 

@@ -24,11 +24,11 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalogs import RecordedChange
 from patternmill.planning.changes import ChangeKind, ChangeVerdict, CurrentRow
 from patternmill.planning.rows import Content, RowRecord
-from patternmill.runs.results_files import CHANGE_COLUMNS, read_manifest, write_results
+from patternmill.runs.results_files import CHANGE_COLUMNS, read_manifest, write_files
 from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
 from patternmill.tables.catalog_sheet import catalog_sheet, products_frame
-from patternmill.tables.checks import Checked, check_rows
+from patternmill.tables.checks import Checked, check_catalog
 from patternmill.tables.columns import ADDED_COLUMNS
 from patternmill.tables.results import SKUS_SHOWN, RunResults, signature
 from patternmill.tables.row_filter import RowFilter
@@ -101,7 +101,7 @@ def test_malformed_rows_shift_nothing_and_stay_refused_until_they_are_corrected(
     assert header == [*HEADER, "surplus:1", "surplus:2", *OURS]
     assert short[:8] == ["B", "herons", "", "", "", "", "refused", ""]
     assert tuple(long[:6]) == surplus and len(long) == len(header)
-    found = check_rows(read_catalog((tmp_path / "failures.csv").read_bytes(), "failures.csv"), None)
+    found = check_catalog(read_catalog((tmp_path / "failures.csv").read_bytes(), "failures.csv"), None)
     assert list(found.problems["code"]) == ["empty_category", "surplus_cells"]
     assert found.problems["message"][1] == "the row has 6 cells, but the header has 4"
     cells = list(found.catalog.sheet.records())[1][1]
@@ -112,7 +112,7 @@ def test_malformed_rows_shift_nothing_and_stay_refused_until_they_are_corrected(
         (b"B,herons,,", b"B,x,Mug,"),
     ):
         corrected = corrected.replace(wrong, right)
-    found = check_rows(read_catalog(corrected, "failures.csv"), None)
+    found = check_catalog(read_catalog(corrected, "failures.csv"), None)
     assert [row.prompt for row in found.accepted] == ["x", "blue, red"]
 
 
@@ -371,7 +371,7 @@ def test_changes_have_the_old_and_new_ids(tmp_path: Path) -> None:
     fields = {"prompt": "`a` -> `b`", "option:size": "`S` -> `M`"}
     changed = RecordedChange("A-1", ChangeKind.CHANGED, fields, None, "prd-old", "pat-old")
     removed = RecordedChange("A-9", ChangeKind.REMOVED, {}, ChangeVerdict.WITHHELD, "prd-9", "pat-9")
-    write_results(RUN, results_of([row("A-1")]), tmp_path, list, MONEY, changes=[changed, removed])
+    write_files(RUN, results_of([row("A-1")]), tmp_path, list, MONEY, changes=[changed, removed])
     header, *lines = table_of(tmp_path / "changes.csv")
     assert tuple(header) == CHANGE_COLUMNS
     assert [",".join(line) for line in lines] == [
@@ -424,14 +424,14 @@ def test_every_own_cell_of_a_workbook_comes_back(rows: list[tuple[str, ...]], ow
 def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str, *, is_book: bool) -> None:
     header = ("sku", *own[:2], "prompt", "category", *own[2:], "=1")
     written = [(f"S-{number}", *row)[: len(header)] for number, row in enumerate(rows)]
-    before = check_rows(source(header, written, delimiter), None)
+    before = check_catalog(source(header, written, delimiter), None)
     products = [
         CurrentRow(row.sku, row, ItemKey(f"item-{row.sku}"), "=P", "+p", 1e9, RunId(RUN.run_id))
         for row in before.accepted
     ]
     whole = catalog_sheet([part(before)], products_frame(products), {}, 7)
     raw = whole.workbook() if is_book else b"".join(whole.csv(delimiter))
-    after = check_rows(read_catalog(raw, "sheet.csv"), None)
+    after = check_catalog(read_catalog(raw, "sheet.csv"), None)
     kept = after.catalog.columns.kept
     assert [after.catalog.header[at] for at in kept] == list(header)
     again, given_cells = (

@@ -19,7 +19,7 @@ from patternmill.ledger.spending import Spent
 from patternmill.runs.results_files import Results
 from patternmill.states import Outcome, RowStatus
 from patternmill.tables.totals import Cause
-from tasks import cancellation
+from tasks import flow_runs
 from tasks.prefect_states import ending_message, group_state, state_of
 from tasks.run_page import next_steps
 
@@ -74,8 +74,8 @@ def test_run_that_is_being_cancelled_keeps_its_outcome_and_numbers(
     async def current() -> State[Any]:
         return State(type=now)
 
-    monkeypatch.setattr(cancellation, "_current_state", current)
-    state = asyncio.run(cancellation.final_state(state_of(outcome, "4 rows")))
+    monkeypatch.setattr(flow_runs, "_current_state", current)
+    state = asyncio.run(flow_runs.final_state(state_of(outcome, "4 rows")))
     assert (state.type.value, state.name, state.message) == shown
 
 
