@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from itertools import chain, repeat
@@ -135,10 +135,7 @@ def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
 @contextmanager
 def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
     """Open the ledger that the settings name, or yield None where none exists; a reader makes none."""
-    if not has_ledger(settings):
-        yield None
-        return
-    with open_ledger(settings) as ledger:
+    with open_ledger(settings) if has_ledger(settings) else nullcontext() as ledger:
         yield ledger
 
 

@@ -30,7 +30,8 @@ from patternmill.ledger.row_outcomes import WITHOUT_END, ItemOutcome, RowOutcome
 from patternmill.planning.rows import Content, Entry, RowRecord, sku_key
 from patternmill.states import RowStatus, Stage
 
-_CHUNK = 500
+#: How many rows are read at once, and the highest position of a row.
+_CHUNK, _LAST = 500, 2**31 - 1
 _RECORD = TypeAdapter(RunRecord)
 #: In the order of RunRow's fields.
 _SELECT = (
@@ -191,7 +192,7 @@ class Runs(Tables):
             counts[RowStatus(text.partition('"')[0])] += count
         return dict(counts)
 
-    def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
+    def rows_of(self, run_id: RunId, first: int = 0, last: int = _LAST) -> list[RunRow]:
         """Return the rows of a run by position, both ends included."""
         where = {"run_id": run_id, "first": first, "last": last}
         chains: dict[str, tuple[tuple[Stage, ItemKey], ...]] = defaultdict(tuple)
@@ -216,12 +217,6 @@ class Runs(Tables):
         )
         return rows
 
-    def row_count(self, run_id: RunId) -> int:
-        """Return how many rows a run has."""
-        return int(
-            self.database.rows("SELECT count(*) FROM run_rows WHERE run_id = :run_id", run_id=run_id)[0][0]
-        )
-
     def rows_with_outcomes(
         self, record: RunRecord, *, now: bool = False
     ) -> Iterator[tuple[RunRow, RowOutcome]]:
@@ -229,8 +224,10 @@ class Runs(Tables):
 
         `now`: as it is now, whatever came after the run.
         """
-        for first in range(0, self.row_count(record.run_id), _CHUNK):
+        for first in range(0, _LAST, _CHUNK):
             rows = self.rows_of(record.run_id, first, first + _CHUNK - 1)
+            if not rows:
+                return
             if now or not all(row.outcome for row in rows):
                 attempts = self.last_attempts(record.run_id, first, first + _CHUNK - 1)
                 for row in rows:

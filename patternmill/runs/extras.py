@@ -122,7 +122,7 @@ def _digests_of_run(ledger: Ledger, record: RunRecord) -> dict[str, str]:
     column = file.columns.named.get("reference")
     if column is None:
         return {}
-    rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
+    rows = ledger.runs.rows_of(record.run_id)
     digests = ((row.line, json.loads(row.row).get("reference")) for row in rows)
     cells = file.sheet.column(column)
     return {tidy(cells[line]): sha256 for line, sha256 in digests if sha256 is not None}

@@ -32,7 +32,7 @@ def rows_of_run(ledger: Ledger, record: RunRecord) -> Checked:
     from patternmill.tables.checks import recorded_rows
 
     file = input_file(ledger, record)
-    rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
+    rows = ledger.runs.rows_of(record.run_id)
     entries = tuple(map(_entry, rows))
     return recorded_rows(file, entries, _extras(ledger, entries))
 

@@ -93,7 +93,7 @@ def requests_meant(
     keys = {
         key
         for run_id in records
-        for row in ledger.runs.rows_of(run_id, 0, ledger.runs.row_count(run_id))
+        for row in ledger.runs.rows_of(run_id)
         if (run_id, row.line) in lines
         for _, key in row.chain
     }

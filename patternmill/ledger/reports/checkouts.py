@@ -108,9 +108,8 @@ def checkout_called(ledger: Ledger, checkout_id: str) -> CheckoutRecord | None:
 def checkouts_with(ledger: Ledger, products: Collection[ItemKey]) -> list[CheckoutRecord]:
     """Return the checkouts that have one of these products, the oldest first."""
     wanted = set(products)
-    return [
-        record for record in checkouts(ledger) if any(line.product_key in wanted for line in record.lines)
-    ]
+    records = checkouts(ledger)
+    return [record for record in records if not wanted.isdisjoint(line.product_key for line in record.lines)]
 
 
 def checkouts_of_run(ledger: Ledger, run_id: RunId) -> list[CheckoutRecord]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
@@ -113,8 +114,8 @@ def stories(
                 (item.environment, item.catalog, line.sku) for item in _items(ledger, [line.product_key])
             ]
     rows += [(*scope, name) for scope in ledger.database.rows(_SCOPES_OF_SKU, sku=name)]
-    named = [_pattern_story(ledger, item) for item in patterns]
-    named += [_row_story(ledger, *row) for row in dict.fromkeys(rows)]
+    named = [_story(ledger, item.environment, item.catalog, None, item) for item in patterns]
+    named += [_story(ledger, *row) for row in dict.fromkeys(rows)]
     return [
         story
         for story in named
@@ -127,47 +128,38 @@ def _items(ledger: Ledger, keys: Iterable[str]) -> list[RecordedItem]:
     return [item for key in keys if (item := item_called(ledger, key)) is not None]
 
 
-def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
+def _story(
+    ledger: Ledger, environment: str, catalog: str, sku: str | None, pattern: RecordedItem | None = None
+) -> Story:
+    """Return the story of a sku, or of a pattern alone."""
     row = {"environment": environment, "catalog": catalog, "sku": sku}
     runs = tuple(_runs_of_row(ledger, row))
-    items = tuple(_items(ledger, dict.fromkeys(key for _, row in runs for key in row.items)))
+    keys = dict.fromkeys(key for _, run_row in runs for key in run_row.items)
+    items = (pattern,) if pattern is not None else tuple(_items(ledger, keys))
     checkouts = checkouts_with(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
     items_and_checkouts = (*items, *_items(ledger, [checkout.key for checkout in checkouts]))
-    retired = ledger.database.rows(_RETIRED, row)
+    events = sorted([*_run_events(runs), *_item_events(ledger, items_and_checkouts)], key=itemgetter(0, 1))
+    last_pattern = pattern.key if pattern is not None else runs[-1][1].pattern_key if runs else None
+    scope = {"environment": environment, "catalog": catalog, "pattern": last_pattern}
     return Story(
         environment,
         catalog,
         sku,
         runs,
         items,
-        _in_order([*_run_events(runs), *_item_events(ledger, items_and_checkouts)]),
-        _sharing(ledger, environment, catalog, runs[-1][1].pattern_key if runs else None),
+        tuple(event for *_, event in events),
+        tuple(name for (name,) in ledger.database.rows(_SHARING, scope)),
         tuple(checkouts),
-        (retired[0][0], retired[0][1]) if retired else None,
+        next(iter(ledger.database.rows(_RETIRED, row)), None),
         ledger.runs.kept_product(*runs[-1]) if runs else (),
     )
 
 
-def _pattern_story(ledger: Ledger, item: RecordedItem) -> Story:
-    sharing = _sharing(ledger, item.environment, item.catalog, item.key)
-    events = _in_order(_item_events(ledger, [item]))
-    return Story(item.environment, item.catalog, None, (), (item,), events, sharing)
-
-
-def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey | None) -> tuple[str, ...]:
-    rows = ledger.database.rows(_SHARING, environment=environment, catalog=catalog, pattern=pattern)
-    return tuple(sku for (sku,) in rows)
-
-
-def _runs_of_row(ledger: Ledger, row: dict[str, str]) -> Iterator[tuple[RunRecord, RunRow]]:
+def _runs_of_row(ledger: Ledger, row: Mapping[str, str | None]) -> Iterator[tuple[RunRecord, RunRow]]:
     for run_id, position in ledger.database.rows(_RUNS_OF_ROW, row):
         record = ledger.runs.get(run_id)
         assert record is not None, "rows belong to a run"
         yield from ((record, run_row) for run_row in ledger.runs.rows_of(run_id, position, position))
-
-
-def _in_order(events: Iterable[_Placed]) -> tuple[StoryEvent, ...]:
-    return tuple(event for *_, event in sorted(events, key=lambda placed: placed[:2]))
 
 
 def _item_events(ledger: Ledger, items: Iterable[RecordedItem]) -> Iterator[_Placed]:

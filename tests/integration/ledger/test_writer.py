@@ -93,21 +93,22 @@ async def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger
     assert asked_for(open_ledger()) == {"p0", "p1", "p2"}
 
 
+@pytest.mark.parametrize("error", [RuntimeError("a slip of ours"), LedgerError("A full disk.")], ids=str)
 async def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
-    ledger: Ledger, open_ledger: OpenLedger
+    ledger: Ledger, open_ledger: OpenLedger, error: Exception
 ) -> None:
     """What may be half done is not kept, and nothing is written afterwards."""
 
     def slip(ledger: Ledger) -> None:
         ledger.purchases.add_items(STAGING, CATALOG, [item("half")])
-        raise RuntimeError("a slip of ours")
+        raise error
 
     writer = LedgerWriter(ledger)
     await writer.write(buying("before"))
     writes = (writer.write(buying("a")), writer.write(slip), writer.write(buying("b")))
     ends = await asyncio.gather(*writes, return_exceptions=True)
     assert all(isinstance(end, LedgerError) for end in ends)
-    with pytest.raises(LedgerError, match="RuntimeError"):
+    with pytest.raises(LedgerError, match=str(error)):
         await writer.write(buying("after"))
     await writer.close()
     assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]

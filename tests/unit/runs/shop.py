@@ -186,7 +186,7 @@ class Shop:
             return
         with open_ledger(load_settings()) as ledger:
             record = work.ended.record
-            rows = ledger.runs.rows_of(record.run_id, 0, ledger.runs.row_count(record.run_id))
+            rows = ledger.runs.rows_of(record.run_id)
             outcomes = {row.sku: json.loads(row.outcome or "{}") for row in rows}
             self.rows = {sku: RowStatus(outcome["status"]) for sku, outcome in outcomes.items()}
             self.codes = {sku: outcome["error_code"] for sku, outcome in outcomes.items()}
