@@ -123,7 +123,6 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         try:
             # Reads the brake for the first time.
             await writer.write(lambda ledger: None)
-            heartbeat.start()
             yield writer
         finally:
             self._writer = None

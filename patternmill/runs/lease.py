@@ -6,7 +6,8 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,28 +24,12 @@ from patternmill.settings import Settings
 
 #: How often a holder renews its lease.
 HEARTBEAT_INTERVAL = timedelta(seconds=2)
+#: The time between two looks at a lease that another process holds.
+_WATCH_STEP = timedelta(seconds=0.5)
 #: How long the lease of a deployment's run is watched before the run counts as crashed.
 _WATCHED_FOR = timedelta(seconds=60)
 #: The time between two looks at who has acknowledged.
 _STEP = timedelta(seconds=0.2)
-
-
-class Silence:
-    """Counts for how long leases are seen without a heartbeat: by the steps between looks, as clocks jump."""
-
-    def __init__(self, step: timedelta) -> None:
-        self.step = step
-        self._silent: dict[tuple[object, ...], timedelta] = {}
-        #: Whether the last look saw a lease that has had a heartbeat, or another holder, since the look before.
-        self.is_broken = False
-
-    def living(self, leases: Iterable[Lease]) -> list[Lease]:
-        """Return those that may live, a step after the last look."""
-        seen = {(lease.environment, lease.catalog, lease.fence, lease.beats): lease for lease in leases}
-        before = self._silent
-        self._silent = {key: before[key] + self.step if key in before else timedelta(0) for key in seen}
-        self.is_broken = bool(before and seen.keys() - before.keys())
-        return [lease for key, lease in seen.items() if self._silent[key] < TAKEOVER_AFTER]
 
 
 async def acquire_lease(
@@ -68,20 +53,24 @@ async def acquire_lease(
         with ledger.transaction():
             return ledger.catalogs.claim_lease(environment, catalog, run_id, me, over=over)
 
-    silence = Silence(timedelta(seconds=0.5))
+    before: Lease | None = None
+    watched = timedelta(0)
     while True:
         held = await asyncio.to_thread(ledger.catalogs.lease, environment, catalog)
-        if held is None or is_free(held) or not silence.living([held]):
+        is_seen_alive = held is not None and before is not None and held != before
+        if held is None or is_free(held) or (watched >= TAKEOVER_AFTER and not is_seen_alive):
             lease = await asyncio.to_thread(claim, held)
             if lease is not None:
                 return lease
             continue
-        if silence.is_broken:
+        if is_seen_alive:
             raise Overlap(
                 f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
                 remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
             )
-        await sleep(silence.step.total_seconds())
+        # Watched by the steps between looks, as clocks jump.
+        before, watched = held, watched + _WATCH_STEP
+        await sleep(_WATCH_STEP.total_seconds())
 
 
 @asynccontextmanager
@@ -117,26 +106,22 @@ class LeaseHeartbeat:
     def __init__(
         self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None] = lambda error: None
     ) -> None:
-        self._writer = writer
+        """Begin at once, within a running loop."""
         self.on_loss = on_loss
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._beat())
+        self._task = asyncio.create_task(self._beat(writer))
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
 
-    async def _beat(self) -> None:
-        lease = self._writer.lease
+    async def _beat(self, writer: LedgerWriter) -> None:
+        lease = writer.lease
         assert lease is not None, "the writer of a run has its lease"
         try:
             while True:
-                await self._writer.write_beat(lambda ledger, brake: ledger.catalogs.renew_lease(lease, brake))
-                await asyncio.sleep(pause_after_beat(self._writer))
+                await writer.write_beat(lambda ledger, brake: ledger.catalogs.renew_lease(lease, brake))
+                await asyncio.sleep(pause_after_beat(writer))
         except PatternmillError as error:
             self.on_loss(error)
 
@@ -173,9 +158,8 @@ def _deployed_runs(settings: Settings) -> list[DeployedRun]:
     for ledger in every_ledger(settings):
         for lease in ledger.catalogs.held_leases():
             if holder_of(lease)["flow_run_id"] is not None and lease.stop is None:
-                record = ledger.runs.get(lease.run_id)
-                is_retry = record is not None and RETRY_OF in record.options
-                runs.append(DeployedRun(lease, is_retry, ledger.purchases.spent_by_run(lease.run_id)))
+                record, spent = ledger.runs.get(lease.run_id), ledger.purchases.spent_by_run(lease.run_id)
+                runs.append(DeployedRun(lease, record is not None and RETRY_OF in record.options, spent))
     return runs
 
 
@@ -199,8 +183,8 @@ def pause(
     pauses = []
     for ledger in _ledgers(settings):
         pause, count = ledger.brake.set(asked)
-        silence, before = Silence(_STEP), list[str]()
-        while awaited := _awaited(ledger, pause, count, silence):
+        looks, before = Counter[tuple[object, ...]](), list[str]()
+        while awaited := _awaited(ledger, pause, count, looks):
             if awaited != before:
                 on_wait(awaited)
             before = awaited
@@ -209,24 +193,25 @@ def pause(
     return pauses
 
 
-def _awaited(ledger: Ledger, pause: Pause, count: int, silence: Silence) -> list[str]:
+def _awaited(ledger: Ledger, pause: Pause, count: int, looks: Counter[tuple[object, ...]]) -> list[str]:
     """Return, for people, the runs that have not acknowledged a pause, and may still send what they have begun.
 
-    A lease without heartbeats for as long as a takeover waits sends nothing any more; the ledger tells which groups of
-    rows on other machines have heartbeats.
+    A lease without heartbeats for as long as a takeover waits sends nothing any more: `looks` counts the looks by which
+    it was the same. The ledger tells which groups of rows on other machines have heartbeats.
     """
-    holders = [
-        lease
-        for lease in ledger.brake.holders_without(count)
-        if pause.covers(lease.environment, lease.catalog)
-    ]
-    groups = [f"group {lease.group} of {_named(lease)}" for lease in holders if lease.group is not None]
-    runs = silence.living(lease for lease in holders if lease.group is None)
-    return [*map(_named, runs), *groups]
-
-
-def _named(lease: Lease) -> str:
-    return f"run {lease.run_id} of {lease.catalog!r} ({lease.environment})"
+    runs, groups = list[str](), list[str]()
+    for lease in ledger.brake.holders_without(count):
+        if not pause.covers(lease.environment, lease.catalog):
+            continue
+        run = f"run {lease.run_id} of {lease.catalog!r} ({lease.environment})"
+        if lease.group is not None:
+            groups.append(f"group {lease.group} of {run}")
+            continue
+        seen = lease.environment, lease.catalog, lease.fence, lease.beats
+        if looks[seen] * _STEP < TAKEOVER_AFTER:
+            runs.append(run)
+        looks[seen] += 1
+    return [*runs, *groups]
 
 
 def unpause(settings: Settings, environment: str, catalog: str, who: str) -> tuple[list[Pause], list[Pause]]:
@@ -240,11 +225,10 @@ def unpause(settings: Settings, environment: str, catalog: str, who: str) -> tup
 
 
 def _ledgers(settings: Settings) -> Iterator[Ledger]:
-    is_none = True
+    ledger = None
     for ledger in every_ledger(settings):
-        is_none = False
         yield ledger
-    if is_none:
+    if ledger is None:
         raise ConfigurationError(
             f"There is no ledger in {settings.home}: nothing was imported from here yet, and nothing runs.",
             remedy="Go to the folder of the runs, or set PATTERNMILL_HOME or PATTERNMILL_LEDGER_URL.",

@@ -184,7 +184,6 @@ class Run:
         record = new_record(self.spec, self.checked, prefect_flow_run_id, ledger)
         self.writer = LedgerWriter(ledger, await self._acquire_lease(ledger, record))
         self._heartbeat = LeaseHeartbeat(self.writer)
-        self._heartbeat.start()
         try:
             # 3. The plan: what is to be made, by what the ledger remembers.
             planned = await asyncio.to_thread(preview, self.spec, self.checked)

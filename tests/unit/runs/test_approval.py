@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded, ConfigurationError, Overtaken
 from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.planning.proposal import Proposal
@@ -16,7 +15,6 @@ from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
 from patternmill.runs.run import RunEnding
 from patternmill.runs.safeguards import require_confirmation
-from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Verdict
 from tests.hostile.in_process import Service, failed
 from tests.integrity import problems
@@ -28,10 +26,7 @@ TERMS: dict[str, Any] = {"approve_above_items": 3, "pattern_price": 10, "product
 LOOSE: dict[str, Any] = {"approve_above_items": None}
 FOUR = many(4)
 PLANS = {
-    "one": rows(("S-000", "prompt 000")),
-    "four": FOUR,
-    "five": many(5),
-    "six": many(6),
+    **{name: many(count) for name, count in (("one", 1), ("four", 4), ("five", 5), ("six", 6))},
     "new": rows(("N-1", "new"), ("N-2", "newer")),
 }
 
@@ -101,13 +96,13 @@ def test_plan_above_either_limit_needs_an_approval(
 ) -> None:
     """Items by their number, money by its worst case; the preview agrees with the run."""
     plan, settings = proposal(shop, FOUR, **terms), shop.spec(**TERMS | terms).settings
-    if waits:
-        with pytest.raises(ApprovalNeeded):
-            approval.current_approval(settings, plan)
-        assert plan.digest[:12] in refused(shop, FOUR, **terms).remedy
-    else:
+    if not waits:
         assert approval.current_approval(settings, plan) is None
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
+        return
+    with pytest.raises(ApprovalNeeded):
+        approval.current_approval(settings, plan)
+    assert plan.digest[:12] in refused(shop, FOUR, **terms).remedy
 
 
 def test_approved_plan_is_made_and_the_approval_holds_after_a_crash(shop: Workshop, service: Service) -> None:
@@ -225,10 +220,9 @@ def test_large_purchase_is_confirmed_by_the_name_of_the_environment(shop: Worksh
 
 
 def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
-    """Requested again by the same run, the new request takes the place of the first. It is asked about by its name."""
+    """Requested again by the same run, the new request takes the place of the first."""
     first, question = ask(shop, "four", "flow-run-1"), ask(shop, "four", "flow-run-1")
     assert question.id != first.id
-    assert approval.pending_request(shop.settings, "flow-run-1") == question
     plan = proposal(shop, FOUR)
     assert f"plan {plan.digest[:12]} waits for an approval" in refused(shop, FOUR, **LOOSE).message
     decided = decide(shop, question, plan, Verdict.APPROVED)
@@ -248,33 +242,23 @@ def test_decision_is_about_what_was_shown(shop: Workshop) -> None:
     assert decided is not None and decided.worst == 240
 
 
-def test_newer_run_ends_a_waiting_question(shop: Workshop) -> None:
-    """Its answer no longer counts, its items still wait for an approval, and the newer run is named."""
-    question = ask(shop, "four", "flow-run-1")
-    newer = run(shop, PLANS["new"], **LOOSE).ending.record.run_id
-    with pytest.raises(Overtaken, match=f"was overtaken by run {newer}"):
-        approval.pending_request(shop.settings, "flow-run-1")
-    for verdict in (Verdict.APPROVED, Verdict.REJECTED):
-        with pytest.raises(Overtaken, match=newer):
-            decide(shop, question, proposal(shop, FOUR), verdict)
-    assert f"was not approved before run {newer} began" in refused(shop, FOUR, **LOOSE).message
-    approve(shop, FOUR)
-    assert run(shop, FOUR).outcome is Outcome.COMPLETED
-
-
-def test_newer_question_ends_a_waiting_one(shop: Workshop) -> None:
-    """That of another flow run; a decision stays."""
+def test_newer_run_or_question_ends_a_waiting_one(shop: Workshop) -> None:
+    """Its answer no longer counts, its items still wait for an approval, the newer one is named; a decision stays."""
     decided = approve(shop, PLANS["new"])
     ask(shop, "four", "flow-run-1")
-    newer = ask(shop, "five", "flow-run-2")
+    question = ask(shop, "five", "flow-run-2")
     with pytest.raises(Overtaken, match="by flow run flow-run-2"):
         approval.pending_request(shop.settings, "flow-run-1")
-    assert approval.pending_request(shop.settings, "flow-run-2") == newer
+    assert approval.pending_request(shop.settings, "flow-run-2") == question
+    newer = run(shop, PLANS["new"], **LOOSE).ending.record.run_id
+    with pytest.raises(Overtaken, match=f"was overtaken by run {newer}"):
+        approval.pending_request(shop.settings, "flow-run-2")
+    for verdict in (Verdict.APPROVED, Verdict.REJECTED):
+        with pytest.raises(Overtaken, match=newer):
+            decide(shop, question, proposal(shop, PLANS["five"]), verdict)
+    assert f"was not approved before run {newer} began" in refused(shop, PLANS["five"], **LOOSE).message
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
     with shop.ledger() as ledger:
-        assert ledger.approvals.get(decided.id) == decided
-
-
-def test_approval_limit_of_money_needs_prices() -> None:
-    """Without them it would never be reached."""
-    with pytest.raises(ConfigurationError, match="no prices"):
-        RunOptions.from_settings(Settings(approve_above_cost=100))
+        kept = ledger.approvals.get(decided.id)
+    assert kept is not None and kept.verdict is Verdict.APPROVED

@@ -1,10 +1,13 @@
-"""Failed, or so it says: a failed job is asked for once more before anything is bought anew."""
+"""Failed, or so it says: a failed job is asked for once more, and alike refusals may be about us."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
 from patternmill.runs.run import Run
+from patternmill.service.outcomes import NOT_BEGUN, Refusal
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.hostile.in_process import InProcessApi, Service, Shown, failed, made
 from tests.integrity import problems
@@ -21,30 +24,30 @@ DONE = made(Stage.PATTERN, "pat_job-1")
         (failed(), RowStatus.SUCCEEDED, None, 2),
         (DONE, RowStatus.SUCCEEDED, None, 1),
         ({"status": "running"}, RowStatus.SUCCEEDED, None, 1),
+        # What runs, and then fails, is asked for once more.
+        ([{"status": "running"}, failed()], RowStatus.SUCCEEDED, None, 2),
         ({}, RowStatus.WAITING, "failure_not_confirmed", 1),
         (None, RowStatus.WAITING, "failure_not_confirmed", 1),
         ({**failed(), **DONE, "status": "failed"}, RowStatus.HELD, "failed_with_result", 1),
     ],
-    ids=["failed again", "succeeded", "running", "404", "unreadable", "contradiction"],
+    ids=["failed again", "succeeded", "running", "failed later", "404", "unreadable", "contradiction"],
 )
 def test_failed_job_is_asked_for_once_more(
-    shop: Workshop, service: Service, shown: Shown | None, status: RowStatus, code: str | None, bought: int
+    shop: Workshop,
+    service: Service,
+    shown: Shown | list[Shown | None] | None,
+    status: RowStatus,
+    code: str | None,
+    bought: int,
 ) -> None:
-    service.on_follow["herons"] = [failed()]
-    service.on_ask["herons"] = [shown]
+    service.on_follow["herons"] = [failed()] * (2 if isinstance(shown, list) else 1)
+    service.on_ask["herons"] = shown if isinstance(shown, list) else [shown]
     ended = shop.run(ONE)
     assert (ended.rows["H-1"].status, ended.rows["H-1"].error_code) == (status, code)
     assert service.bought.count("herons") == bought
     if status is RowStatus.WAITING:
         assert shop.run(ONE).outcome is Outcome.COMPLETED
         assert service.bought.count("herons") == bought
-
-
-def test_job_that_runs_and_fails_again_is_asked_for_again(shop: Workshop, service: Service) -> None:
-    service.on_follow["herons"] = [failed(), failed()]
-    service.on_ask["herons"] = [{"status": "running"}, failed()]
-    assert shop.run(ONE).outcome is Outcome.COMPLETED
-    assert (service.asked, service.bought.count("herons")) == (["job-1", "job-1"], 2)
 
 
 @pytest.mark.parametrize("retried", [False, True])
@@ -86,14 +89,10 @@ def test_held_back_attempts_follow_once_one_ends_well(shop: Workshop, service: S
         name = f"prompt {number:03}"
         service.on_follow[name] = [failed()]
         service.on_ask[name] = [failed(), failed()] if number else [made(Stage.PATTERN, "pat_job-1")]
-    ended = shop.run(many(8))
-    assert ended.outcome is Outcome.COMPLETED
-    assert sorted(service.bought) == sorted(
-        [f"S-{n:03}" for n in range(8)]
-        + [f"prompt {n:03}" for n in range(8)]
-        + [f"prompt {n:03}" for n in range(1, 8)]
-    )
-    assert shop.state("prompt 003") is AttemptState.SUCCEEDED
+    assert shop.run(many(8)).outcome is Outcome.COMPLETED
+    bought = Counter(service.bought)
+    assert bought.pop("prompt 000") == 1
+    assert bought == {**{f"S-{n:03}": 1 for n in range(8)}, **{f"prompt {n:03}": 2 for n in range(1, 8)}}
 
 
 def test_stop_keeps_the_next_attempt_back(shop: Workshop, service: Service) -> None:
@@ -114,3 +113,80 @@ def test_stop_keeps_the_next_attempt_back(shop: Workshop, service: Service) -> N
     assert ended.run.progress.items_failed == 0
     assert shop.run(ONE).outcome is Outcome.COMPLETED
     assert service.bought == ["herons", "herons", "H-1"]
+
+
+# -- refusals that are alike
+
+LIMIT = "The service answered 422: the plan has no products left."
+BOTH = "If that is about these rows, correct them; if it is about the account, run the same command again."
+
+
+def refused(code: str = "invalid_request") -> Refusal:
+    return Refusal(AttemptState.REJECTED, code, LIMIT, alike="422 no products left")
+
+
+def patterns(service: Service) -> int:
+    return sum(name.startswith("prompt") for name in service.bought)
+
+
+@pytest.mark.parametrize("code", ["invalid_request", "unclear_refusal"])
+@pytest.mark.parametrize("window", [1, 5])
+def test_limit_of_the_account_stops_the_run_and_is_no_fault_of_the_rows(
+    shop: Workshop, service: Service, window: int, code: str
+) -> None:
+    """Ten products of forty fit; the next run makes the rest, those that were refused after all others."""
+    for number in range(10, 40):
+        service.on_create[f"S-{number:03}"] = [refused(code)]
+    ended = shop.run(many(40), max_in_flight=window)
+    assert ended.outcome is Outcome.FAILED
+    reason = ended.ending.record.reason or ""
+    assert LIMIT in reason and "run the same command again" in reason
+    failed = [row for row in ended.rows.values() if row.status is RowStatus.FAILED]
+    assert 3 <= len(failed) < 3 + window
+    assert not [row for row in failed if (row.remedy or "").startswith("Correct the row")]
+    assert code != "invalid_request" or {row.remedy for row in failed} == {BOTH}
+    assert patterns(service) <= 13 + window, "patterns were bought after the third refusal"
+    service.on_create.clear()
+    service.creates.clear()
+    again = shop.run(many(40), max_in_flight=1)
+    assert again.outcome is Outcome.COMPLETED and patterns(service) == 40
+    last = [create.name for create in service.creates][-len(failed) :]
+    assert sorted(last) == sorted(row.sku for row in failed)
+
+
+def test_all_rows_of_a_small_run_have_both_readings(shop: Workshop, service: Service) -> None:
+    for number in range(2):
+        service.on_create[f"prompt {number:03}"] = [refused()]
+    assert {row.remedy for row in shop.run(many(2)).rows.values()} == {BOTH}
+    assert shop.run(many(2)).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("window", [4, 30])
+def test_wrong_rows_among_good_ones_stop_nothing(shop: Workshop, service: Service, window: int) -> None:
+    """Also where their answers come one after the other: an acceptance on its way counts."""
+    for sku in ("S-004", "S-005", "S-006"):
+        service.on_create[sku] = [refused(), refused()]
+    ended = shop.run(many(30), max_in_flight=window)
+    assert ended.outcome is Outcome.COMPLETED_WITH_FAILURES
+    assert ended.counts == {RowStatus.SUCCEEDED: 27, RowStatus.FAILED: 3}
+
+
+def test_rows_refused_before_wait_until_all_others_have_ended(shop: Workshop, service: Service) -> None:
+    """Sent at once, they would halt each run before a failed job of another row is tried again."""
+    for number in range(3):
+        service.on_create[f"prompt {number:03}"] = [refused("unclear_refusal")] * 9
+    service.on_follow["prompt 003"] = [{"status": "failed", "error": {"message": "the loom broke"}}]
+    assert shop.run(many(4), attempts=1).counts == {RowStatus.FAILED: 4}
+    again = shop.run(many(4), attempts=2)
+    assert again.rows["S-003"].status is RowStatus.SUCCEEDED
+    assert again.counts[RowStatus.FAILED] == 3
+
+
+def test_refusal_stands_until_it_is_sent_again(shop: Workshop, service: Service) -> None:
+    """A run that is stopped before that does not say that nothing was asked for."""
+    service.on_create["prompt 000"] = [refused("unclear_refusal"), NOT_BEGUN]
+    first, second = shop.run(many(1)), shop.run(many(1))
+    for ended in (first, second):
+        assert ended.rows["S-000"].error_code == "unclear_refusal"
+        assert (ended.rows["S-000"].remedy or "").startswith("Do not change the row")
+    assert shop.run(many(1)).outcome is Outcome.COMPLETED

@@ -1,18 +1,24 @@
-"""Limits are spent on whole rows: each bought pattern gets its product, and the plan says how many rows that covers."""
+"""Limits are spent on whole rows, as the plan says; what another catalog has is bought again by confirmation alone."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
+from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
+from patternmill.profiles import Profile
 from patternmill.runs import approval
+from patternmill.runs.plan_text import plan_lines
 from patternmill.states import Outcome, RowStatus, Stage
 from tasks.run_page import show_ending
-from tests.hostile.in_process import Service, failed
+from tests.hostile.in_process import ANSWER_LOST, Service, failed
 
 from .workshop import Ended, Workshop, drive, many, rows
 
@@ -23,6 +29,10 @@ def bought(service: Service) -> tuple[int, int]:
     """Patterns and products."""
     patterns = sum(stage is Stage.PATTERN for stage, _ in service.names.values())
     return patterns, len(service.bought) - patterns
+
+
+def made(ended: Ended) -> set[str]:
+    return {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED}
 
 
 def reason(ended: Ended) -> str:
@@ -86,8 +96,7 @@ def test_made_and_begun_patterns_get_their_products_first(shop: Workshop, servic
     shop.crash_at(1, rows(("S-008", "prompt 008")), **PRICES)
     before = bought(service)
     ended = shop.run(many(10), max_in_flight=4, limits=SpendingLimits(run_amount=75), **PRICES)
-    made = {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED}
-    assert made == {"S-000", "S-008", "S-009"}
+    assert made(ended) == {"S-000", "S-008", "S-009"}
     assert bought(service)[0] - before[0] <= 2
 
 
@@ -95,11 +104,7 @@ def test_cheaper_row_after_one_over_the_limit_is_bought(shop: Workshop, service:
     """Rows that share a pattern cost only their product."""
     catalog = rows(("A-1", "herons"), ("B-1", "ferns"), ("A-2", "herons"), ("A-3", "herons"), ("C-1", "owls"))
     ended = shop.run(catalog, limits=SpendingLimits(run_amount=75), **PRICES)
-    assert {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED} == {
-        "A-1",
-        "A-2",
-        "A-3",
-    }
+    assert made(ended) == {"A-1", "A-2", "A-3"}
     assert "reaches to 3 of 5 rows" in reason(ended)
     assert bought(service) == (1, 3)
 
@@ -126,3 +131,119 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     assert bought(service) == (6, 5)
     assert shop.stranded() == 0
     assert "the approval of plan" in reason(ended).lower()
+
+
+# -- a file under another name: what another catalog has is not bought once more without a confirmation
+
+SIX = many(6)
+
+
+def test_same_rows_in_another_catalog_are_refused_until_they_are_confirmed(
+    shop: Workshop, service: Service
+) -> None:
+    """Before anything is spent; both remedies are named, and the preview agrees. Then they are other products."""
+    shop.run(SIX)
+    for confirm in (None, "production"):
+        with pytest.raises(ConfigurationError, match="6 of 6 rows to buy") as caught:
+            shop.run(SIX, name="spring-1", confirm=confirm)
+    assert "--catalog spring`" in caught.value.remedy and "--confirm duplicates" in caught.value.remedy
+    text = "\n".join(plan_lines(shop.previewed(SIX, name="spring-1")))
+    assert "catalog 'spring' has, had or is making: they would be bought once more" in text
+    with shop.ledger() as ledger:
+        assert len(ledger.runs.find()) == 1
+    assert len(service.creates) == 12
+    shop.run(SIX, name="spring-1", confirm="production,duplicates")
+    # What exists is no purchase, and needs no confirmation.
+    shop.run(SIX, name="spring-1")
+    shop.run(SIX)
+    assert len(service.bought) == 24
+
+
+def test_same_rows_imported_at_once_are_bought_once(shop: Workshop, service: Service) -> None:
+    """Both plans are made before either is on record; whichever is recorded second is refused."""
+
+    async def one(catalog: str) -> str:
+        try:
+            _, run = await shop.begin(SIX, name=catalog)
+        except ConfigurationError as refused:
+            return refused.code
+        await drive(run)
+        return (await run.end()).outcome
+
+    async def main() -> list[str]:
+        return sorted(await asyncio.gather(one("spring"), one("spring-1")))
+
+    assert asyncio.run(main()) == ["Completed", "duplicates"]
+    assert len(service.bought) == 12
+
+
+def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
+    """The person has seen the sentence."""
+    shop.run(SIX)
+    terms = {"name": "spring-1", "approve_above_items": 0}
+    plan = shop.previewed(SIX, **terms)
+    approval.approve(shop.spec(**terms).settings, plan.proposal, "anna")
+    assert shop.run(SIX, **terms).outcome is Outcome.COMPLETED
+
+
+def test_what_is_no_product_of_another_catalog_is_bought(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sku or a prompt alone; nor one of another environment: a catalog is made in staging first."""
+    shop.run(SIX)
+    for row in (("S-000", "another prompt"), ("T-000", "prompt 000")):
+        assert shop.previewed(rows(row), name="spring-1").duplicates is None
+        shop.run(rows(row), name="spring-1")
+    profile = Profile(url="https://p/v1", key=SecretStr("key"))
+    settings = shop.settings.model_copy(update={"environment": "production"}).at(profile)
+    spec = replace(shop.spec(), settings=settings)
+    monkeypatch.setattr(shop, "spec", lambda: spec)
+    assert shop.run(SIX).outcome is Outcome.COMPLETED
+
+
+def _retired(shop: Workshop) -> str:
+    shop.run(SIX)
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE catalog_rows SET retired_at = 1, gone_at = 1")
+    return SIX
+
+
+def _crashed(shop: Workshop) -> str:
+    """Its catalog is updated by the next run; until then the ledger's attempts show what was requested."""
+    shop.crash_at(6, SIX)
+    return SIX
+
+
+def _spelled_otherwise(shop: Workshop) -> str:
+    """Case of a sku, and invisible characters of a prompt."""
+    shop.run(SIX)
+    return SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
+
+
+def _in_doubt(shop: Workshop) -> str:
+    """The run has ended, and its patterns may be made."""
+    for number in range(6):
+        shop.service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
+    shop.run(SIX)
+    return SIX
+
+
+def _one_row(shop: Workshop) -> str:
+    shop.run(many(1))
+    return SIX
+
+
+@pytest.mark.parametrize("before", [_crashed, _retired, _spelled_otherwise, _in_doubt, _one_row])
+def test_what_may_exist_is_refused(shop: Workshop, before: Callable[[Workshop], str]) -> None:
+    text = before(shop)
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        shop.run(text, name="spring-1")
+
+
+def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
+    """Rows count once, in however many catalogs they are."""
+    shop.run(many(5), name="few")
+    shop.run(many(8), name="most", confirm="duplicates")
+    duplicates = shop.previewed(many(9), name="third").duplicates
+    assert duplicates is not None
+    assert "8 of 9 rows" in duplicates.message and "catalog 'most'" in duplicates.message
