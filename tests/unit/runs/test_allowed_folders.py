@@ -1,7 +1,8 @@
-"""Runs that a deployment starts read and write in the allowed folders alone; the command line anywhere."""
+"""Where a run that a deployment starts may read and write, and which pictures are read for rows."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,8 +10,14 @@ import pytest
 from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError
+from patternmill.planning.extras import Picture, is_picture
+from patternmill.planning.problems import Problem
+from patternmill.runs import extras
+from patternmill.runs.extras import ReferencePlace, read_references
 from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.runs.spec import run_spec
+from tests.unit.service.sites import Start, answer, redirect
+from tests.unit.service.sites import start as start
 
 ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
 
@@ -34,30 +41,28 @@ OUTSIDE = ("/etc/passwd", "../here-too/spring.csv", "link.csv", "x/../../elsewhe
 INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home/spring.csv")
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_deployment_is_refused_outside_of_the_allowed_folders(path: str, here: Path) -> None:
-    """As the file, as the source with and without file://, and as the results' destination; not the command line."""
-    requests = (
-        ImportRequest(file=Path(path)),
+@pytest.mark.parametrize("path", [*OUTSIDE, *INSIDE])
+def test_deployment_reads_and_writes_in_the_allowed_folders_alone(path: str, here: Path) -> None:
+    """As the file, the source with and without file://, and the results' destination; the command line anywhere."""
+    for request in (
+        ImportRequest(file=Path(path), catalog="c"),
         ImportRequest(file=Path("spring.csv"), catalog="c", out=Path(path)),
         RefreshRequest(source=path, catalog="c"),
         RefreshRequest(source=f"file://{(here / path).absolute()}", catalog="c"),
-        RefreshRequest(source="spring.csv", catalog="c", out=Path(path)),
-    )
-    for request in requests:
+    ):
+        run_spec(request)
+        if path in INSIDE:
+            run_spec(request, by_deployment=True)
+            continue
         with pytest.raises(ConfigurationError) as error:
             run_spec(request, by_deployment=True)
         assert error.value.code == "folder_not_allowed"
-        run_spec(request)
 
 
-def test_deployment_is_allowed_inside(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below the worker's folder and the home, whether the file exists or not; a source of the settings anywhere."""
-    for path in INSIDE:
-        run_spec(ImportRequest(file=Path(path), catalog="c", out=Path("results/x")), by_deployment=True)
-        run_spec(RefreshRequest(source=path, catalog="c"), by_deployment=True)
-    sources = {"nightly": str(here.parent / "here-too/spring.csv")}
-    monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps(sources))
+def test_source_of_the_settings_may_be_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "PATTERNMILL_SOURCES", json.dumps({"nightly": str(here.parent / "here-too/spring.csv")})
+    )
     run_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
 
 
@@ -113,3 +118,70 @@ def test_deployment_copies_below_the_workers_address_alone(
     with pytest.raises(ConfigurationError) as refused:
         run_spec(request, by_deployment=True)
     assert refused.value.code == "address_not_allowed"
+
+
+# -- pictures
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
+JPEG, WEBP = b"\xff\xd8\xff\xe0rest", b"RIFF0000WEBPrest"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ReferencePlace:
+    (tmp_path / "a.png").write_bytes(PNG)
+    return ReferencePlace(tmp_path)
+
+
+def message(cell: str, place: ReferencePlace) -> str:
+    problem = read_references([cell], place)[cell]
+    assert isinstance(problem, Problem)
+    return f"{problem.message}; {problem.remedy}"
+
+
+def test_pictures_are_known_by_how_they_begin(place: ReferencePlace, tmp_path: Path) -> None:
+    """Each is its bytes, and whatever else a file holds is not shown."""
+    known = {raw: is_picture(raw) for raw in (PNG, JPEG, WEBP, b"GIF89a", b"<svg/>", b"", b"RIFF")}
+    assert [raw for raw, is_known in known.items() if is_known] == [PNG, JPEG, WEBP]
+    assert read_references(["a.png"], place) == {"a.png": Picture(hashlib.sha256(PNG).hexdigest(), PNG)}
+    (tmp_path / "secrets.env").write_text("KEY=1")
+    shown = message("secrets.env", place)
+    assert "no PNG, JPEG or WebP" in shown and "KEY" not in shown
+
+
+def test_reading_has_limits_of_size_and_time(
+    place: ReferencePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one file, of all together, and of many slow addresses, which keep no run busy for ever."""
+    ticks = iter([0.0, 1.0, 601.0])
+    read = read_references(["a.png", "b.png"], place, clock=lambda: next(ticks))
+    assert isinstance(read["a.png"], Picture)
+    assert isinstance(late := read["b.png"], Problem) and "10 min" in late.message
+    monkeypatch.setattr(extras, "MOST_TOGETHER", len(PNG) + 3)
+    (tmp_path / "b.png").write_bytes(PNG + b"more")
+    read = read_references(["a.png", "b.png"], place)
+    assert isinstance(read["a.png"], Picture) and isinstance(read["b.png"], Problem)
+    with (tmp_path / "c.png").open("wb") as file:
+        file.truncate((20 << 20) + 1)
+    assert "than a reference may have" in message("c.png", place)
+
+
+def test_folder_that_is_not_allowed(tmp_path: Path) -> None:
+    def refuse(path: Path) -> None:
+        raise ConfigurationError(f"{path} is outside.")
+
+    assert "is outside" in message("../a.png", ReferencePlace(tmp_path, refuse))
+
+
+def test_private_host_is_refused_for_a_deployment(tmp_path: Path) -> None:
+    shown = message("http://169.254.169.254:9/a.png?token=hush", ReferencePlace(tmp_path, public_only=True))
+    assert "public internet" in shown and "hush" not in shown
+
+
+def test_reference_follows_no_redirect(place: ReferencePlace, start: Start) -> None:
+    """Where it leads could be any host, and for a person nobody has looked at it."""
+    first, other = start(), start()
+    first.answers("/a.png", redirect(f"{other.url}/a.png?canary"))
+    other.answers("/a.png", answer(200, PNG))
+    shown = message(f"{first.url}/a.png", place)
+    assert "redirects to another address, which is not followed" in shown
+    assert "canary" not in shown and other.seen == []

@@ -7,7 +7,7 @@ import base64
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,56 +133,21 @@ CATEGORIES = (
     Category("cat_mug", "Mug", (Option("size", ("11oz",)), MADE_OF[1])),
 )
 PRODUCTS = (
-    ("Cushion", "50x50", "velvet", ""),
-    ("Mug", "11oz", "", "glossy"),
-    ("Cushion", "40x40", "linen", ""),
+    ("Kissen", "50x50", "Samt", ""),
+    ("Tasse", "11oz", "", "glänzend"),
+    ("Kissen", "40x40", "Leinen", ""),
 )
-GERMAN = {"Cushion": "Kissen", "Mug": "Tasse", "velvet": "Samt", "linen": "Leinen", "glossy": "glänzend"}
-
-
-def people(
-    header: str, prompts: Sequence[str], words: dict[str, str] | None = None, more: str = ""
-) -> list[list[str]]:
-    """Return rows of sku, prompt, category, size, fabric, finish, and a remark."""
-    lines = [
-        [f"K-{number:03}", prompt, *((words or {}).get(word, word) for word in PRODUCTS[number % 3]), more]
-        for number, prompt in enumerate(prompts)
-    ]
-    return [header.split("|"), *(line if more else line[:-1] for line in lines)]
-
-
-def text_of(rows: Sequence[Sequence[str]], delimiter: str = ",", encoding: str = "utf-8") -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
-    return text.getvalue().encode(encoding)
 
 
 def german_excel(prompts: Sequence[str]) -> bytes:
-    header = "Art.-Nr.|Motivbeschreibung|Produktart|Größe|Stoff|Oberfläche|Bemerkung"
-    return text_of(people(header, prompts, GERMAN, "für Müller; eilt"), ";", "cp1252")
-
-
-def japanese_excel(prompts: Sequence[str]) -> bytes:
-    words = {
-        "Cushion": "クッション",
-        "Mug": "マグカップ",
-        "velvet": "ベルベット",
-        "linen": "リネン",
-        "glossy": "光沢",
-    }
-    rows = people("品番|柄の説明|商品カテゴリ|サイズ|生地|仕上げ", [f"{text}の柄" for text in prompts], words)
-    return text_of(rows, ",", "cp932")
-
-
-def several_options(prompts: Sequence[str]) -> bytes:
-    """One column for whatever a product is made of, and slips."""
-    lines = people("Item no.|Prompt text|Product|Size|Material/Finish", prompts, {"velvet": "Velvett"})
-    return text_of([lines[0], *([*line[:4], "".join(line[4:])] for line in lines[1:])])
-
-
-def open_names(prompts: Sequence[str]) -> bytes:
-    """Names and words that nobody but their owner knows."""
-    return text_of(people("a|b|c|d|e|f", prompts, {"Cushion": "Typ K", "velvet": "V7"}), "|")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
+    writer.writerow(
+        ["Art.-Nr.", "Motivbeschreibung", "Produktart", "Größe", "Stoff", "Oberfläche", "Bemerkung"]
+    )
+    for number, prompt in enumerate(prompts):
+        writer.writerow((f"K-{number:03}", prompt, *PRODUCTS[number % 3], "für Müller; eilt"))
+    return text.getvalue().encode("cp1252")
 
 
 def workbook(prompts: Sequence[str]) -> bytes:
@@ -214,24 +179,17 @@ def workbook(prompts: Sequence[str]) -> bytes:
     return content.getvalue()
 
 
-SHEETS = {
-    "herbst.csv": (german_excel, []),
-    "aki.csv": (japanese_excel, []),
-    "several.csv": (several_options, []),
-    "sommer.xlsx": (workbook, []),
-    "own.csv": (open_names, [""] * 5 + ["Cushion", "", "velvet"]),
-}
-
-
-@pytest.mark.parametrize("name", SHEETS)
+@pytest.mark.parametrize(("name", "write"), [("herbst.csv", german_excel), ("sommer.xlsx", workbook)])
 def test_sheet_is_accepted_by_one_command(
-    shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Shop,
+    name: str,
+    write: Callable[[Sequence[str]], bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With answers once, a week later with none."""
-    write, answers = SHEETS[name]
-    answers = list(answers)
     monkeypatch.setattr("os.isatty", lambda descriptor: True)
-    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: answers.pop(0) if answers else "")
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "")
     shop.offer(Offer(CATEGORIES, None))
     prompts = [f"blue herons {number}" for number in range(6)]
     for changed in (0, 2):
@@ -239,7 +197,7 @@ def test_sheet_is_accepted_by_one_command(
         file.write_bytes(write([f"{text} anew" for text in prompts[:changed]] + prompts[changed:]))
         assert main.run(["check", str(file)]) == 0
         shown = capsys.readouterr().out
-        assert f"{name}: 6 rows, all accepted" in shown and not answers and (not changed or "?" not in shown)
+        assert f"{name}: 6 rows, all accepted" in shown and (not changed or "?" not in shown)
         preview = asyncio.run(Run(run_spec(ImportRequest(file=file))).preview())
         assert preview.plan.purchases().total() == 12
 

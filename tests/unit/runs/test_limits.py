@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
 from patternmill.profiles import Profile
 from patternmill.runs import approval
 from patternmill.runs.plan_text import plan_lines
+from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Stage
 from tasks.run_page import show_ending
 from tests.hostile.in_process import ANSWER_LOST, Service, failed
@@ -131,6 +133,12 @@ def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -
     assert bought(service) == (6, 5)
     assert shop.stranded() == 0
     assert "the approval of plan" in reason(ended).lower()
+
+
+def test_limit_of_money_needs_prices() -> None:
+    """Without them it would never be reached."""
+    with pytest.raises(ConfigurationError, match="no prices"):
+        RunOptions.from_settings(Settings(approve_above_cost=100))
 
 
 # -- a file under another name: what another catalog has is not bought once more without a confirmation

@@ -70,12 +70,6 @@ CASES = {
         refresh a=herons b=herons      | herons b | b=herons a:failed
         refresh                        |          | b=herons a:failed
         failures                       | a        | a=herons b=herons""",
-    "failed, and changed": """
-        refresh a=herons               | herons a | a=herons
-        fail owls                      |          | a=herons
-        refresh a=owls                 | owls     | a=herons a:failed
-        refresh                        |          | a=herons a:failed
-        refresh a=herons               |          | a=herons""",
     "failures.csv as it is": """
         fail herons                    |          |
         refresh a=herons b=owls        | herons owls b | b=owls a:failed
@@ -134,11 +128,6 @@ CASES = {
         refresh a=herons b=owls        |          | a=herons b=owls
         refresh a=herons               |          | a=herons
         retry                          |          | a=herons""",
-    "gone, and back but refused": """
-        refresh a=herons b=owls!       | herons a | a=herons b:refused
-        failures b=owls                | owls b   | a=herons b=owls
-        refresh a=herons               |          | a=herons
-        refresh a=herons b=owls!       |          | a=herons b:refused""",
     "another file of the same catalog": """
         import a=herons                | herons a | a=herons
         other b=owls                   | owls b   | a=herons b=owls
@@ -156,16 +145,6 @@ CASES = {
         refresh A=herons               |          | a=herons
         results A=owls                 | owls a   | a=owls
         refresh a=owls                 |          | a=owls""",
-    "the rest of an older run, retried": """
-        fail b                         |          |
-        refresh a=herons b=owls        | herons owls a b | a=herons b:failed
-        refresh a=geese b=owls         | geese a  | a=geese b:failed
-        retry first                    | b        | a=geese b=owls""",
-    "retried, though another run has it otherwise": """
-        fail herons                    |          |
-        refresh a=herons b=owls        | herons owls b | b=owls a:failed
-        refresh a=geese b=owls         | geese a  | a=geese b=owls
-        retry first                    |          | a=geese b=owls""",
 }
 
 
