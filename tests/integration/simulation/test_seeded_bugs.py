@@ -37,8 +37,7 @@ from tests.hostile.in_process import Service
 from tests.integration.simulation import judge
 from tests.integration.simulation.play import mixed_setup, play
 from tests.integrity import problems
-from tests.unit.runs.test_lost_lease import take_over
-from tests.unit.runs.workshop import Workshop, many
+from tests.unit.runs.workshop import Workshop, many, take_over
 
 Patch = pytest.MonkeyPatch
 #: Numbers for whatever a bug makes anew.

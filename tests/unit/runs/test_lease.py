@@ -40,7 +40,7 @@ from patternmill.states import Outcome
 from tests.hostile.in_process import Service
 from tests.integration.ledger.samples import RAW, RECORD, begin
 
-from .workshop import Workshop, drive, many
+from .workshop import Workshop, drive, many, take_over
 
 MINE, THEIRS = RunId("mine"), RunId("theirs")
 SOMEWHERE_ELSE = {"machine": "another-machine", "pid": 1, "born": "1", "flow_run_id": None}
@@ -291,14 +291,6 @@ def test_dead_processes_are_not_watched(ledger: Ledger, tmp_path: Path) -> None:
 
 
 # -- a run that was taken over, or whose ledger broke, stops: nothing that it does from there on counts
-
-
-def take_over(shop: Workshop) -> None:
-    """Another run takes the catalog while this one stands still."""
-    with shop.ledger() as ledger, ledger.transaction():
-        lease = ledger.catalogs.lease("staging", "spring")
-        assert lease is not None
-        ledger.catalogs.claim_lease("staging", "spring", RunId("other"), "", over=lease)
 
 
 def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:

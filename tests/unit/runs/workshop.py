@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.engine.options import RunOptions
+from patternmill.identifiers import RunId
 from patternmill.ledger.leases import this_process
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, Attempt
@@ -218,6 +219,14 @@ class Workshop:
                 "(SELECT 1 FROM attempts q WHERE q.item_key = i.key AND q.state = 'succeeded')"
             )
             return int(count)
+
+
+def take_over(shop: Workshop) -> None:
+    """Another run takes the catalog while this one stands still."""
+    with shop.ledger() as ledger, ledger.transaction():
+        lease = ledger.catalogs.lease("staging", "spring")
+        assert lease is not None
+        ledger.catalogs.claim_lease("staging", "spring", RunId("other"), "", over=lease)
 
 
 async def drive(run: Run) -> None:
