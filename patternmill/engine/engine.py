@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from patternmill.engine.brakes import FailureBrake
 from patternmill.engine.groups import Group, Window, groups_of
-from patternmill.engine.item_attempts import FINAL_CODES, Attempts, failure_of
+from patternmill.engine.item_attempts import FINAL_CODES, Attempts, failure_of, request_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import STOPPED, Halt, HaltReason, Progress, paused
 from patternmill.errors import (
@@ -341,21 +342,15 @@ class Engine:
             if attempt.state is not AttemptState.INTENDED:
                 return attempt
             with self._alike.sending(item):
-                end = await self._api.create(
-                    item.stage,
-                    attempt.body,
-                    operation=item.operation,
-                    known_job_id=attempt.job_id,
-                    age=sent_ago,
-                    repeatable=item.is_repeatable,
-                    given=item.given,
-                    look_up=item.unstated.lookup,
-                    stopping=lambda: self.halt.forbids_sending(item.stage) or not self._alike.is_settled,
-                    permitted=self._writer.confirm_lease,
-                )
+                request = request_of(item, attempt, sent_ago)
+                end = await self._api.create(request, partial(self._may_send, item.stage))
                 return await self._attempts.record_create(item, attempt, end)
         finally:
             self._attempts.leave_turn(item)
+
+    async def _may_send(self, stage: Stage) -> bool:
+        await self._writer.confirm_lease()
+        return self._alike.is_settled and not self.halt.forbids_sending(stage)
 
     async def _follow(self, item: Item, attempt: Attempt) -> Attempt:
         if attempt.state is AttemptState.ACCEPTED:

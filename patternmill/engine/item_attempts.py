@@ -25,6 +25,7 @@ from patternmill.planning.items import Item, Made
 from patternmill.planning.plan import PlannedItem
 from patternmill.service.jobs import FAILED, SUCCEEDED, Job
 from patternmill.service.outcomes import CreateEnd, Ended, FailedExchange, JobEnd, Refusal
+from patternmill.service.resend import CreateRequest
 from patternmill.states import (
     HELD_BACK,
     NOT_REPEATABLE,
@@ -308,6 +309,20 @@ class Attempts:
         is_next = last is not None and last.state is AttemptState.FAILED and last.attempt == planned.after
         if last is not None and is_next and _has_job(last):
             await self.withhold(planned.item, last)
+
+
+def request_of(item: Item, attempt: Attempt, sent_ago: timedelta | None) -> CreateRequest:
+    """Return what is sent for an attempt, whose request may have been sent so long ago; None: it never was."""
+    return CreateRequest(
+        item.stage,
+        attempt.body,
+        item.operation,
+        given=item.given,
+        repeatable=item.is_repeatable,
+        look_up=item.unstated.lookup,
+        known_job_id=attempt.job_id,
+        age=sent_ago,
+    )
 
 
 def failure_of(item: Item, attempt: Attempt) -> PatternmillError:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from patternmill.engine.item_attempts import Attempts
@@ -28,6 +29,7 @@ from patternmill.runs.safeguards import refuse_other_service
 from patternmill.service.jobs import Job
 from patternmill.service.orders import KEY_REFUSED, checkout_address, without_addresses
 from patternmill.service.outcomes import CreateEnd, Refusal
+from patternmill.service.resend import CreateRequest
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, Stage
@@ -139,14 +141,13 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         attempt, sent_ago = await attempts.begin(item, NOTHING_MADE, retried=True)
         if attempt.state is not AttemptState.INTENDED:
             return
-        end = await self._api.create(
-            Stage.CHECKOUT,
-            attempt.body,
-            age=sent_ago,
-            stopping=lambda: self._halt.forbids_sending(Stage.CHECKOUT),
-            permitted=writer.confirm_lease,
-        )
+        request = CreateRequest(Stage.CHECKOUT, attempt.body, age=sent_ago)
+        end = await self._api.create(request, partial(self._may_send, writer))
         await attempts.record_create(item, attempt, self._without_address(end))
+
+    async def _may_send(self, writer: LedgerWriter) -> bool:
+        await writer.confirm_lease()
+        return not self._halt.forbids_sending(Stage.CHECKOUT)
 
     async def refresh(self, record: CheckoutRecord) -> CheckoutRecord:
         """Ask once for the order of an open checkout, and record the answer. Raises ServiceStopped."""
@@ -209,13 +210,9 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         if checkout_id in self._addresses:
             return self._addresses[checkout_id]
         async with self._leased(Scope(record.environment, record.scope)) as writer:
-            end = await self._api.create(
-                Stage.CHECKOUT,
-                record.attempt.body,
-                known_job_id=checkout_id,
-                age=timedelta(0),
-                permitted=writer.confirm_lease,
-            )
+            body = record.attempt.body
+            request = CreateRequest(Stage.CHECKOUT, body, known_job_id=checkout_id, age=timedelta(0))
+            end = await self._api.create(request, partial(self._may_send, writer))
         if isinstance(end, Refusal) and (halt := self._halt.reason) and halt.outcome is Outcome.PAUSED:
             raise Paused(halt.message)
         if isinstance(end, Job) and (address := checkout_address(end.raw)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -89,16 +89,31 @@ class ResendPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """What the sender knows besides the answer."""
+class CreateRequest:
+    """A request that makes something, with what is known of it before it is sent."""
 
-    #: What the request makes.
     stage: Stage = Stage.PATTERN
-    #: The body, and its fields that are not the row's.
-    sent: bytes = b""
+    #: Sent byte for byte, each time.
+    body: bytes = b""
+    #: Where a stage has several.
+    operation: str | None = None
+    #: Fields of the body that are not the row's.
     given: Collection[str] = GIVEN
-    #: Sent again, the same request is known to make nothing twice.
+    #: Sent again, it is known to make nothing twice.
     repeatable: bool = True
+    #: An operation that finds its job by the request ID.
+    look_up: str | None = None
+    #: The job that an earlier answer named for it.
+    known_job_id: str | None = None
+    #: How long ago an earlier run first sent it; None: it never was.
+    age: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the sender of a request knows besides its answer."""
+
+    request: CreateRequest = field(default_factory=CreateRequest)
     #: Sends so far in this run, this one included.
     tries: int = 1
     #: Time since the first send in this run.
@@ -107,8 +122,6 @@ class Situation:
     in_doubt: bool = False
     #: An earlier send was answered by a redirect, with which some services answer what they have executed.
     redirected: bool = False
-    #: The job that an earlier answer named for this very request.
-    known_job_id: str | None = None
     #: The service has answered any request of this run.
     reached: bool = True
     #: The service answered another request well while this create was tried.
@@ -156,7 +169,7 @@ PollDecision = AskAgain | Ended | Refusal
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Return what the answer to a create leads to, by the first line that fits."""
-    if not now.repeatable and _may_be_executed(answer, now.stage):
+    if not now.request.repeatable and _may_be_executed(answer, now.request.stage):
         return _not_repeatable(answer, now)
     if answer.trouble in _NEVER_REACHED or (answer.trouble in _NOT_REACHED_YET and not now.reached):
         return _stopped(answer.trouble.value, answer, now.may_have_made)
@@ -171,7 +184,7 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     if _is_repeated(answer, now):
         return _repeated(answer, now)
     if _is_refusal(answer) or _is_refused_success(answer, now):
-        is_of_row = names_row(answer, now.sent, now.given)
+        is_of_row = names_row(answer, now.request.body, now.request.given)
         if is_of_row or _is_refusal(answer):
             return _refused(INVALID_REQUEST if is_of_row else UNCLEAR_REFUSAL, answer, now)
     return _read(answer, now, policy)
@@ -277,7 +290,7 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 def _refused(code: str, answer: Answer, now: Situation) -> Refusal:
     """Reject this item; hold it where an earlier send may have been executed."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
-        alike = shape_of(answer, now.sent) if code in {INVALID_REQUEST, UNCLEAR_REFUSAL} else ""
+        alike = shape_of(answer, now.request.body) if code in {INVALID_REQUEST, UNCLEAR_REFUSAL} else ""
         return Refusal(AttemptState.REJECTED, code, sentence(answer), alike=alike)
     return Refusal(
         AttemptState.HELD,
@@ -316,8 +329,8 @@ def unclear_code(answer: Answer, now: Situation) -> str:
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     """Hold a request whose ID the service has already, unless it names the job that we know to be its own."""
-    job = read_created(answer.body, now.stage)
-    if job and job.job_id == now.known_job_id:
+    job = read_created(answer.body, now.request.stage)
+    if job and job.job_id == now.request.known_job_id:
         return job
     return Refusal(
         AttemptState.HELD,
@@ -364,18 +377,20 @@ def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = 
 
 
 def _not_repeatable(answer: Answer, now: Situation) -> Refusal:
-    result_id = named_result(answer.body, now.stage)
-    names = f" It names a {RESULT_FIELDS[now.stage]}: {result_id}." if result_id else ""
+    result_id = named_result(answer.body, now.request.stage)
+    names = f" It names a {RESULT_FIELDS[now.request.stage]}: {result_id}." if result_id else ""
     return Refusal(None, NOT_REPEATABLE, f"{sentence(answer)}{names}")
 
 
 def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Return the job that the answer names; without one the request is in doubt."""
-    job = read_created(answer.body, now.stage) if answer.usable else None
+    job = read_created(answer.body, now.request.stage) if answer.usable else None
     if job is None:
         return _again(answer, now, policy)
-    if now.known_job_id not in (None, job.job_id):
-        message = f"The service named job {now.known_job_id} and then job {job.job_id} for one request."
+    if now.request.known_job_id not in (None, job.job_id):
+        message = (
+            f"The service named job {now.request.known_job_id} and then job {job.job_id} for one request."
+        )
         return Refusal(AttemptState.HELD, "second_job", message, stops=True)
     return job
 
@@ -387,8 +402,8 @@ def _is_refusal(answer: Answer) -> bool:
 def _is_repeated(answer: Answer, now: Situation) -> bool:
     """Return whether the service says that it has this request ID, by a status or in words."""
     refuses = _is_refusal(answer) or _is_refused_success(answer, now)
-    return refuses and has_id_already(answer, now.sent, now.given)
+    return refuses and has_id_already(answer, now.request.body, now.request.given)
 
 
 def _is_refused_success(answer: Answer, now: Situation) -> bool:
-    return answer.usable and says_no(answer.body) and read_created(answer.body, now.stage) is None
+    return answer.usable and says_no(answer.body) and read_created(answer.body, now.request.stage) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -22,11 +22,11 @@ from patternmill.service.outcomes import NOT_BEGUN, Answer, CreateEnd, Refusal, 
 from patternmill.service.pacing import Clock, Interrupt, Pace
 from patternmill.service.polling import Poller
 from patternmill.service.questions import JOB_TRIES
-from patternmill.service.refusals import GIVEN
 from patternmill.service.resend import (
     RATE_LIMITED,
     REFUSED_IN_DOUBT,
     REPEATED_REQUEST,
+    CreateRequest,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -41,23 +41,27 @@ from patternmill.states import UNCLEAR_REFUSAL, Stage
 _LOOKED_UP = frozenset({REPEATED_REQUEST, REFUSED_IN_DOUBT, UNCLEAR_REFUSAL})
 #: Requests a second, creates and polls apart, until the service shows that it takes fewer.
 CREATE_RATE, POLL_RATE = 500.0, 300.0
+#: Returns whether a request may be sent at this moment; whatever it raises ends the request.
+MaySend = Callable[[], Awaitable[bool]]
 
 
 @dataclass(slots=True)
 class _Sending:
     """One create, until its outcome is known."""
 
-    operation: str
-    body: bytes
-    #: As of the last send; in doubt from the beginning where an earlier run may have sent it.
-    now: Situation
-    stopping: Callable[[], bool]
-    permitted: Callable[[], Awaitable[None]] | None
+    request: CreateRequest
+    may_send: MaySend
     #: By the uptime, when any run sent it first: the service forgets while a machine is suspended, too.
     began: float
+    #: As of the last send; in doubt from the beginning where an earlier run may have sent it.
+    now: Situation
     first_sent: float = 0.0
     #: The last answer, and after how many seconds it came.
     last: tuple[Answer, float] | None = None
+
+    @property
+    def operation(self) -> str:
+        return self.request.operation or CREATES[self.request.stage]
 
     @property
     def unsent(self) -> Refusal:
@@ -65,6 +69,10 @@ class _Sending:
         if self.now.may_have_made:
             return Refusal(None, "in_doubt", "The run was stopped before the service answered clearly.")
         return NOT_BEGUN
+
+
+async def _always() -> bool:
+    return True
 
 
 class _KeptBackError(Exception):
@@ -134,43 +142,22 @@ class StudioApi(Poller):
             pace.limit(self._rates[0] / among)
         self._pace.limit(self._rates[1] / among)
 
-    async def create(
-        self,
-        stage: Stage,
-        body: bytes,
-        *,
-        operation: str | None = None,
-        known_job_id: str | None = None,
-        age: timedelta | None = None,
-        repeatable: bool = True,
-        given: Collection[str] = GIVEN,
-        look_up: str | None = None,
-        stopping: Callable[[], bool] = lambda: False,
-        permitted: Callable[[], Awaitable[None]] | None = None,
-    ) -> CreateEnd:
-        """Send `body`, again and again if need be, until its outcome is known, waiting as the service requests.
+    async def create(self, request: CreateRequest, may_send: MaySend = _always) -> CreateEnd:
+        """Send a request, again and again if need be, until its outcome is known, waiting as the service asks.
 
-        `operation`: where a stage has several. `repeatable`: if not, what may have been executed is not sent again.
-        `given`: fields of it that are not the row's. `look_up`: an operation that finds a job by its request ID.
-        `age`: how long ago this very request was first sent by an earlier run; None when it never was.
-        `known_job_id`: the job that an earlier answer named for it. `stopping`: whether the run begins nothing more.
-        `permitted`: awaited each time before it is sent. Raises what that raises, and nothing for the service's faults.
+        `may_send` is awaited before each sending. Raises what that raises, and nothing for the service's faults.
         """
-        began = self._uptime() - (age or timedelta(0)).total_seconds()
-        operation = operation or CREATES[stage]
-        in_doubt = age is not None
-        now = Situation(stage, body, given, repeatable, tries=0, in_doubt=in_doubt, known_job_id=known_job_id)
-        sending = _Sending(operation, body, now, stopping, permitted, began)
+        began = self._uptime() - (request.age or timedelta(0)).total_seconds()
+        now = Situation(request, tries=0, in_doubt=request.age is not None)
+        sending = _Sending(request, may_send, began, now)
         self._creating += 1
         try:
             end = await self._send_until_known(sending)
         finally:
             self._creating -= 1
-        if isinstance(end, Job):
-            return end
-        if look_up is not None and end.code in _LOOKED_UP:
-            return await self._look_up(look_up, sending, end)
-        return self._refused(sending, end)
+        if isinstance(end, Refusal) and request.look_up is not None and end.code in _LOOKED_UP:
+            end = await self._look_up(request, request.look_up, end)
+        return end if isinstance(end, Job) else self._refused(sending, end)
 
     async def send_feedback(self, report: FeedbackReport) -> Delivery:
         """Send a report, once: sent again after a lost answer it would be there twice."""
@@ -231,12 +218,11 @@ class StudioApi(Poller):
     async def _require_sendable(self, sending: _Sending) -> None:
         """Raise _KeptBackError if a create may not be sent now; called as its turn comes, and as its body is written.
 
-        `permitted` confirms that the run still holds its lease, or raises. A request that was in doubt for too long is
-        kept back: the service may have forgotten it, and would make it a second time.
+        A request that was in doubt for too long is kept back: the service may have forgotten it, and would make it a
+        second time.
         """
-        if sending.permitted is not None:
-            await sending.permitted()
-        if self._draining.begun or sending.stopping():
+        may_send = await sending.may_send()
+        if self._draining.begun or not may_send:
             raise _KeptBackError(sending.unsent)
         age = timedelta(seconds=self._uptime() - sending.began)
         if sending.now.in_doubt and age > self._policy.in_doubt_limit:
@@ -251,7 +237,7 @@ class StudioApi(Poller):
         try:
             async with self._abandoned.guard():
                 look = partial(self._require_sendable, sending)
-                answer = await self._client.post(sending.operation, sending.body, look)
+                answer = await self._client.post(sending.operation, sending.request.body, look)
         except TimeoutError:
             return Refusal(None, "in_doubt", "The run was stopped before the service answered.")
         finally:
@@ -273,7 +259,7 @@ class StudioApi(Poller):
         """Note what the answer says of the service, and return what is known besides it."""
         works, unclear = sending.operation in self._working, self._unclear[sending.operation]
         if unclear_code(answer, replace(sending.now, works=works)):
-            unclear.add(hash(sending.body))
+            unclear.add(hash(sending.request.body))
         if answer.status == RATE_LIMITED:
             # As long as others are accepted it waits for its turn, which is not counted as trying.
             sending.first_sent = max(sending.first_sent, self._accepted_at)
@@ -289,13 +275,12 @@ class StudioApi(Poller):
             unclear_requests=len(unclear),
         )
 
-    async def _look_up(self, look_up: str, sending: _Sending, end: Refusal) -> CreateEnd:
+    async def _look_up(self, request: CreateRequest, look_up: str, end: Refusal) -> CreateEnd:
         """Return the job that the service finds by the request ID; where it finds none, a person decides as before."""
-        request_id = orjson.loads(sending.body)["requestId"]
-        answer = await self.ask(look_up, {"requestId": request_id}, JOB_TRIES)
-        job = read_created(answer.body, sending.now.stage) if answer.usable else None
+        answer = await self.ask(look_up, {"requestId": orjson.loads(request.body)["requestId"]}, JOB_TRIES)
+        job = read_created(answer.body, request.stage) if answer.usable else None
         message = f"{end.message} Its job was looked for with {look_up}: {sentence(answer)}"
-        return job or self._refused(sending, replace(end, message=message))
+        return job or replace(end, message=message)
 
     def _refused(self, sending: _Sending, end: Refusal) -> Refusal:
         """Return the end of a create with its last exchange; stop all creates where it stops the run."""

@@ -23,7 +23,7 @@ from patternmill.service.outcomes import GAVE_UP, Answer, CreateEnd, ExchangeRes
 from patternmill.service.polling import POLL
 from patternmill.service.questions import ORDER
 from patternmill.service.redaction import reason_in
-from patternmill.service.resend import ResendPolicy
+from patternmill.service.resend import CreateRequest, ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Stage
 from tests.hostile import shapes
@@ -200,10 +200,10 @@ class InProcessApi(StudioApi):
     def draining(self) -> bool:
         return self._draining.begun
 
-    async def create(self, stage: Stage, body: bytes, **more: Any) -> CreateEnd:
+    async def create(self, request: CreateRequest, *may_send: Any) -> CreateEnd:
         await asyncio.sleep(0)
         try:
-            return await super().create(stage, body, **more)
+            return await super().create(request, *may_send)
         except ScriptedEnd as scripted:
             return scripted.end
 

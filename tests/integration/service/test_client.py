@@ -13,8 +13,8 @@ import pytest
 from patternmill.errors import LeaseLost
 from patternmill.service.client import ANSWER_CAP
 from patternmill.service.outcomes import ExchangeResult, Trouble
+from patternmill.service.resend import CreateRequest
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Stage
 from tests.integration.service.raw import (
     BODY,
     JOB,
@@ -101,10 +101,11 @@ async def test_lease_is_looked_at_as_the_body_is_written() -> None:
     """What was permitted before a connection was free, and no longer is, does not reach the service."""
     permitted_once = asyncio.Event()
 
-    async def permitted() -> None:
+    async def may_send() -> bool:
         if permitted_once.is_set():
             raise LeaseLost("Another run took over.")
         permitted_once.set()
+        return True
 
     async def slow(writer: asyncio.StreamWriter) -> None:
         await permitted_once.wait()
@@ -114,7 +115,7 @@ async def test_lease_is_looked_at_as_the_body_is_written() -> None:
         first = asyncio.create_task(made.post("jobs/get", b"{}"))
         await asyncio.sleep(0)
         with pytest.raises(LeaseLost):
-            await api.create(Stage.PATTERN, BODY, permitted=permitted)
+            await api.create(CreateRequest(body=BODY), may_send)
         assert (await first).usable
     assert [body for _, _, body in server.requests] == [b"{}"]
 

@@ -52,8 +52,9 @@ def new_id_per_try(patch: Patch) -> None:
 
     async def seeded(self: studio_api.StudioApi, sending: Any, pace: Any) -> Any:
         if sending.now.tries:
-            body = orjson.loads(sending.body)
-            sending.body = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(NUMBERS)}"})
+            body = orjson.loads(sending.request.body)
+            new = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(NUMBERS)}"})
+            sending.request = replace(sending.request, body=new)
         return await send(self, sending, pace)
 
     patch.setattr(studio_api.StudioApi, "_send", seeded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 from patternmill.service.outcomes import Refusal
 from patternmill.service.redaction import reason_in
 from patternmill.service.refusals import shape_of
-from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create
+from patternmill.service.resend import CreateRequest, ResendAfter, ResendPolicy, Situation, decide_create
 from patternmill.states import AttemptState, Stage
 from tests.dialects import DIALECTS
 from tests.unit.service.answers import answered
@@ -21,7 +22,7 @@ SENT = {
     "categoryId": "cat_mug",
     "selections": {"Size": "11oz", "order": "first"},
 }
-FIRST = Situation(stage=Stage.PRODUCT, sent=orjson.dumps(SENT), works=True)
+FIRST = Situation(CreateRequest(Stage.PRODUCT, orjson.dumps(SENT)), works=True)
 PATTERN = {"requestId": SENT["requestId"], "prompt": "herons no. 1, ink", "model": "loom-2"}
 
 
@@ -35,7 +36,7 @@ def decided(status: int, body: Any, now: Situation = FIRST) -> Any:
 def test_known_request_is_held_with_the_words_of_the_service(dialect: str, in_doubt: bool) -> None:
     """On the first send of this machine, as after a lost answer: another machine may have sent it."""
     status, body = DIALECTS[dialect]
-    now = Situation(stage=Stage.PRODUCT, sent=orjson.dumps(SENT), works=True, in_doubt=in_doubt)
+    now = replace(FIRST, in_doubt=in_doubt)
     refusal = decided(status, body, now)
     assert isinstance(refusal, Refusal) and (refusal.state, refusal.code) == (
         AttemptState.HELD,
@@ -79,7 +80,7 @@ def test_refusal_that_names_the_row_says_correct_it(status: int, body: Any) -> N
 
 @pytest.mark.parametrize("said", ["prompt is too long", "no model loom-2", {"prompt": "too long"}])
 def test_pattern_is_named_by_its_prompt_and_model(said: Any) -> None:
-    now = Situation(sent=orjson.dumps(PATTERN))
+    now = Situation(CreateRequest(body=orjson.dumps(PATTERN)))
     assert decided(422, {"error": said}, now).code == "invalid_request"
 
 

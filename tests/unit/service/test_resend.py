@@ -12,6 +12,7 @@ from patternmill.service.jobs import Job
 from patternmill.service.outcomes import Answer, Ended, Refusal, Trouble
 from patternmill.service.resend import (
     AskAgain,
+    CreateRequest,
     ResendAfter,
     ResendPolicy,
     Situation,
@@ -36,7 +37,7 @@ WORKS = Situation(works=True)
 TIRED = Situation(tries=4, works=True)
 STORM = replace(TIRED, unclear_requests=10)
 DOUBTED = replace(TIRED, in_doubt=True)
-OURS = Situation(known_job_id="job-1")
+OURS, THEIRS = (Situation(CreateRequest(known_job_id=name)) for name in ("job-1", "job-9"))
 
 SOON = timedelta(milliseconds=250)
 D, R = ResendAfter(SOON, in_doubt=True), ResendAfter(SOON, in_doubt=False)
@@ -138,7 +139,7 @@ CREATES: list[tuple[str, Answer, Situation, Any]] = [
     ("26 over the cap", lost(Trouble.TOO_LARGE), ANY, D),
     ("31 a second job for one request", answered(200, {**JOB, "jobId": "job-2"}), OURS, "conflict: second_job"),
     ("32 409", answered(409, JOB), ANY, "left: repeated_request"),
-    ("32 409 with another job", answered(409, JOB), Situation(known_job_id="job-9"), "left: repeated_request"),
+    ("32 409 with another job", answered(409, JOB), THEIRS, "left: repeated_request"),
     ("32 409 with our job", answered(409, JOB), OURS, "job"),
     ("200 with a job", answered(200, JOB), ANY, "job"),
     ("201 with a job", answered(201, JOB), ANY, "job"),
@@ -180,7 +181,7 @@ def test_stop_leaves_open_what_may_have_been_executed(answer: Answer, doubt: str
 )
 def test_what_may_have_been_executed_is_not_sent_again(answer: Answer, expected: Any) -> None:
     """54: where nobody promises that it may; what was certainly not executed is answered as ever."""
-    decision = decide_create(answer, Situation(stage=Stage.REFINEMENT, repeatable=False), POLICY)
+    decision = decide_create(answer, Situation(CreateRequest(Stage.REFINEMENT, repeatable=False)), POLICY)
     assert shown(decision) == expected
     if expected == "left: not_repeatable":
         assert isinstance(decision, Refusal) and decision.state is None

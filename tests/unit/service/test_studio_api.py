@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,16 +22,21 @@ from patternmill.service.outcomes import (
     Trouble,
     failed_exchange,
 )
-from patternmill.service.studio_api import StudioApi
+from patternmill.service.resend import CreateRequest
+from patternmill.service.studio_api import MaySend, StudioApi
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 from tests.unit.service.answers import JOB, Script, answered, lost, not_sent
 
 BODY = b'{"requestId":"r-1","prompt":"herons"}'
+PATTERN = CreateRequest(body=BODY)
 
 
 def _create(
-    *answers: Answer, before: Callable[[StudioApi], object] = lambda api: None, **options: Any
+    *answers: Answer,
+    age: timedelta | None = None,
+    may_send: Sequence[MaySend] = (),
+    before: Callable[[StudioApi], object] = lambda api: None,
 ) -> tuple[CreateEnd, Script]:
     """Return how a create ends that is answered like that."""
 
@@ -39,7 +44,7 @@ def _create(
         script = Script({"patterns/create": list(answers)})
         async with script.api() as api:
             before(api)
-            return await api.create(Stage.PATTERN, BODY, **options), script
+            return await api.create(CreateRequest(body=BODY, age=age), *may_send), script
 
     return virtual.run(main())
 
@@ -67,10 +72,10 @@ async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else(
         }
     )
     async with script.api() as api:
-        first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        first = asyncio.create_task(api.create(PATTERN))
         await asyncio.sleep(1)
-        second = asyncio.create_task(api.create(Stage.PATTERN, BODY))
-        assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Job)
+        second = asyncio.create_task(api.create(PATTERN))
+        assert isinstance(await api.create(CreateRequest(Stage.PRODUCT, b"{}")), Job)
         assert isinstance(await api.follow("job-9", Stage.PATTERN), Ended)
         assert (virtual.clock() < 2, api.queued) == (True, 2)
         await asyncio.gather(first, second)
@@ -82,10 +87,10 @@ async def test_create_that_is_refused_while_others_are_accepted_waits_for_its_tu
     """For longer than the hour after which a limit that lets nothing pass stops the run."""
     script = Script({"patterns/create": [answered(429)], "products/create": [answered(200, JOB)]})
     async with script.api() as api:
-        refused = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        refused = asyncio.create_task(api.create(PATTERN))
         for _ in range(8):
             await asyncio.sleep(900)
-            await api.create(Stage.PRODUCT, b"{}")
+            await api.create(CreateRequest(Stage.PRODUCT, b"{}"))
         assert not refused.done()
         assert _code(await refused) == "rate_limited"
         assert virtual.clock() == pytest.approx(8 * 900 + 3600, abs=30)
@@ -96,7 +101,7 @@ async def test_lasting_500_of_one_item_is_in_doubt_after_ten_minutes() -> None:
     script = Script({"patterns/create": [answered(500)], "jobs/get": [answered(200, JOB)]})
     async with script.api() as api:
         poll = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
-        end = await api.create(Stage.PATTERN, BODY)
+        end = await api.create(PATTERN)
         assert isinstance(end, Refusal)
         assert end.state is None
         assert 600 <= virtual.clock() < 660
@@ -108,7 +113,7 @@ async def test_unavailable_service_stops_the_run_in_time() -> None:
     """2, 18: a hundred creates are sent with pauses, and all end once the service is away for too long."""
     script = Script({"patterns/create": [not_sent()]})
     async with script.api() as api:
-        ends = await asyncio.gather(*(api.create(Stage.PATTERN, b"%d" % n) for n in range(100)))
+        ends = await asyncio.gather(*(api.create(CreateRequest(body=b"%d" % n)) for n in range(100)))
         assert {end.code for end in ends if isinstance(end, Refusal) and end.stops} == {"service_away"}
         assert {end.state for end in ends if isinstance(end, Refusal)} == {AttemptState.WITHDRAWN}
         assert virtual.clock() < 700
@@ -119,7 +124,7 @@ async def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
     """Not at once, with its last answer, and no longer than it lasts."""
     script = Script({"patterns/create": [not_sent()]})
     async with script.api() as api:
-        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        create = asyncio.create_task(api.create(PATTERN))
         await asyncio.sleep(5)
         assert api.waiting == ""
         await asyncio.sleep(35)
@@ -140,7 +145,7 @@ async def test_request_that_is_too_old_is_not_resent(happens: str) -> None:
         if happens == "while it waits for its turn":
             age = timedelta(hours=12, seconds=-30)
             api._paces["patterns/create"].refused(virtual.clock(), 60.0)
-        create = asyncio.create_task(api.create(Stage.PATTERN, BODY, age=age))
+        create = asyncio.create_task(api.create(CreateRequest(body=BODY, age=age)))
         await asyncio.sleep(20)
         sent = len(script.sent)
         suspended = 13 * 3600.0
@@ -153,30 +158,33 @@ async def test_each_sending_needs_a_permission_of_the_moment() -> None:
     """A run whose lease was lost while it was stopped sends nothing more, whatever it waited for."""
     permissions = 0
 
-    async def permitted() -> None:
+    async def may_send() -> bool:
         nonlocal permissions
         permissions += 1
         if permissions == 6:  # two looks a sending
             raise LeaseLost("Another run took over.")
+        return True
 
     script = Script({"patterns/create": [lost()]})
     async with script.api() as api:
         with pytest.raises(LeaseLost):
-            await api.create(Stage.PATTERN, BODY, permitted=permitted)
+            await api.create(PATTERN, may_send)
     assert script.bodies("patterns/create") == [BODY] * 2
 
 
-def _drained(answers: list[Answer], after: float, **options: Any) -> CreateEnd:
+def _drained(
+    answers: list[Answer], after: float, age: timedelta | None = None, may_send: Sequence[MaySend] = ()
+) -> CreateEnd:
     async def main() -> CreateEnd:
         script = Script({"patterns/create": answers})
         async with script.api() as api:
-            create = asyncio.create_task(api.create(Stage.PATTERN, BODY, **options))
+            create = asyncio.create_task(api.create(CreateRequest(body=BODY, age=age), *may_send))
             await asyncio.sleep(after)
             api.drain()
             drained_at = virtual.clock()
             end = await create
             assert all(at <= drained_at for at, _, _ in script.sent)
-            assert virtual.clock() - drained_at < (0.1 if "permitted" not in options else 5)
+            assert virtual.clock() - drained_at < (5 if may_send else 0.1)
             return end
 
     return virtual.run(main())
@@ -190,10 +198,10 @@ def test_drain_ends_waiting_creates_at_once() -> None:
     assert _code(_drained([not_sent()], 0.1, age=timedelta(minutes=1))) == "in_doubt"
     assert _drained([answered(429, retry_after="900")], 5.0) is NOT_BEGUN
     assert isinstance(_drained([job], 0.01), Job)
-    assert _drained([job], 1.0, permitted=lambda: asyncio.sleep(5)) is NOT_BEGUN
-    for before in (lambda api: None, lambda api: api.drain()):
-        for age, code in ((None, ""), (timedelta(0), "in_doubt")):
-            end, script = _create(job, before=before, stopping=lambda: True, age=age)
+    assert _drained([job], 1.0, may_send=[lambda: asyncio.sleep(5, True)]) is NOT_BEGUN
+    for age, code in ((None, ""), (timedelta(0), "in_doubt")):
+        for how in ({"before": lambda api: api.drain()}, {"may_send": [lambda: asyncio.sleep(0, False)]}):
+            end, script = _create(job, age=age, **how)  # type: ignore[arg-type]
             assert (_code(end), script.sent) == (code, [])
 
 
@@ -201,7 +209,7 @@ async def test_abandoning_ends_everything_at_once() -> None:
     """After the drain's deadline: creates under way are in doubt, jobs are for the next run."""
     script = Script({"patterns/create": [answered(200, JOB)], "jobs/get": [answered(200, JOB)]}, latency=20)
     async with script.api() as api:
-        create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+        create = asyncio.create_task(api.create(PATTERN))
         follow = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
         await asyncio.sleep(1)
         api.abandon()
@@ -218,11 +226,11 @@ async def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: A
         {"patterns/create": [answered(200, JOB), *[answer] * 4, answered(200, {**JOB, "jobId": "job-2"})]}
     )
     async with script.api() as api:
-        assert isinstance(await api.create(Stage.PATTERN, BODY), Job)
-        guilty = await api.create(Stage.PATTERN, b'{"requestId": "guilty"}')
+        assert isinstance(await api.create(PATTERN), Job)
+        guilty = await api.create(CreateRequest(body=b'{"requestId": "guilty"}'))
         assert isinstance(guilty, Refusal) and guilty.state is AttemptState.REJECTED
         del script.answers["patterns/create"][:-1]
-        assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Job)
+        assert isinstance(await api.create(CreateRequest(body=b'{"requestId": "good"}')), Job)
 
 
 @pytest.mark.parametrize(
