@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -123,30 +124,36 @@ class Engine:
         """
         if make_group is not None:
             await self.make_shared_references(make or self.make)
-        self._make_item = self.make if make is None or make_group is not None else make
-        async with asyncio.TaskGroup() as driven:
-            is_last_turn = False
-            for row, group in self._in_order():
-                if not is_last_turn and self._turn(row) == _REFUSED_BEFORE:
-                    # Refused alike once more they halt the run, which is to keep no other row from being made.
-                    is_last_turn = True
-                    await self._window.emptied()
-                await self._may_begin()
-                # A group begins with its first write: its first row has a slot by then.
-                await self._window.take_slot()
-                is_new = group.number not in self._granted
-                if group.number in self._over or (is_new and self.halt.is_total):
-                    self._window.free_slot()
-                    continue
-                self._granted[group.number].put_nowait(row)
-                if is_new:
-                    driven.create_task(self._await_group(group, make_group or self.drive_group))
+            make = None
+        self._make_item = make or self.make
+        async with asyncio.TaskGroup() as groups:
+            for rows in self._in_order():
+                await self._window.emptied()
+                for row, group in rows:
+                    if await self._grant_slot(row, group):
+                        groups.create_task(self._await_group(group, make_group or self.drive_group))
         await self._withhold_the_rest()
 
-    def _in_order(self) -> list[tuple[PlannedRow, Group]]:
-        """Return the rows in the order of their slots: group by group, and what comes last after all groups.
+    async def _grant_slot(self, row: PlannedRow, group: Group) -> bool:
+        """Give a row its slot, unless its group has ended or begins no more; return whether it is the group's first.
 
-        In a group, rows that share a pattern follow one another, so that a stop interrupts one such pattern at most.
+        So a group begins with its first write: its first row has a slot by then.
+        """
+        await self._may_begin()
+        await self._window.take_slot()
+        is_first = group.number not in self._granted
+        if group.number in self._over or (is_first and self.halt.is_total):
+            self._window.free_slot()
+            return False
+        self._granted[group.number].put_nowait(row)
+        return is_first
+
+    def _in_order(self) -> list[list[tuple[PlannedRow, Group]]]:
+        """Return the rows in the order of their slots: group by group, and what failed before after all groups.
+
+        Apart from all others, and last, come those that were refused before: refused alike once more they halt the run,
+        which is to keep no other row from being made. In a group, rows that share a pattern follow one another, so that
+        a stop interrupts one such pattern at most.
         """
         placed = []
         for group in self.groups:
@@ -157,7 +164,9 @@ class Engine:
                 last = turn if turn >= _FAILED_BEFORE else 0
                 place = (last, rank, group.number, turn, shared, row.position)
                 placed.append((place, row, group))
-        return [(row, group) for _, row, group in sorted(placed, key=itemgetter(0))]
+        placed.sort(key=itemgetter(0))
+        parts = groupby(placed, key=lambda placed: placed[0][0] == _REFUSED_BEFORE)
+        return [[(row, group) for _, row, group in part] for _, part in parts]
 
     def _turn(self, row: PlannedRow) -> int:
         """Return a row's turn in its group, from 0: rows that are under way go first, in the slots that they have.
