@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from socket import gaierror
@@ -27,7 +27,6 @@ _TIMEOUT = {"connect": _CONNECT_TIMEOUT, **dict.fromkeys(("read", "write", "pool
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _WHOLE = frozenset({200, 203})
 _HEADERS = {"User-Agent": f"patternmill/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
-_AUTHORIZATION = "Authorization"
 _REMEDY = "Check the address, who may read it, and that its place answers."
 
 
@@ -85,51 +84,34 @@ def read_page(address: str, reading: Reading, access: Access | None = None) -> P
         raise _unreadable(reading.name, f"cannot be read: {_reason(error)}") from None
 
 
-@dataclass(frozen=True)
-class _Hop:
-    """One address to ask: its IP addresses were checked, and are the ones that are connected to."""
+@contextmanager
+def _opened(
+    url: httpx.URL, headers: Mapping[str, str], proxy: httpx.Proxy | None, addresses: Sequence[IpAddress]
+) -> Iterator[httpx.Response]:
+    """Yield the answer, its body unread, of the first IP address that can be connected to; without one, of the host."""
+    # Not httpx.Client, which logs addresses, and has redirects, cookies and .netrc of its own.
+    with closing(httpx.HTTPTransport(verify=tls_context(), proxy=proxy)) as transport:
+        *others, last = addresses or (None,)
+        for address in others:
+            try:
+                response = transport.handle_request(_request(url, headers, address))
+                break
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue
+        else:
+            response = transport.handle_request(_request(url, headers, last))
+        with closing(response):
+            yield response
 
-    #: Without user, password and fragment.
-    url: httpx.URL
-    headers: Mapping[str, str] = field(repr=False)
-    #: Empty behind a proxy, which may be the only one to know the host.
-    addresses: tuple[IpAddress, ...]
-    proxy: httpx.Proxy | None
-    #: This host, or one before it, is of the public internet, so that the next one has to be as well.
-    is_public: bool
 
-    @property
-    def origin(self) -> tuple[str, bytes, int | None]:
-        return self.url.scheme, self.url.raw_host, self.url.port
-
-    def request(self, address: IpAddress | None) -> httpx.Request:
-        """Return the request, to one IP address where it is given; TLS verifies the name all the same."""
-        return httpx.Request(
-            "GET",
-            self.url if address is None else self.url.copy_with(host=str(address)),
-            headers={**_HEADERS, **self.headers, "Host": self.url.netloc.decode("ascii")},
-            extensions={
-                "timeout": _TIMEOUT,
-                "sni_hostname": self.url.raw_host.decode("ascii").rstrip("."),
-            },
-        )
-
-    @contextmanager
-    def opened(self) -> Iterator[httpx.Response]:
-        """Yield the answer, its body unread, of the first IP address that can be connected to."""
-        # Not httpx.Client, which logs addresses, and has redirects, cookies and .netrc of its own.
-        with closing(httpx.HTTPTransport(verify=tls_context(), proxy=self.proxy)) as transport:
-            *others, last = self.addresses or (None,)
-            for address in others:
-                try:
-                    response = transport.handle_request(self.request(address))
-                    break
-                except (httpx.ConnectError, httpx.ConnectTimeout):
-                    continue
-            else:
-                response = transport.handle_request(self.request(last))
-            with closing(response):
-                yield response
+def _request(url: httpx.URL, headers: Mapping[str, str], address: IpAddress | None) -> httpx.Request:
+    """Return the request, to one IP address where it is given; TLS verifies the name all the same."""
+    return httpx.Request(
+        "GET",
+        url if address is None else url.copy_with(host=str(address)),
+        headers={**_HEADERS, **headers, "Host": url.netloc.decode("ascii")},
+        extensions={"timeout": _TIMEOUT, "sni_hostname": url.raw_host.decode("ascii").rstrip(".")},
+    )
 
 
 @dataclass(frozen=True)
@@ -141,44 +123,53 @@ class _Reader:
 
     def read(self, address: str) -> Page:
         """Ask the address and what it redirects to, one after the other."""
-        hop = self._first_hop(address)
+        url = httpx.URL(address)
+        headers, was_public = self._credentials(url), False
         for _ in range(self.access.redirects + 1):
             self.reading.check_time()
-            with hop.opened() as response:
+            url = url.copy_with(userinfo=b"", fragment=None)
+            addresses, proxy, was_public = self._checked(url, was_public)
+            with _opened(url, headers, proxy, addresses) as response:
                 if response.status_code not in _REDIRECTS:
-                    return self._page(response, hop)
+                    return self._page(response, url, is_signed=bool(headers))
                 location = response.headers.get("location")
             if not self.access.redirects:
                 what = "redirects to another address, which is not followed"
                 raise self._unreadable(what, "Name the address where the file is.")
-            hop = self._next_hop(hop, location)
+            before, url = url, self._redirected(url, location)
+            if (url.scheme, url.raw_host, url.port) != (before.scheme, before.raw_host, before.port):
+                headers = {}
         raise self._unreadable(f"redirects more than {self.access.redirects} times")
 
-    def _first_hop(self, address: str) -> _Hop:
-        url, headers = httpx.URL(address), {}
+    def _credentials(self, url: httpx.URL) -> Mapping[str, str]:
+        """Return the header with the user and password of an address, or else with the bearer."""
         if url.userinfo:
             user, _, password = url.userinfo.decode("ascii").partition(":")
             pair = f"{unquote(user)}:{unquote(password)}".encode()
-            headers = {_AUTHORIZATION: f"Basic {base64.b64encode(pair).decode('ascii')}"}
-        elif self.access.bearer is not None:
-            headers = {_AUTHORIZATION: f"Bearer {self.access.bearer.get_secret_value()}"}
-        return self._checked_hop(url, headers)
+            return {"Authorization": f"Basic {base64.b64encode(pair).decode('ascii')}"}
+        bearer = self.access.bearer
+        return {"Authorization": f"Bearer {bearer.get_secret_value()}"} if bearer is not None else {}
 
-    def _next_hop(self, hop: _Hop, location: str | None) -> _Hop:
+    def _redirected(self, url: httpx.URL, location: str | None) -> httpx.URL:
         """Return where a redirect leads. Raises InputRefused for what is not followed."""
         if location is None:
             raise self._unreadable("redirects without saying where")
-        url = hop.url.join(location)
-        if url.scheme not in ("http", "https"):
-            raise self._unreadable(f"redirects to {plain(url.scheme)}:, which is no http(s) address")
-        if hop.url.scheme == "https" and url.scheme == "http":
+        target = url.join(location)
+        if target.scheme not in ("http", "https"):
+            raise self._unreadable(f"redirects to {plain(target.scheme)}:, which is no http(s) address")
+        if url.scheme == "https" and target.scheme == "http":
             raise self._unreadable("redirects from https to http, which anyone on the way can read")
-        is_same = (url.scheme, url.raw_host, url.port) == hop.origin
-        return self._checked_hop(url, hop.headers if is_same else {}, before=hop)
+        return target
 
-    def _checked_hop(self, url: httpx.URL, headers: Mapping[str, str], before: _Hop | None = None) -> _Hop:
-        """Resolve the host. Raises InputRefused where it may not be asked, and OSError where it has no address."""
-        url, was_public = url.copy_with(userinfo=b"", fragment=None), before is not None and before.is_public
+    def _checked(
+        self, url: httpx.URL, was_public: bool
+    ) -> tuple[Sequence[IpAddress], httpx.Proxy | None, bool]:
+        """Resolve the host; return the IP addresses to connect to, the proxy, and whether one on the way was public.
+
+        Behind a proxy, which may be the only one to know the host, there are no addresses. After a host of the public
+        internet the next one has to be of it as well. Raises InputRefused where the host may not be asked, and OSError
+        where it has no address.
+        """
         host = url.raw_host.decode("ascii")
         if not host or "%" in host:
             raise self._unreadable("names no host")
@@ -194,13 +185,13 @@ class _Reader:
             what = f"redirects to {plain(host)}, which is not a host of the public internet"
             raise self._unreadable(what)
         is_public = was_public or not addresses or any(are_public)
-        return _Hop(url, headers, () if proxy else addresses, proxy, is_public)
+        return () if proxy else addresses, proxy, is_public
 
-    def _resolved(self, url: httpx.URL, host: str, *, may_be_unknown: bool) -> tuple[IpAddress, ...]:
+    def _resolved(self, url: httpx.URL, host: str, *, may_be_unknown: bool) -> Sequence[IpAddress]:
         """Return the IP addresses of a host; none where a proxy may be the only one to know it. Raises OSError."""
         try:
             port = url.port or (443 if url.scheme == "https" else 80)
-            if addresses := tuple(self.access.network.resolve(host, port)):
+            if addresses := self.access.network.resolve(host, port):
                 return addresses
             raise gaierror
         except OSError:
@@ -208,13 +199,13 @@ class _Reader:
                 raise
             return ()
 
-    def _page(self, response: httpx.Response, hop: _Hop) -> Page:
+    def _page(self, response: httpx.Response, url: httpx.URL, *, is_signed: bool) -> Page:
         """Read the body within the limits of the reading. Raises InputRefused unless the answer is a whole file."""
         status, headers = response.status_code, response.headers
         if status >= 500:
             raise _ServerError(status)
         if status not in _WHOLE:
-            raise self._status_refusal(status, is_signed=_AUTHORIZATION in hop.headers)
+            raise self._status_refusal(status, is_signed=is_signed)
         length, packing = headers.get("content-length", ""), headers.get("content-encoding", "")
         if length.isdecimal():
             self.reading.check_size(int(length))
@@ -228,7 +219,7 @@ class _Reader:
             parts.append(part)
         content = unpacked(b"".join(parts), packing, self.reading.size)
         self.reading.check_size(len(content))
-        return Page(content, hop.url.host, headers.get("content-type", ""))
+        return Page(content, url.host, headers.get("content-type", ""))
 
     def _status_refusal(self, status: int, *, is_signed: bool) -> InputRefused:
         """Return why an answer is no file; `is_signed`: a user, password or bearer was sent."""

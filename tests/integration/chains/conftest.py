@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -20,9 +19,8 @@ from patternmill.profiles import Profile
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import select_rows
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.spec import RunSpec, runs_of_file
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
-from patternmill.tables.sheet import NO_CHOICES
 from studio.testing import Studio
 from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
@@ -60,13 +58,13 @@ class Chains:
             operations_file=self.operations,
         )
 
-    def spec(self, text: str, **options: Any) -> RunSpec:
+    def spec(self, text: str) -> RunSpec:
         file = self.home / "spring.csv"
         file.write_text(text, "utf-8")
-        return RunSpec(str(file), "spring", self.settings, RunOptions(**options), out=self.home / "out")
+        return RunSpec(str(file), "spring", self.settings, RunOptions(), out=self.home / "out")
 
-    def run(self, text: str, **options: Any) -> ChainRun:
-        return self._run(self.spec(text, **options))
+    def run(self, text: str) -> ChainRun:
+        return self._run(self.spec(text))
 
     def retry(self) -> ChainRun:
         """The rows of the last run that did not succeed."""
@@ -75,28 +73,8 @@ class Chains:
             selection = select_rows(ledger, request)
         spec = self.spec((self.home / "spring.csv").read_text("utf-8"))
         record = selection.record
-        return self._run(
-            replace(
-                spec,
-                file=selection.checked.catalog,
-                selection=selection,
-                retries=True,
-                source=record.source,
-            )
-        )
-
-    def run_failures(self) -> ChainRun:
-        """The failures of the last run, from the folder that they were written to."""
-        file = self.home / "out" / "failures.csv"
-        spec = RunSpec(
-            str(file),
-            "spring",
-            self.settings,
-            RunOptions(),
-            origins=tuple(runs_of_file(file, NO_CHOICES, self.settings)),
-            out=self.home / "out-again",
-        )
-        return self._run(spec)
+        chosen = {"file": selection.checked.catalog, "selection": selection, "source": record.source}
+        return self._run(replace(spec, retries=True, **chosen))
 
     def know(self, **operations: object) -> None:
         """What a person says about the operations of the service."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from patternmill.planning.problems import RowCode
 from patternmill.states import Outcome, RowStatus
 from tests.integration.chains.conftest import Chains
@@ -52,24 +50,6 @@ def test_chain_is_made_and_shared(chains: Chains) -> None:
     assert chains.bought == bought
 
 
-def test_unusable_cells_are_refused_by_row(chains: Chains) -> None:
-    (chains.home / "notes.png").write_text("no picture")
-    text = HEADER + (
-        row("S-1", model="linocutt")
-        + row("S-2", recolor="blue-ish")
-        + row("S-3", reference="missing.png")
-        + row("S-4", reference="notes.png")
-        + row("S-5")
-    )
-    ended = chains.run(text)
-    assert [ended.rows[f"S-{n}"].error_code for n in range(1, 6)] == [
-        *(RowCode.UNKNOWN_MODEL, RowCode.MALFORMED_REFINEMENT),
-        *(RowCode.UNREADABLE_REFERENCE, RowCode.UNREADABLE_REFERENCE, None),
-    ]
-    assert "missing.png" in (ended.rows["S-3"].error or "")
-    assert chains.bought == {"patterns/create": 1, "products/create": 1}
-
-
 def test_lost_answers_buy_nothing_twice(chains: Chains) -> None:
     """The first answer of every create is lost after it was carried out."""
     chains.know(repeatable=True)
@@ -105,43 +85,12 @@ def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> 
     assert chains.bought == {"patterns/create": 1, "products/create": 1}
 
 
-@pytest.mark.parametrize("again", ["retry", "failures.csv"])
-def test_corrected_operations_reach_what_was_refused(chains: Chains, again: str) -> None:
+def test_corrected_operations_reach_what_was_refused(chains: Chains) -> None:
     """A refused request made nothing: it goes out as it is written now, and no pattern is bought once more."""
     chains.know(fields={"palette": "colours"})
     refused = chains.run(HEADER + row(recolor="#1f3a5f"))
     assert refused.rows["S-1"].error_code == "unclear_refusal"
     chains.know()
-    made = chains.retry() if again == "retry" else chains.run_failures()
+    made = chains.retry()
     assert made.ending.rows == {RowStatus.SUCCEEDED: 1}
     assert chains.bought == {"patterns/create": 1, "refine/recolor": 1, "products/create": 1}
-
-
-def test_row_resumes_where_its_chain_stopped(chains: Chains) -> None:
-    """A service that is away in the middle of the chains: what was bought is kept, and the rest follows."""
-    chains.studio.faults.use({"on": "refine/crop", "effect": {"kind": "refuse", "status": 402}})
-    stopped = chains.run(HEADER + row("S-1", recolor="#1f3a5f"))
-    assert stopped.ending.outcome is Outcome.COMPLETED
-    chains.studio.faults.use({"on": "products/create", "effect": {"kind": "refuse", "status": 402}})
-    stopped = chains.run(WHOLE)
-    assert stopped.ending.outcome is Outcome.FAILED
-    chains.studio.faults.clear()
-    assert chains.run(WHOLE).ending.outcome is Outcome.COMPLETED
-    assert not chains.studio.meter.double_purchases
-    assert chains.bought["refine/crop"] == 1
-
-
-def test_failures_are_imported_again_from_their_own_folder(chains: Chains) -> None:
-    """Their references are those of the catalog's folder, and of the ledger where they are gone from there."""
-    chains.studio.faults.use(
-        {"on": "refine/recolor", "effect": {"kind": "job_fails", "message": "the dye ran"}}
-    )
-    text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f") + row("S-2")
-    chains.run(text)
-    chains.studio.faults.clear()
-    (chains.home / "heron.png").unlink()
-    again = chains.run_failures()
-    assert again.ending.rows == {RowStatus.SUCCEEDED: 1}
-    assert not chains.studio.meter.double_purchases
-    _, listed = chains.studio.ask("references/list")
-    assert len(listed["references"]) == 1

@@ -117,21 +117,6 @@ def test_outage_holds_one_and_buys_it_once(shop: Shop) -> None:
     assert shop.booked == 3 * 10 + 3 * 5 + 3
 
 
-def test_what_was_made_is_named_and_built_on(shop: Shop) -> None:
-    """By the ID that the service's console shows; and one that was not made is sent again."""
-    shop.fails(RECOLOR, "answer_lost")
-    shop.statuses()
-    (made,) = shop.evidence.audit.patterns.keys() - {p.result_id for p in shop.evidence.audit.purchases[:3]}
-    shop.settle(shop.held()[0][0], "--made", made)
-    shop.fails(RECOLOR, "status", code=502)
-    assert shop.statuses() == {"succeeded": 1, "held": 1, "cancelled": 1}
-    shop.settle(shop.held()[0][0], "--resend")
-    shop.recovers()
-    assert shop.statuses(code=0) == {"succeeded": 3}
-    assert shop.executed(RECOLOR) == 3
-    assert shop.booked == 3 * (10 + 5 + 3)
-
-
 def test_kill_in_flight_holds_one(shop: Shop) -> None:
     """Of many that are due at once, one is in flight; the next run holds it and makes the others."""
     shop.fails(RECOLOR, "late", delay=5.0)

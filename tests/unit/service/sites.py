@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from socket import gaierror
-from typing import Protocol
 
 import pytest
 
@@ -130,8 +129,7 @@ def site(address: str = PRIVATE, certificate: Path | None = None, port: int = 0)
         thread.join()
 
 
-class Start(Protocol):
-    def __call__(self, address: str = PRIVATE, certificate: Path | None = None, port: int = 0) -> Site: ...
+Start = Callable[..., Site]
 
 
 @pytest.fixture

@@ -44,6 +44,27 @@ def test_list_of_texts_has_names_that_are_ids() -> None:
 
 
 @pytest.mark.parametrize(
+    ("marks", "cursor", "has_more", "total"),
+    [
+        ({"nextCursor": "x"}, "x", False, 0),
+        ({"next_cursor": ""}, None, False, 0),
+        ({"nextCursor": "x", "hasMore": False}, None, False, 0),
+        ({"pagination": {"nextCursor": "x", "total": 5}}, "x", False, 5),
+        ({"hasMore": True}, None, True, 0),
+        ({"nextPageToken": "x"}, None, True, 0),
+        ({"links": {"next": "https://x.example/?2"}}, None, True, 0),
+    ],
+)
+def test_marks_of_a_further_page(
+    marks: dict[str, object], cursor: str | None, has_more: bool, total: int
+) -> None:
+    """One that leads there, and those that are not followed; also in an envelope."""
+    for answer in ({"items": [MUG], **marks}, {"data": {"items": [MUG], **marks}}):
+        page = read_page(answer)
+        assert page is not None and (page.cursor, page.has_more, page.total) == (cursor, has_more, total)
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         None,
