@@ -40,16 +40,9 @@ class RefusedAlike:
         #: By kind, why the run is halted unless one of the kind is accepted; and how many suspicions there were.
         self._suspected: dict[str, HaltReason] = {}
         self.suspicions = 0
-        self._settled = asyncio.Event()
-        self._settled.set()
-
-    @property
-    def is_settled(self) -> bool:
-        """Return False while nothing is begun and an acceptance may still end that."""
-        return self._settled.is_set()
-
-    async def settled(self) -> None:
-        await self._settled.wait()
+        #: Not set while nothing is begun and an acceptance may still end that.
+        self.settled = asyncio.Event()
+        self.settled.set()
 
     @contextmanager
     def sending(self, item: Item) -> Iterator[None]:
@@ -76,7 +69,7 @@ class RefusedAlike:
         if len(alike) >= REFUSED_ENOUGH and kind not in self._suspected:
             self._suspected[kind] = _reason(item, len(alike), refusal)
             self.suspicions += 1
-            self._settled.clear()
+            self.settled.clear()
             self._settle()
         return list(alike.values())
 
@@ -85,7 +78,7 @@ class RefusedAlike:
         if not any(self._unanswered[kind] for kind in self._suspected):
             for reason in self._suspected.values():
                 self._halt.begin(reason)
-            self._settled.set()
+            self.settled.set()
 
 
 def kind_of(item: Item) -> str:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from patternmill.engine.brakes import FailureBrake
@@ -38,7 +37,7 @@ from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.service.outcomes import JobEnd, Refusal
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import NOT_CONFIRMED, AttemptState, Outcome, Stage
+from patternmill.states import NOT_CONFIRMED, ROW_STAGES, AttemptState, Outcome, Stage
 from patternmill.text import plural
 
 logger = logging.getLogger(__name__)
@@ -47,8 +46,8 @@ logger = logging.getLogger(__name__)
 #: does. What it returns counts for nothing: the ledger says what became of the item.
 Make = Callable[[Item], Awaitable[Any]]
 MakeGroup = Callable[[Group], Awaitable[Any]]
-#: The turns of rows that come after all others: what failed before, and last what was refused before.
-_FAILED_BEFORE, _REFUSED_BEFORE = 3, 4
+#: The turns of rows: what is under way, on a pattern that exists, new; and after all others what failed or was refused.
+_UNDER_WAY, _ON_A_PATTERN, _NEW, _FAILED_BEFORE, _REFUSED_BEFORE = range(5)
 
 
 class Engine:
@@ -72,7 +71,12 @@ class Engine:
         self._alike = self._attempts.alike
         self._brake = FailureBrake(lambda: self.progress.in_flight)
         #: The IDs of what was made: by earlier runs, for products to be built on, and by this one.
-        self._results = _results_of_earlier_runs(plan, memory)
+        self._results = {
+            key: attempt.result_id
+            for key, planned in plan.items.items()
+            if planned.reason is Reason.DONE and planned.item.stage is not Stage.PRODUCT
+            if (attempt := memory.last_attempts.get(key)) is not None and attempt.result_id is not None
+        }
         self._failures: dict[ItemKey, RowFailed] = {}
         #: The tasks of items that several rows may wait for.
         self._shared: dict[ItemKey, asyncio.Task[None]] = {}
@@ -155,21 +159,19 @@ class Engine:
         which is to keep no other row from being made. In a group, rows that share a pattern follow one another, so that
         a stop interrupts one such pattern at most.
         """
-        placed = []
+        places = []
         for group in self.groups:
             turns = [self._turn(row) for row in group.rows]
-            rank, first = min(turns), dict[ItemKey, int]()
+            first = dict[ItemKey, int]()
             for row, turn in zip(group.rows, turns, strict=True):
                 shared = first.setdefault(self.plan.first_pattern(row), row.position)
-                last = turn if turn >= _FAILED_BEFORE else 0
-                place = (last, rank, group.number, turn, shared, row.position)
-                placed.append((place, row, group))
-        placed.sort(key=itemgetter(0))
-        parts = groupby(placed, key=lambda placed: placed[0][0] == _REFUSED_BEFORE)
-        return [[(row, group) for _, row, group in part] for _, part in parts]
+                late = max(turn, _NEW)
+                places.append((late, min(turns), group.number, turn, shared, row.position, row, group))
+        parts = groupby(sorted(places), key=lambda place: place[0] == _REFUSED_BEFORE)
+        return [[place[-2:] for place in part] for _, part in parts]
 
     def _turn(self, row: PlannedRow) -> int:
-        """Return a row's turn in its group, from 0: rows that are under way go first, in the slots that they have.
+        """Return a row's turn in its group: rows that are under way go first, in the slots that they have.
 
         Then come those whose pattern exists, so that a stop leaves few patterns without their products. What failed
         before comes late: by then others have shown whether it is the item's own fault.
@@ -179,8 +181,9 @@ class Engine:
             is_refused = not self._refused_before.isdisjoint(row.keys)
             return _REFUSED_BEFORE if is_refused else _FAILED_BEFORE
         if Reason.CONTINUED in reasons:
-            return 0
-        return 1 if self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE else 2
+            return _UNDER_WAY
+        has_pattern = self.plan.items[self.plan.first_pattern(row)].reason is Reason.DONE
+        return _ON_A_PATTERN if has_pattern else _NEW
 
     async def make_shared_references(self, make: Make) -> None:
         """Make the references that several groups share, before any of them begins."""
@@ -268,7 +271,7 @@ class Engine:
             self._attempts.leave_turn(item)
             self.progress.in_flight -= 1
             self._brake.wake()
-            if self.halt.forbids_all_sending:
+            if all(map(self.halt.forbids_sending, ROW_STAGES)):
                 self._api.drain()
         if is_put_off:
             await self._make_unless_halted(item)
@@ -276,7 +279,7 @@ class Engine:
     async def _may_begin(self) -> None:
         """Wait while the run begins nothing and may still go on."""
         await self._going.wait()
-        await self._alike.settled()
+        await self._alike.settled.wait()
 
     def _has_ended(self, item: Item) -> bool:
         return item.key in self._results or item.key in self._failures
@@ -359,7 +362,7 @@ class Engine:
 
     async def _may_send(self, stage: Stage) -> bool:
         await self._writer.confirm_lease()
-        return self._alike.is_settled and not self.halt.forbids_sending(stage)
+        return self._alike.settled.is_set() and not self.halt.forbids_sending(stage)
 
     async def _follow(self, item: Item, attempt: Attempt) -> Attempt:
         if attempt.state is AttemptState.ACCEPTED:
@@ -436,10 +439,8 @@ class Engine:
         failed = self.progress.items_failed
         ended = self.progress.made.total() + failed
         if self.options.too_many(failed, ended):
-            message = (
-                f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows."
-            )
-            self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", message))
+            why = f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows."
+            self.halt.begin(HaltReason(Outcome.FAILED, "too_many_failures", why))
 
     def brake(self, reason: HaltReason) -> None:
         """Begin nothing new and send no create; follow the jobs in flight to their end."""
@@ -467,12 +468,6 @@ class Engine:
     def abandon(self) -> None:
         """End the drain: jobs that have not ended are for the next run."""
         self._api.abandon()
-
-
-def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
-    made = (planned.item for planned in plan.items.values() if planned.reason is Reason.DONE)
-    last = {item.key: memory.last_attempts.get(item.key) for item in made if item.stage is not Stage.PRODUCT}
-    return {key: attempt.result_id for key, attempt in last.items() if attempt and attempt.result_id}
 
 
 async def _fault_of(making: Awaitable[Any]) -> BaseException | None:

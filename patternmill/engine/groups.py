@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -42,7 +42,8 @@ class Window:
         self._changed = asyncio.Event()
 
     async def take_slot(self) -> None:
-        await self._until(lambda: self._taken < self._slots)
+        while self._taken >= self._slots:
+            await self._change()
         self._taken += 1
 
     def free_slot(self) -> None:
@@ -55,12 +56,12 @@ class Window:
 
     async def emptied(self) -> None:
         """Wait until no slot is taken."""
-        await self._until(lambda: not self._taken)
+        while self._taken:
+            await self._change()
 
-    async def _until(self, is_met: Callable[[], bool]) -> None:
-        while not is_met():
-            self._changed.clear()
-            await self._changed.wait()
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
 
 def groups_of(plan: Plan) -> list[Group]:

@@ -316,7 +316,7 @@ def request_of(item: Item, attempt: Attempt, sent_ago: timedelta | None) -> Crea
     return CreateRequest(
         item.stage,
         attempt.body,
-        item.operation,
+        operation=item.operation,
         given=item.given,
         repeatable=item.is_repeatable,
         look_up=item.unstated.lookup,

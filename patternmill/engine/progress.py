@@ -44,12 +44,9 @@ class Progress:
         )
 
     @property
-    def seconds(self) -> float:
-        return monotonic() - self.started
-
-    @property
     def rows_a_second(self) -> float:
-        return self.ended / self.seconds if self.seconds > 0 else 0.0
+        seconds = monotonic() - self.started
+        return self.ended / seconds if seconds > 0 else 0.0
 
     def time_left(self, queued: int = 0) -> tuple[float, float] | None:
         """Return the least and the most seconds that are left; None while they are not known.
@@ -132,10 +129,6 @@ class Halt:
     @property
     def is_total(self) -> bool:
         return all(map(self.halts, ROW_STAGES))
-
-    @property
-    def forbids_all_sending(self) -> bool:
-        return all(map(self.forbids_sending, ROW_STAGES))
 
     def forbids_sending(self, stage: Stage) -> bool:
         """Return whether intents must not be sent any more; those within a budget have reserved their part of it."""

@@ -33,7 +33,7 @@ def room_in(folder: Path, service: Hostile, zygote: Zygote, rows: int = 3, **set
 
 
 LOST = Rule(PATTERN, "answer_lost", matching=FIRST, each=1)
-#: Rules, and of three rows with a prompt each: their statuses if these are certain, the exit code, what is said, and what is bought.
+#: Rules, and of three rows with a prompt each: statuses if they are certain, exit code, what is said and bought.
 CASES: dict[str, tuple[tuple[Rule, ...], list[str], int, str, int]] = {
     "20 301 of all": ((Rule(PATTERN, "redirect", {"code": 301}),), [], 1, "STUDIO_URL", 0),
     "31 ID forgotten": ((LOST, Rule(PATTERN, "forget", repeat=True)), MADE, 0, "", 7),
