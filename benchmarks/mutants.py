@@ -34,7 +34,7 @@ TARGETS = {  # its module, and the tests that are to notice
     "identity": "patternmill/planning/items.py tests/unit/planning tests/integration/chains",
     "resend": "patternmill/service/resend.py tests/unit/service",
     "evidence": "patternmill/engine/evidence.py tests/unit/runs/test_evidence.py",
-    "attempts": "patternmill/engine/item_attempts.py tests/unit/runs/test_attempts.py tests/unit/runs/test_refused_alike.py",
+    "attempts": "patternmill/engine/item_attempts.py tests/unit/runs/test_attempts.py",
     "purchases": "patternmill/ledger/purchases.py tests/integration/ledger tests/unit/ledger",
     "lease": "patternmill/runs/lease.py tests/unit/runs tests/integration/ledger/test_leases.py",
     "takes": "patternmill/planning/takes.py tests/unit/planning tests/unit/runs/test_decided_takes.py",

@@ -56,7 +56,7 @@ class Bench:
     def attempts(self) -> Attempts:
         if not hasattr(self, "_attempts"):
             options = RunOptions(limits=self.limits, prices={Stage.PATTERN: 10, Stage.REFINEMENT: 5})
-            self._attempts = Attempts(RECORD, self.writer, options, self.halt)
+            self._attempts = Attempts(RECORD, self.writer, options, self.halt, to_make=[HERONS])
         return self._attempts
 
     def begin(self, item: Item = HERONS, **how: Any) -> tuple[Attempt, timedelta | None]:
@@ -265,6 +265,15 @@ def test_refusal_that_stops_halts_the_run(bench: Bench) -> None:
     assert bench.run(bench.attempts.record_create(HERONS, attempt, end)).state is AttemptState.WITHDRAWN
     assert bench.halt.reason == HaltReason(Outcome.FAILED, "unauthorized", "401")
     assert bench.last().error_code is None
+
+
+@pytest.mark.parametrize(("alike", "code"), [("422 none left", "refused_alike"), ("", "invalid_request")])
+def test_refusal_that_all_have_may_be_about_the_account(bench: Bench, alike: str, code: str) -> None:
+    """Though it names something of the row, the next run sends it again."""
+    attempt = bench.begin()[0]
+    end = Refusal(AttemptState.REJECTED, "invalid_request", "none left", alike=alike)
+    assert bench.run(bench.attempts.record_create(HERONS, attempt, end)).state is AttemptState.REJECTED
+    assert (bench.last().state, bench.last().error_code) == (AttemptState.REJECTED, code)
 
 
 #: What the job shows after the last attempt came to a state; the state and code that it has then.
