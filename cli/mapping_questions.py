@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,8 @@ from patternmill.runs.input import MAPPABLE, check_command, read_input, sheet_qu
 from patternmill.text import plain, shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from patternmill.runs.spec import RunSpec
     from patternmill.tables.checks import Checked
     from patternmill.tables.proposals import Question
@@ -30,7 +34,6 @@ class MappingQuestions:
         self._on_terminal, self._takes_certain = on_terminal and not takes_certain, takes_certain
         self._is_first, self._is_stopped = True, False
         self._asked: set[tuple[str, str]] = set()
-        self._left: list[Question] = []
 
     def read(self, spec: RunSpec) -> RunSpec:
         """Return the spec with its input, after questions about it while it is refused. Raises InputRefused."""
@@ -40,10 +43,8 @@ class MappingQuestions:
             except InputRefused as refused:
                 if refused.code not in MAPPABLE:
                     raise
-                self._left = sheet_questions(spec, offer_of(spec.settings), refused)
-                answered = self._answered(spec, self._left)
+                answered = self._answered(spec, sheet_questions(spec, offer_of(spec.settings), refused))
                 if answered is None:
-                    self._print_left(spec)
                     raise
                 spec = answered
 
@@ -53,83 +54,80 @@ class MappingQuestions:
             return None
         from patternmill.tables.proposals import column_questions, number_questions, word_questions
 
-        file, words = checked.catalog, word_questions(checked)
+        file = checked.catalog
         columns = [*number_questions(checked), *column_questions(file.sheet, checked.offer, file.mapping)]
-        self._left = [*columns, *words]
         # What a word means is asked once it is known what its column is.
-        answered = self._answered(spec, columns) or self._answered(spec, words)
-        if answered is None:
-            self._print_left(spec)
+        answered = self._answered(spec, columns, word_questions(checked))
         return self.read(answered) if answered is not None else None
 
-    def _print_left(self, spec: RunSpec) -> None:
-        """Print what nobody was asked about, as lines for the mapping."""
-        if not self._left or self._on_terminal:
-            return
-        assert spec.mapping_file is not None, "a sheet has a mapping"
-        echo(f"To say what is meant, write into {spec.mapping_file.place} (# is not certain):")
-        for section in dict.fromkeys(question.section for question in self._left):
-            questions = (question for question in self._left if question.section == section)
-            echo_lines([f"[{section}]", *map(_to_paste, questions)])
-        certain = sum(question.is_certain for question in self._left)
-        yes = f"; with --yes it writes what is certain ({certain:,})" if certain else ""
-        echo(f"`{check_command(spec)}` asks on a terminal{yes}.\n")
-
-    def _answered(self, spec: RunSpec, questions: Sequence[Question]) -> RunSpec | None:
-        """Ask what was not asked yet, and write the answers; None without any."""
-        new = [question for question in questions if (question.section, question.name) not in self._asked]
-        self._asked.update((question.section, question.name) for question in new)
-        entries = list(self._entries(new))
-        if not entries:
-            return None
-        spec = with_entries(spec, entries)
-        assert spec.mapping_file is not None, "it was written"
-        echo(f"Written: {spec.mapping_file.place}")
-        return spec
+    def _answered(self, spec: RunSpec, *rounds: Sequence[Question]) -> RunSpec | None:
+        """Ask the first questions that anybody answers, and write the answers; None, and what is left, without any."""
+        for questions in rounds:
+            new = [question for question in questions if (question.section, question.name) not in self._asked]
+            self._asked.update((question.section, question.name) for question in new)
+            if entries := list(self._entries(new)):
+                spec = with_entries(spec, entries)
+                echo(f"Written: {_place(spec)}")
+                return spec
+        left = [question for questions in rounds for question in questions]
+        if left and not self._on_terminal:
+            echo_lines(_lines_to_paste(spec, left))
+        return None
 
     def _entries(self, questions: Sequence[Question]) -> Iterator[tuple[str, str, str]]:
         certain = [question for question in questions if question.is_certain]
+        is_asked = self._on_terminal and not self._is_stopped
         try:
-            if certain and (self._takes_certain or self._are_right(certain)):
+            if certain and is_asked:
+                echo_lines(["", *map(str, certain)])
+            if certain and (self._takes_certain or (is_asked and said_yes("Is that right?", default=True))):
                 yield from (question.entry(question.suggestion or "") for question in certain)
                 questions = [question for question in questions if not question.is_certain]
-            for question in questions if self._on_terminal and not self._is_stopped else ():
+            for question in questions if is_asked else ():
                 if answer := self._answer(question):
                     yield question.entry(answer)
         except click.Abort:
             self._is_stopped = True
             echo("\nSkipped; what was answered is kept.")
 
-    def _are_right(self, certain: Sequence[Question]) -> bool:
-        if not self._on_terminal or self._is_stopped:
-            return False
-        echo_lines(["", *(_line(question) for question in certain)])
-        return said_yes("Is that right?", default=True)
-
     def _answer(self, question: Question) -> str | None:
         if self._is_first:
             echo(f"\n{_KEYS}")
         self._is_first = False
-        echo(f"\n{_line(question)}")
+        echo(f"\n{question}")
         answer = _typed("[Y/n/other]") if question.suggestion else "?"
-        if answer.casefold() in ("", "y", "yes"):
+        if answer in ("", "y", "yes"):
             return question.suggestion
-        while answer.casefold() not in ("", "n", "no"):
-            named = [choice for choice in question.choices if choice.casefold() == answer.casefold()]
-            if named or (answer.isdecimal() and 0 < int(answer) <= len(question.choices)):
-                return named[0] if named else list(question.choices)[int(answer) - 1]
+        choices = {str(at): choice for at, choice in enumerate(question.choices, 1)}
+        choices |= {choice.casefold(): choice for choice in question.choices}
+        while answer not in ("", "n", "no"):
+            if answer in choices:
+                return choices[answer]
             echo_lines(_choices(question))
             answer = _typed("Number or name")
         return None
 
 
-def _to_paste(question: Question) -> str:
-    about = question.about if question.suggestion else f"{question.about}: {', '.join(question.choices)}"
-    return f"{'' if question.is_certain else '# '}{question.line}{_comment(about)}"
+_section = attrgetter("section")
 
 
-def _line(question: Question) -> str:
-    return f"{question.line}{_comment(question.about)}"
+def _place(spec: RunSpec) -> Path:
+    assert spec.mapping_file is not None, "a sheet has a mapping"
+    return spec.mapping_file.place
+
+
+def _lines_to_paste(spec: RunSpec, questions: Sequence[Question]) -> Iterator[str]:
+    """Yield what nobody was asked about as lines for the mapping."""
+    yield f"To say what is meant, write into {_place(spec)} (# is not certain):"
+    for section, group in groupby(sorted(questions, key=_section), _section):
+        yield f"[{section}]"
+        for question in group:
+            choices = "" if question.suggestion else f": {', '.join(question.choices)}"
+            yield f"{'' if question.is_certain else '# '}{question.line}{_comment(question.about + choices)}"
+    certain = sum(question.is_certain for question in questions)
+    yes = f"; with --yes it writes what is certain ({certain:,})" if certain else ""
+    yield f"`{check_command(spec)}` asks on a terminal{yes}."
+    yield ""
 
 
 def _comment(about: str) -> str:
@@ -138,7 +136,7 @@ def _comment(about: str) -> str:
 
 def _typed(prompt: str) -> str:
     text: str = click.prompt(prompt, default="", show_default=False)
-    return text.strip()
+    return text.strip().casefold()
 
 
 def _choices(question: Question) -> Iterator[str]:
@@ -146,9 +144,10 @@ def _choices(question: Question) -> Iterator[str]:
     is_any_column = "note" in question.choices
     name = shown(question.name)
     yield f"What is in column {name}? (`note`: only carried along)" if is_any_column else "Use one of these:"
+    choices = [
+        f"{at}) {plain(one)}{_comment(of)}" for at, (one, of) in enumerate(question.choices.items(), 1)
+    ]
     if any(question.choices.values()):
-        numbered = enumerate(question.choices.items(), 1)
-        yield from (f"  {at}) {plain(choice)}{_comment(example)}" for at, (choice, example) in numbered)
-        return
-    line = "   ".join(f"{at}) {plain(choice)}" for at, choice in enumerate(question.choices, 1))
-    yield click.wrap_text(line, initial_indent="  ", subsequent_indent="  ")
+        yield from (f"  {choice}" for choice in choices)
+    else:
+        yield click.wrap_text("   ".join(choices), initial_indent="  ", subsequent_indent="  ")

@@ -27,8 +27,7 @@ from patternmill.planning.rows import sku_key
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome, RowStatus, Stage
-from patternmill.tables.layout import READING
-from patternmill.tables.mapping import MAPPING
+from patternmill.tables.mapping import MAPPING, READING
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -73,7 +72,7 @@ def _options_on_record(spec: RunSpec, checked: Checked) -> dict[str, Any]:
         options[TAKES] = spec.takes
     if checked.notes:
         options["notes"] = list(checked.notes)
-    if not checked.catalog.sheet.is_usual:
+    if not checked.catalog.sheet.layout.is_usual:
         options[READING] = checked.catalog.sheet.layout.on_record()
     if mapping := checked.catalog.mapping.on_record():
         options[MAPPING] = mapping

@@ -9,8 +9,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.checkouts import checkouts_of_run
 from patternmill.settings import Settings
-from patternmill.tables.layout import READING
-from patternmill.tables.mapping import MAPPING, SheetMapping
+from patternmill.tables.mapping import MAPPING, READING, SheetMapping
 from patternmill.text import moment
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from patternmill.runs.catalog_takes import takes_without_product, verdicts_on_pr
 from patternmill.runs.recorded_run import run_results
 from patternmill.states import FAILURES, AttemptState, RowStatus
 from patternmill.tables.columns import run_cell
-from patternmill.tables.layout import READING, WORKBOOK_FORMATS
+from patternmill.tables.mapping import READING, WORKBOOK_FORMATS
 from patternmill.tables.row_filter import RowFilter
 from patternmill.tables.totals import Cause, RunCounts
 from patternmill.tables.written import catalog_csv, csv_bytes

@@ -140,11 +140,10 @@ def _refuse_reserved(sheet: Sheet, columns: Columns) -> None:
 
 def _with_skus_as_shown(sheet: Sheet, sku: int) -> Sheet:
     """Return the sheet with numbers in the column of skus as its program shows them."""
-    shown_skus = {place[0]: text for place, text in sheet.shown.items() if place[1] == sku}
+    shown_skus = {row: text for (row, at), (_, text) in sheet.unfit.items() if at == sku and text is not None}
     rows = sheet.rows.copy()
-    numbers = rows.index.intersection(pd.Index(shown_skus, dtype="int64"))
-    rows.loc[numbers, sku] = [shown_skus[number] for number in numbers]
+    rows.loc[list(shown_skus), sku] = list(shown_skus.values())
     unfit = {
-        place: what for place, what in sheet.unfit.items() if place[1] != sku or place[0] not in shown_skus
+        place: odd for place, odd in sheet.unfit.items() if place[1] != sku or place[0] not in shown_skus
     }
     return replace(sheet, rows=rows, unfit=unfit)

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.planning.normal_text import normalised
-from patternmill.planning.offer import Category, Nearest, Offer, Option, listed, offer_key
+from patternmill.planning.offer import Category, Nearest, Offer, Option, offer_key
 from patternmill.planning.problems import Problem, RowCode
 from patternmill.planning.rows import is_blank, tidy
+from patternmill.tables.cells import did_you_mean, names_offered, unfit_problem, unknown_name
 from patternmill.tables.columns import ANY_OPTION, NOTE_PREFIX, OPTION_PREFIX, Columns, header_key
 from patternmill.tables.mapping import SheetMapping
-from patternmill.tables.slips import unfit_problem
 from patternmill.tables.trade_words import names_option, same_word
 from patternmill.text import plain, shown
 
@@ -41,8 +41,8 @@ class Chosen:
     #: The keys of the selections, where folded ones would stand for two values of the offer.
     exact_keys: Mapping[str, str] | None
     problems: tuple[Problem, ...]
-    #: Positions of the columns of options that are required and not chosen; None for one that the sheet does not have.
-    missing: tuple[int | None, ...] = ()
+    #: Positions of the columns of options that are required and not chosen; -1 for one that the sheet does not have.
+    missing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class ChoiceResolver:
 
     def _missing(
         self, choices: Iterable[_Choice], category: Category | None, elsewhere: Collection[str]
-    ) -> Iterator[tuple[int | None, Problem]]:
+    ) -> Iterator[tuple[int, Problem]]:
         """Yield required options without a cell, and their columns. One that was chosen wrongly is not missing too."""
         written = {offer_key(choice.option) for choice in choices}
         for option in (category.options if category else None) or ():
@@ -206,7 +206,7 @@ class ChoiceResolver:
             only = values[0] if len(values) == 1 else None
             yield position, Problem(None, RowCode.MISSING_OPTION, message, remedy, option.name, only, values)
 
-    def _place_of(self, category: Category, option: Option) -> tuple[int | None, str]:
+    def _place_of(self, category: Category, option: Option) -> tuple[int, str]:
         """Return the column in which a row of the category chooses the option, and how it does."""
         if (position := self._columns.named.get("selections")) is not None:
             return position, f"write {shown(option.name)} into the selections"
@@ -214,10 +214,7 @@ class ChoiceResolver:
             match = category.find_option(tidy(name))
             if match is not None and match[1].name == option.name:
                 return position, f"fill in {shown(self._columns.header[position])}"
-        return (
-            None,
-            f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet",
-        )
+        return -1, f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet"
 
 
 class _Lookalikes:
@@ -272,31 +269,6 @@ class _Lookalikes:
             f"or to `{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark"
         )
         return Problem(header, RowCode.OPTION_COLUMN, message, remedy, header, name)
-
-
-def names_offered(names: Sequence[str]) -> str:
-    """Return `offered: linen, velvet`."""
-    return f"offered: {listed(names) or 'none'}"
-
-
-def did_you_mean(nearest: str | None, otherwise: str) -> str:
-    """Return the remedy of a word that nobody offers."""
-    return f"did you mean {shown(nearest)}?" if nearest else otherwise
-
-
-def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -> Problem:
-    """Return why a category or a model (`noun`) is none that is offered, or could be several."""
-    matches, every = offer.find(text), offer.categories or ()
-    if matches:
-        ids = tuple(one.id for one in matches)
-        code = RowCode.AMBIGUOUS_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
-        message = f"the {noun} {shown(text)} can be {', '.join(map(shown, ids))}"
-        return Problem(column, code, message, "write the ID that is meant", text, None, ids)
-    code = RowCode.UNKNOWN_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
-    names = tuple(dict.fromkeys(one.name for one in every))
-    near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in every)))))
-    message = f"unknown {noun} {shown(text)}; {names_offered(names)}"
-    return Problem(column, code, message, did_you_mean(near, "use one of these"), text, near, names)
 
 
 def parts_of(cell: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,11 @@ from patternmill.tables.columns import (
 )
 from patternmill.text import UNSAFE, plain, shown
 
+#: The name in a run's options under which the layout of its input is on record.
+READING = "reading"
+#: The formats of workbooks, as they are on record there.
+WORKBOOK_FORMATS = ("Excel workbook", "OpenDocument spreadsheet")
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 #: The name in a run's options under which the mapping is on record.
 MAPPING = "mapping"
 #: A column that a person saw and that chooses nothing: carried through to the results.
@@ -47,6 +52,45 @@ _SECTIONS: Mapping[str, str] = {
     "values": "Which word of the sheet means which of the offer's.",
     "reading": "How the sheet is read, where it does not show that itself.",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SheetLayout:
+    """How a file was read: enough for a person to see whether that is what is meant."""
+
+    #: What the file is, as people call it: `CSV`, `Excel workbook`.
+    format: str
+    #: Of its bytes, in hexadecimal.
+    sha256: str
+    #: Of text files.
+    encoding: str | None = None
+    delimiter: str | None = None
+    #: Of workbooks.
+    worksheet: str | None = None
+    header_row: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Return `Excel workbook, worksheet “Artikel”, header in row 3`."""
+        parts = (
+            self.format,
+            f"worksheet “{plain(self.worksheet)}”" if self.worksheet is not None else None,
+            f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
+            if self.delimiter
+            else None,
+            self.encoding and self.encoding.removesuffix("-sig").upper(),
+            f"header in row {self.header_row}" if (self.header_row or 1) > 1 else None,
+        )
+        return ", ".join(filter(None, parts))
+
+    @property
+    def is_usual(self) -> bool:
+        """Return whether it is CSV with commas and its header in the first row, of which nothing need be said."""
+        return self.delimiter == "," and self.header_row == 1
+
+    def on_record(self) -> dict[str, Any]:
+        """Return what is known of it, for a run's record."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class ReadingChoices(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from patternmill.errors import InputRefused
 from patternmill.planning.offer import Category, Nearest, Offer
-from patternmill.tables.choices import unknown_name
+from patternmill.tables.cells import unknown_name
 from patternmill.text import plain
 
 _WIDTH = 79

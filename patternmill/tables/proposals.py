@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import pandas as pd
-
-from patternmill.planning.offer import Category, Offer, Option, offer_key
-from patternmill.planning.problems import RowCode, rows_named
+from patternmill.planning.offer import Category, Offer, offer_key
+from patternmill.planning.problems import Problem, RowCode, rows_named
 from patternmill.planning.rows import is_blank, sku_key, tidy
 from patternmill.tables.checks import Checked
 from patternmill.tables.choices import options_called, parts_of
@@ -60,6 +58,9 @@ class Question:
         is_looked_for = self.section == "columns" and self.name in NEEDED
         return (self.section, answer, self.name) if is_looked_for else (self.section, self.name, answer)
 
+    def __str__(self) -> str:
+        return f"{self.line}  # {self.about}" if self.about else self.line
+
     @property
     def line(self) -> str:
         """Return the proposed line, with a question mark where nothing is proposed."""
@@ -71,67 +72,59 @@ def encoding_questions(raw: bytes) -> list[Question]:
     """Ask how a text was saved, with words of it as the likely encodings read them."""
     likely = likely_encodings(raw)
     readings = {codec: _example(words) for codec, words, _ in likely}
-    are_words = [is_read for _, _, is_read in likely]
-    is_certain = are_words[:1] == [True] and not any(are_words[1:])
-    return [
-        Question("reading", "encoding", readings, codec, is_certain, readings[codec])
-        for codec in list(readings)[:1]
-    ]
+    codec = next(iter(readings), "")
+    # The likeliest is the first.
+    is_certain = [are_words for _, _, are_words in likely[:2]] in ([True], [True, False])
+    return [Question("reading", "encoding", readings, codec, is_certain, readings[codec])] if codec else []
 
 
 def worksheet_questions(sheets: Sequence[Sheet]) -> list[Question]:
     """Ask which of several worksheets is meant, with the headers of each."""
-    headers = {
-        sheet.layout.worksheet or "": _example(list(filter(None, sheet.header)), 9) for sheet in sheets
-    }
+    headers = {one.layout.worksheet or "": _example([*filter(None, one.header)], 9) for one in sheets}
     return [Question("reading", "worksheet", headers)] if len(sheets) > 1 else []
 
 
 def number_questions(checked: Checked) -> list[Question]:
     """Ask once whether skus that are numbers are meant as the sheet shows them."""
     sheet, sku = checked.catalog.sheet, checked.catalog.columns.sku
-    numbers = [
-        text for place, text in sheet.shown.items() if place[1] == sku and sheet.unfit.get(place) == ""
-    ]
+    numbers = [text for (_, at), (_, text) in sheet.unfit.items() if at == sku and text]
     about = f"the skus are numbers: take them as shown ({_example(numbers)})"
     return [Question("reading", "sku_numbers", {AS_SHOWN: ""}, AS_SHOWN, True, about)] if numbers else []
 
 
 def word_questions(checked: Checked) -> list[Question]:
     """Ask what unknown categories and values mean: the most frequent first, each once however many rows have it."""
-    problems = checked.problems
-    is_of_word = problems["code"].isin([RowCode.UNKNOWN_CATEGORY.value, RowCode.UNKNOWN_VALUE.value])
-    unknown = problems[is_of_word & problems["offered"].map(bool).astype(bool)]
-    unknown = unknown.assign(key=unknown["value"].map(lambda word: offer_key(word or "")))
-    unknown = unknown[~unknown["key"].isin(set(map(offer_key, checked.catalog.mapping.values.values())))]
-    counts = unknown.drop_duplicates(["key", "row"])["key"].value_counts(sort=False)
-    keys = counts.sort_values(ascending=False, kind="stable").head(_MOST_WORDS).index
-    groups = unknown.groupby("key", sort=False)
-    return [_word_question(groups.get_group(key)) for key in keys]
+    answers = set(map(offer_key, checked.catalog.mapping.values.values()))
+    by_word: dict[str, list[Problem]] = {}
+    for problem in checked.problems:
+        if problem.code in (RowCode.UNKNOWN_CATEGORY, RowCode.UNKNOWN_VALUE) and problem.offered:
+            by_word.setdefault(offer_key(problem.value or ""), []).append(problem)
+    words = [problems for word, problems in by_word.items() if word not in answers]
+    words.sort(key=lambda problems: -len({problem.line for problem in problems}))
+    return list(map(_word_question, words[:_MOST_WORDS]))
 
 
-def _word_question(problems: pd.DataFrame) -> Question:
-    word, column = problems["value"].iloc[0] or "", problems["column"].iloc[0]
-    choices = dict.fromkeys((value for offered in problems["offered"] for value in offered), "")
-    meant = {meant_by(word, offered) for offered in set(problems["offered"])}
+def _word_question(problems: Sequence[Problem]) -> Question:
+    word = problems[0].value or ""
+    offers = dict.fromkeys(problem.offered for problem in problems)
+    choices = dict.fromkeys((value for offered in offers for value in offered), "")
+    meant = {meant_by(word, offered) for offered in offers}
     suggestion, is_certain = meant.pop() if len(meant) == 1 else meant_by(word, tuple(choices))
-    about = f"{plain(column or '')} of {rows_named(problems['row'], 3)}"
+    about = f"{plain(problems[0].column or '')} of {rows_named((one.line for one in problems), 3)}"
     return Question("values", word, choices, suggestion, is_certain and not meant, about)
 
 
 def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequence[str]], Fit]:
     """Return how well a row names the columns of a catalog, in the words of the trade."""
-
     categories = (offer.categories if offer else None) or ()
 
     def score(cells: Sequence[str]) -> Fit:
-        names = mapping.applied(cells)
-        places = {column_place(header_key(name)) for name in names}
-        columns = {one for one in NEEDED if one in places or any(column_rank(one, name) for name in names)}
-        options = sum(
-            is_catalog_column(header_key(name)) or bool(_options_named(name, categories)) for name in names
-        )
-        return not missing_columns(columns), len(columns) + options
+        keys = [header_key(name) for name in mapping.applied(cells)]
+        needed = {
+            one for one in NEEDED if any(column_place(key) == one or column_rank(one, key) for key in keys)
+        }
+        others = sum(is_catalog_column(key) or bool(_options_named(key, categories)) for key in keys)
+        return len(needed) == len(NEEDED), len(needed) + others
 
     return score
 
@@ -175,32 +168,36 @@ class _ColumnProposals:
 
     def _needed(self, column: str) -> Iterator[Question]:
         """Ask which column is the sku, the prompt or the category."""
-        every = ((*self._fit(column, at), -at) for at in self._open())
-        fits = sorted((fit for fit in every if fit[0] >= 0), reverse=True)
-        choices = {self._header[-at]: _example(self._values(-at)) for _, _, at in fits}
+        fits = [(*self._fit(column, at), at) for at in self._open()]
+        fits.sort(key=lambda fit: -fit[0])
+        if column != "category":
+            fits = [
+                fit
+                for fit in fits
+                if fit[0] >= 1 or not _options_named(self._header[fit[2]], self._categories)
+            ]
+        choices = {self._header[at]: _example(self._values(at)) for _, _, at in fits}
         scores = [score for score, _, _ in fits]
         if scores and scores[0] > 0 and scores.count(scores[0]) == 1:
-            self._columns[-fits[0][2]] = column
-            header, example = next(iter(choices.items()))
-            yield Question("columns", column, choices, header, fits[0][1], example)
+            _, is_certain, at = fits[0]
+            self._columns[at] = column
+            header = self._header[at]
+            yield Question("columns", column, choices, header, is_certain, choices[header])
         elif scores:
             yield Question("columns", column, choices)
 
     def _fit(self, column: str, at: int) -> tuple[float, bool]:
         """Return how well a column is the needed one, and whether its name and its cells leave no doubt."""
-        header, values = self._header[at], self._values(at)
-        rank = column_rank(column, header)
+        rank, values = column_rank(column, self._header[at]), self._values(at)
         if column == "category":
             matches = sum(self._category(value) is not None for value in values)
             is_fitting = matches > 0 and matches * 2 >= len(values)
             return rank + 4 * is_fitting, is_fitting and rank > 0
-        if not rank and _options_named(header, self._categories):
-            return -1, False
-        has_spaces = [" " in value for value in values]
+        with_spaces = sum(" " in value for value in values)
         if column == "sku":
             is_unique = len(set(map(sku_key, values))) == len(self._rows) > 0
-            return rank + (is_unique and (rank > 0 or not any(has_spaces))) / 2, rank == 2 and is_unique
-        return rank + (sum(has_spaces) * 2 > len(values)) / 2, rank == 2
+            return rank + (is_unique and (rank > 0 or not with_spaces)) / 2, rank == 2 and is_unique
+        return rank + (with_spaces * 2 > len(values)) / 2, rank == 2
 
     def _find_category(self, cell: str) -> Category | None:
         word, names = self._mapping.word(tidy(cell)), [one.name for one in self._categories]
@@ -212,41 +209,39 @@ class _ColumnProposals:
     def _option(self, at: int) -> Iterator[Question]:
         """Ask which option a column chooses, where its name or its cells say that it chooses any."""
         header, cells = self._header[at], self._cells_by_category(at)
-        parts = [(category, part) for category, cell in cells for part in self._parts(category, cell)]
+        parts = [
+            (category, part)
+            for category, cell in cells
+            for part in ([cell] if self._options_offering(category, cell) else parts_of(cell))
+        ]
         hits = [self._options_offering(category, part) for category, part in parts]
-        categories = {category for category, _ in parts} or self._categories
+        categories = {category for category, _ in cells} or self._categories
         named = {name for one in _SEVERAL_NAMES.split(header) for name in _options_named(one, categories)}
-        is_each, taken = bool(hits) and all(len(names) == 1 for names in hits), set(self._columns.values())
-        is_of_all = all(named <= {one.name for one in category.options or ()} for category in categories)
-        names = set[str]().union(*hits, named if not is_each else ())
-        if len(named) == 1 and is_of_all:
+        names = named.union(*hits)
+        if len(named) == 1 and all(named <= {one.name for one in each.options or ()} for each in categories):
             names = named
+        taken = self._columns.values()
         if not named and all(OPTION_PREFIX + name in taken for name in names):
             return
+        is_each = bool(hits) and all(len(offering) == 1 for offering in hits)
         is_one = len(names) == 1 and len(parts) == len(cells)
         target = OPTION_PREFIX + min(names) if is_one else OPTION
-        if column_rank("sku", header) and not any(hits):
+        is_taken = target != OPTION and target in taken
+        if is_taken or (column_rank("sku", header) and not any(hits)):
             target = NOTE  # a shop's `Handle` is no `handles` of a bag
-        is_free = target in (OPTION, NOTE) or target not in taken
-        self._columns[at] = target if is_free else NOTE
-        is_certain = is_free and bool(named) and target != NOTE and (is_each or is_one)
+        self._columns[at] = target
+        is_certain = target != NOTE and bool(named) and (is_each or is_one)
         every = (option.name for category in self._categories for option in category.options or ())
         options = (OPTION_PREFIX + one for one in (*sorted(named), *every))
         choices = dict.fromkeys((target, *options, OPTION, NOTE), "")
         yield Question("columns", header, choices, target, is_certain, _example([cell for _, cell in cells]))
 
-    def _parts(self, category: Category, cell: str) -> Sequence[str]:
-        return (cell,) if self._options_offering(category, cell) else parts_of(cell)
-
     def _options_offering(self, category: Category, cell: str) -> set[str]:
         """Return the names of the options that offer a value, or what is certainly meant by it."""
         word = self._mapping.word(cell)
-
-        def offers(option: Option) -> bool:
-            values = option.values
-            return values is not None and (option.find_value(word) is not None or meant_by(word, values)[1])
-
-        return {option.name for option in category.options or () if offers(option)}
+        with_values = [option for option in category.options or () if option.values is not None]
+        offers = (one for one in with_values if one.find_value(word) or meant_by(word, one.values or ())[1])
+        return {option.name for option in offers}
 
     def _cells_by_category(self, at: int) -> list[tuple[Category, str]]:
         """Return the different cells of a column with the categories of their rows."""

@@ -17,8 +17,7 @@ import pandas as pd
 from patternmill.errors import InputRefused
 from patternmill.reading import FileCode, Reading, refusal
 from patternmill.tables.columns import column_letter
-from patternmill.tables.layout import SheetLayout
-from patternmill.tables.mapping import ReadingChoices
+from patternmill.tables.mapping import DELIMITERS, ReadingChoices, SheetLayout
 from patternmill.tables.text_encodings import check_text, choose_encoding
 from patternmill.tables.workbooks import Worksheet, parse_workbook
 from patternmill.text import plain, plural, shown
@@ -34,7 +33,6 @@ NumberedRow = tuple[int, list[str]]
 Place = tuple[int, int]
 
 NO_CHOICES = ReadingChoices()
-DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_NAME = 1000
 _ZIP = b"PK\x03\x04"
 #: Excel reads this first line, and does not show it as a row.
@@ -45,6 +43,8 @@ _END_OF_FILE = re.compile(r"[\r\n]*\x1a[\x1a\s]*\Z")
 _TAIL = 1000
 _SAMPLE = 200_000
 _SAMPLE_ROWS = 40
+#: Blank rows among them.
+_LOOKED_AT = 1000
 #: So many rows of a file are looked at for the one that names the columns.
 _HEADER_WITHIN = 20
 _FEWEST_COLUMNS = 3
@@ -69,21 +69,18 @@ class Sheet:
     raw: bytes = field(repr=False)
     layout: SheetLayout
     #: The names of the columns as written.
-    header: tuple[str, ...]
+    header: tuple[str, ...] = ()
     #: Text below the header without blank rows; by row number and the column's position. Cells that a row lacks are
     #: empty here, and cells beyond the header are in `surplus`.
-    rows: pd.DataFrame = field(repr=False)
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     blank_rows: int = 0
     #: How many cells a row has, of rows that have fewer than the header.
     short: Mapping[int, int] = field(default_factory=dict, repr=False)
     #: The cells beyond the header, of rows that have more than it.
     surplus: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    #: What cells of a workbook are that are no text (`the date 2026-05-01`); empty for plain numbers.
-    unfit: Mapping[Place, str] = field(default_factory=dict, repr=False)
-    #: What the program shows of plain numbers, where that is known.
-    shown: Mapping[Place, str] = field(default_factory=dict, repr=False)
-    #: Whether it is CSV with commas and its header in the first row, of which nothing need be said.
-    is_usual: bool = False
+    #: What cells of a workbook are that are no text (`the date 2026-05-01`), empty for plain numbers; and what the
+    #: program shows of these, where that is known.
+    unfit: Mapping[Place, tuple[str, str | None]] = field(default_factory=dict, repr=False)
     #: How well the header names what a catalog needs.
     fit: Fit = (False, 0)
     #: In sentences: what a person may not expect of how it was read.
@@ -105,14 +102,13 @@ class Sheet:
 
         A sku that is a number has lost its zeros: `00012` reads 12.
         """
-        what = self.unfit.get((row, position))
+        what, displayed = self.unfit.get((row, position), (None, None))
         place = f"{plain(self.layout.worksheet or '')}!{column_letter(position)}{row}"
         if what:
             remedies = (remedy for begin, remedy in _REMEDIES.items() if what.startswith(begin))
             return f"{place} holds {what}, not text", next(remedies, _WRITE_AS_TEXT)
         if what is None or not is_sku:
             return None
-        displayed = self.shown.get((row, position))
         as_shown = (
             f"to take the skus as the sheet shows them ({shown(displayed)}), {_AS_SHOWN}; else "
             if displayed
@@ -127,7 +123,15 @@ def parse_sheet(
     """Return the one sheet of a file that can be meant. Raises InputRefused with one of the codes of FileCode."""
     sheets = parse_sheets(raw, name, score, choices, limits)
     if len(sheets) > 1:
-        raise _several_worksheets(plain(name, _LONGEST_NAME), sheets)
+        named = ", ".join(
+            f"“{plain(sheet.layout.worksheet or '')}” ({plural(len(sheet.rows), 'row')})"
+            for sheet in sheets[:_MOST_NAMED]
+        )
+        raise refusal(
+            FileCode.SEVERAL_WORKSHEETS,
+            f"{sheets[0].name} has {plural(len(sheets), 'worksheet')} that could be meant: {named}.",
+            "Name one in its mapping: `worksheet` under [reading].",
+        )
     return sheets[0]
 
 
@@ -139,13 +143,17 @@ def parse_sheets(
     `score` says how well a row names the columns; `limits`: None for bytes that were accepted before. Raises
     InputRefused.
     """
-    limits = limits or Reading.again(name)
-    shown_name = plain(name, _LONGEST_NAME)
+    limits, name = limits or Reading.again(name), plain(name, _LONGEST_NAME)
+    sha256 = hashlib.sha256(raw).hexdigest()
     if not raw.startswith(_ZIP):
-        return [_text_sheet(raw, shown_name, score, choices, limits)]
-    kind, worksheets = parse_workbook(raw, shown_name, choices.worksheet, limits)
-    layout = SheetLayout(kind, hashlib.sha256(raw).hexdigest())
-    sheets = [_worksheet_sheet(raw, shown_name, layout, one, score, choices) for one in worksheets]
+        encoding, delimiter, rows = _text_rows(raw, name, score, choices, limits)
+        layout = SheetLayout("CSV" if delimiter in ",;" else "text", sha256, encoding, delimiter)
+        return [_below_header(Sheet(name, raw, layout), rows, score, choices, limits)]
+    kind, worksheets = parse_workbook(raw, name, choices.worksheet, limits)
+    sheets = [
+        _worksheet_sheet(Sheet(name, raw, SheetLayout(kind, sha256, worksheet=one.name)), one, score, choices)
+        for one in worksheets
+    ]
     most = max(sheet.fit for sheet in sheets)
     return [sheet for sheet in sheets if sheet.fit[0]] or [sheet for sheet in sheets if sheet.fit == most]
 
@@ -153,44 +161,32 @@ def parse_sheets(
 # --- text files
 
 
-def _text_sheet(raw: bytes, name: str, score: Score, choices: ReadingChoices, limits: Reading) -> Sheet:
+def _text_rows(
+    raw: bytes, name: str, score: Score, choices: ReadingChoices, limits: Reading
+) -> tuple[str, str, Iterator[NumberedRow]]:
+    """Return the encoding, the delimiter, and the rows of a text file."""
     encoding = choose_encoding(raw, name, choices.encoding)
-    text = check_text(raw, name, encoding)
-    content, codec = raw, encoding
+    text = whole = check_text(raw, name, encoding)
     if named := _NAMED_DELIMITER.match(text):
         text = text[named.end() :]
-    has_end = text[-_TAIL:].rstrip().endswith("\x1a")
-    if has_end:
+    if text[-_TAIL:].rstrip().endswith("\x1a"):
         text = _END_OF_FILE.sub("\n", text)
-    if named or has_end:
-        content, codec = text.encode(), "utf-8"
     delimiter = choices.delimiter or (named and named[1]) or _delimiter(text, score)
     if len(delimiter) != 1 or delimiter in '"\r\n':
         message = f"{name} names {delimiter!r} as its delimiter."
         raise refusal(FileCode.WRONG_DELIMITER, message, "Save it as `CSV UTF-8 (comma delimited)`.")
-    del text
+    # Decoded again as it is read: the whole text would take four times the memory of its bytes.
+    content, codec = (raw, encoding) if text is whole else (text.encode(), "utf-8")
     lines = io.TextIOWrapper(io.BytesIO(content), encoding=codec, newline="")
-    rows = _Records(_csv_rows(lines, name, limits, delimiter))
-    header_row = choices.header or rows.header_row(score)
-    layout = SheetLayout(
-        "CSV" if delimiter in ",;" else "text",
-        hashlib.sha256(raw).hexdigest(),
-        encoding,
-        delimiter,
-        None,
-        header_row,
-    )
-    sheet = rows.sheet(raw, name, layout, score, limits)
-    is_usual = delimiter == "," and not named and header_row == rows.first_row and sheet.fit[0]
-    return replace(sheet, is_usual=is_usual)
+    return encoding, delimiter, _csv_rows(lines, name, limits, delimiter)
 
 
 def _delimiter(text: str, score: Score) -> str:
     """Return commas where the first row names a catalog's columns by them, else what names them best."""
-    samples = {one: _sample(text, one) for one in DELIMITERS}
+    samples = {delimiter: _sample(text, delimiter) for delimiter in DELIMITERS}
     if samples[","] and score(samples[","][0][1])[0]:
         return ","
-    return max(samples, key=lambda one: _best_row(samples[one], score)[0])
+    return max(samples, key=lambda delimiter: _best_row(samples[delimiter], score)[0])
 
 
 def _sample(text: str, delimiter: str) -> list[NumberedRow]:
@@ -244,110 +240,75 @@ def _unreadable(name: str, row: int, first: int, last: int, error: str) -> Input
 # --- workbooks
 
 
-def _worksheet_sheet(
-    raw: bytes, name: str, layout: SheetLayout, worksheet: Worksheet, score: Score, choices: ReadingChoices
-) -> Sheet:
-    rows = _Records(iter(worksheet.rows))
-    header_row = choices.header or rows.header_row(score)
-    layout = replace(layout, worksheet=worksheet.name, header_row=header_row)
-    sheet = rows.sheet(raw, name, layout, score, Reading.again(name))
-    hidden = int(sheet.rows.index.isin(worksheet.hidden).sum())
-    notes = sheet.notes
+def _worksheet_sheet(sheet: Sheet, worksheet: Worksheet, score: Score, choices: ReadingChoices) -> Sheet:
+    sheet = _below_header(sheet, iter(worksheet.rows), score, choices, Reading.again(sheet.name))
+    hidden, notes = int(sheet.rows.index.isin(worksheet.hidden).sum()), sheet.notes
     if hidden:
-        verb = "is" if hidden == 1 else "are"
-        way = " by a filter" if worksheet.has_filter else ""
+        verb, way = "is" if hidden == 1 else "are", " by a filter" if worksheet.has_filter else ""
         notes += (f"{plural(hidden, 'row')} of the sheet {verb} hidden{way}, and read like the others.",)
-    below = {place: what for place, what in worksheet.unfit.items() if place[0] > header_row}
-    return replace(sheet, unfit=below, shown=worksheet.shown, notes=notes)
-
-
-def _several_worksheets(name: str, sheets: Sequence[Sheet]) -> InputRefused:
-    found = ", ".join(
-        f"“{plain(sheet.layout.worksheet or '')}” ({plural(len(sheet.rows), 'row')})"
-        for sheet in sheets[:_MOST_NAMED]
-    )
-    return refusal(
-        FileCode.SEVERAL_WORKSHEETS,
-        f"{name} has {plural(len(sheets), 'worksheet')} that could be meant: {found}.",
-        "Name one in its mapping: `worksheet` under [reading].",
-    )
+    below = {
+        place: odd for place, odd in worksheet.unfit.items() if place[0] > (sheet.layout.header_row or 0)
+    }
+    return replace(sheet, unfit=below, notes=notes)
 
 
 # --- both
 
 
-class _Records:
-    """The rows of a file, of which the first are looked at for the one that names the columns."""
+def _below_header(
+    sheet: Sheet, rows: Iterator[NumberedRow], score: Score, choices: ReadingChoices, limits: Reading
+) -> Sheet:
+    """Return the sheet with its header and the rows below it.
 
-    def __init__(self, rows: Iterator[NumberedRow]) -> None:
-        self._rows = rows
-        self._first: list[NumberedRow] = []
-        #: The number of the last row that was looked at, blank or not.
-        self._seen = 0
-        for row in rows:
-            self._seen = row[0]
-            if has_content(row[1]):
-                self._first.append(row)
-                if len(self._first) == _SAMPLE_ROWS:
-                    break
-
-    @property
-    def first_row(self) -> int:
-        return self._first[0][0] if self._first else 0
-
-    def header_row(self, score: Score) -> int:
-        """Return the first row, where it names all that is needed; else the one that fits best; 0: there is none."""
-        if self._first and score(self._first[0][1])[0]:
-            return self.first_row
-        return _best_row(self._first, score)[1]
-
-    def sheet(self, raw: bytes, name: str, layout: SheetLayout, score: Score, limits: Reading) -> Sheet:
-        """Return the sheet below its header. Raises InputRefused when the file or the row of the header is empty."""
-        if not self._first:
-            raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
-        rows = itertools.chain(self._first, self._rows)
-        tall, header = 0, tuple[str, ...]()
-        for number, cells in rows:
-            if number >= (layout.header_row or 0):
-                header = tuple(cells) if number == layout.header_row else ()
-                break
-            tall += _filled(cells) >= _FEWEST_COLUMNS
-        if not has_content(header):
-            raise refusal(
-                FileCode.MISSING_COLUMN,
-                f"{name} has nothing in row {layout.header_row}, which its mapping names as the header.",
-                "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
-            )
-        limits.check_columns(len(header))
-        notes = (f"{plural(tall, 'row')} of a table above the header not read.",) if tall else ()
-        sheet = _filled_sheet(rows, Sheet(name, raw, layout, header, pd.DataFrame(), notes=notes), self._seen)
-        return replace(sheet, fit=score(header))
+    Raises InputRefused when the file or the row of the header is empty.
+    """
+    rows = itertools.dropwhile(lambda row: not has_content(row[1]), rows)
+    first = list(itertools.islice(rows, _LOOKED_AT))
+    if not first:
+        raise refusal(FileCode.EMPTY_FILE, f"{sheet.name} is empty.", "Is it the right file?")
+    filled = [row for row in first if has_content(row[1])][:_SAMPLE_ROWS]
+    is_first = score(filled[0][1])[0]
+    header_row = choices.header or (filled[0][0] if is_first else _best_row(filled, score)[1])
+    rows, above, header = itertools.chain(first, rows), 0, tuple[str, ...]()
+    for number, cells in rows:
+        if number >= header_row:
+            header = tuple(cells) if number == header_row else ()
+            break
+        above += _filled(cells) >= _FEWEST_COLUMNS
+    if not has_content(header):
+        raise refusal(
+            FileCode.MISSING_COLUMN,
+            f"{sheet.name} has nothing in row {header_row}, which its mapping names as the header.",
+            "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
+        )
+    limits.check_columns(len(header))
+    notes = (f"{plural(above, 'row')} of a table above the header not read.",) if above else ()
+    layout = replace(sheet.layout, header_row=header_row)
+    return _with_rows(replace(sheet, layout=layout, header=header, fit=score(header), notes=notes), rows)
 
 
-def _filled_sheet(rows: Iterable[NumberedRow], sheet: Sheet, last: int) -> Sheet:
-    """Return the sheet with these rows below its header; the file has at least as many as `last`."""
-    width = len(sheet.header)
+def _with_rows(sheet: Sheet, rows: Iterable[NumberedRow]) -> Sheet:
+    """Return the sheet with these rows, which follow its header."""
+    width, last = len(sheet.header), sheet.layout.header_row or 0
     numbers = array("q")
     columns: list[list[str]] = [[] for _ in range(width)]
     short: dict[int, int] = {}
     surplus: dict[int, tuple[str, ...]] = {}
     # One object for equal cells: categories and options are among the first.
     kept: dict[str, str] = {}
-    for number, cells in rows:
+    for last, cells in rows:  # the last one is counted from
         if not has_content(cells):
-            last = number
             continue
         if len(kept) < _KEPT:
             kept.update(zip(cells, cells, strict=True))
         if len(cells) < width:
-            short[number] = len(cells)
+            short[last] = len(cells)
             cells += [""] * (width - len(cells))
         elif len(cells) > width:
-            surplus[number] = tuple(cells[width:])
-        numbers.append(number)
+            surplus[last] = tuple(cells[width:])
+        numbers.append(last)
         for column, cell in zip(columns, cells, strict=False):
             column.append(kept.get(cell, cell))
-    last = max(last, numbers[-1] if numbers else 0)
     index = pd.Index(numbers, dtype="int64")
     # Each list is let go before the next column is made.
     columns.reverse()
@@ -358,18 +319,14 @@ def _filled_sheet(rows: Iterable[NumberedRow], sheet: Sheet, last: int) -> Sheet
 
 def _best_row(rows: Sequence[NumberedRow], score: Score) -> tuple[tuple[Fit, bool, int], int]:
     """Return how well the best row for a header fits, the first of equals, and its number."""
-    usual = _usual_width(rows)
+    widths = Counter(_filled(cells) for _, cells in rows)
+    # How many cells most rows have something in, or more where as many rows have that.
+    usual = max(widths, key=lambda width: (widths[width], width), default=0)
     fits = [
         ((score(cells), _filled(cells) > 1 and _filled(cells) * 2 > usual, -place), number)
         for place, (number, cells) in enumerate(rows[:_HEADER_WITHIN])
     ]
     return max(fits, default=(((False, 0), False, 0), 0))
-
-
-def _usual_width(rows: Iterable[NumberedRow]) -> int:
-    """Return how many cells most rows have something in, or more where as many rows have that."""
-    counts = Counter(_filled(cells) for _, cells in rows)
-    return max(counts, key=lambda width: (counts[width], width), default=0)
 
 
 def _filled(cells: Iterable[str]) -> int:

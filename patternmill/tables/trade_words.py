@@ -19,14 +19,13 @@ _ALIKE = 0.83
 FEWEST_LETTERS = 5
 #: A remark in a name: `Color (inside)`.
 _ASIDE = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _FILE = Path(__file__).with_name("trade_words.toml")
 
 
 def name_key(name: str) -> str:
     """Return what spellings of one name share: `Art.-Nr.`, `ART NR`; accents, asides and signs are left out."""
-    text = _CAMEL.sub(" ", _ASIDE.sub(" ", name) if _ASIDE.sub("", name).strip() else name)
+    text = _ASIDE.sub(" ", name) if _ASIDE.sub("", name).strip() else name
     folded = unicodedata.normalize("NFKD", text.replace("№", "no").replace("#", "no").casefold())
     plain = "".join(sign for sign in folded if not "\u0300" <= sign <= "\u036f")
     return unicodedata.normalize("NFC", "".join(_WORD.findall(plain)))

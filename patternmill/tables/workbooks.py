@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,14 @@ class Worksheet:
     """One worksheet's rows as texts, all of one width."""
 
     name: str
-    #: Those with something in them, by the numbers that its program shows.
-    rows: Sequence[tuple[int, list[str]]] = field(repr=False)
-    #: By row number and position: what cells are that are no text; empty for plain numbers.
-    unfit: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
-    #: What the program shows of plain numbers, where that is known.
-    shown: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    #: The numbers of hidden rows.
     hidden: Sequence[int] = ()
     has_filter: bool = False
+    #: Those with something in them, by the numbers that its program shows.
+    rows: list[tuple[int, list[str]]] = field(default_factory=list, repr=False)
+    #: By row number and position: what cells are that are no text, empty for plain numbers; and what the program shows
+    #: of these, where that is known.
+    unfit: dict[tuple[int, int], tuple[str, str | None]] = field(default_factory=dict, repr=False)
 
 
 def parse_workbook(
@@ -54,7 +54,7 @@ def parse_workbook(
         target.seek(0)
         lines = map(json.loads, target)
         about = next(lines)
-        worksheets = [one for one in _worksheets(lines, about["hidden"], limits) if worksheet or one.rows]
+        worksheets = _worksheets(lines, limits)
     if worksheet is not None and not worksheets:
         every = ", ".join(map(shown, about["worksheets"][:_MOST_NAMED]))
         raise refusal(
@@ -62,10 +62,11 @@ def parse_workbook(
             f"{name} has no worksheet {shown(worksheet)}; it has {every}.",
             "Name one of them in the mapping: `worksheet` under [reading].",
         )
-    if not any(one.rows for one in worksheets):
+    filled = [sheet for sheet in worksheets if sheet.rows]
+    if not filled:
         message = f"{name} has no worksheet with anything in it."
         raise refusal(FileCode.EMPTY_FILE, message, "Is it the right file?")
-    return about["format"], [one for one in worksheets if one.rows]
+    return about["format"], filled
 
 
 def _run_parser(source: int, target: int, worksheet: str | None, limits: Reading) -> None:
@@ -106,46 +107,17 @@ def _environment() -> dict[str, str]:
     return ours | {"OPENBLAS_NUM_THREADS": "1"}
 
 
-def _worksheets(
-    lines: Iterator[Any], hidden: Mapping[str, list[int]], limits: Reading
-) -> Iterator[Worksheet]:
-    name, rows = None, list[tuple[int, list[Any]]]()
+def _worksheets(lines: Iterable[Any], limits: Reading) -> list[Worksheet]:
+    worksheets: list[Worksheet] = []
     for line in lines:
-        if not isinstance(line, str):
-            rows.append((line[0], line[1]))
+        if isinstance(line, dict):
+            worksheets.append(Worksheet(**line))
             continue
-        if name is not None:
-            yield _worksheet(name, rows, hidden.get(name, [False]), limits)
-        name, rows = line, []
-    if name is not None:
-        yield _worksheet(name, rows, hidden.get(name, [False]), limits)
-
-
-def _worksheet(
-    name: str, rows: list[tuple[int, list[Any]]], hidden: Sequence[int], limits: Reading
-) -> Worksheet:
-    unfit: dict[tuple[int, int], str] = {}
-    displayed: dict[tuple[int, int], str] = {}
-    for number, cells in rows:
-        for at, cell in enumerate(cells):
-            if isinstance(cell, str):
-                continue
-            unfit[number, at], cells[at] = cell[0], cell[1]
-            if len(cell) > 2 and cell[2] is not None:
-                displayed[number, at] = cell[2]
-    filled = [(number, cells) for number, cells in rows if any(cell and not cell.isspace() for cell in cells)]
-    width = max((_last(cells) for _, cells in filled), default=0)
-    limits.check_columns(width)
-    limits.check_rows(max((number for number, _ in filled), default=0))
-    for _, cells in filled:
-        cells[width:] = []
-        cells += [""] * (width - len(cells))
-    return Worksheet(name, filled, unfit, displayed, hidden[1:], bool(hidden[0]))
-
-
-def _last(cells: Sequence[str]) -> int:
-    """Return how many cells there are up to the last one with something in it."""
-    width = len(cells)
-    while width and not cells[width - 1]:
-        width -= 1
-    return width
+        number, texts, odd = line
+        worksheet = worksheets[-1]
+        if not worksheet.rows:
+            limits.check_columns(len(texts))
+        limits.check_rows(number)
+        worksheet.rows.append((number, texts))
+        worksheet.unfit.update({(number, int(at)): (what, shown) for at, (what, shown) in odd.items()})
+    return worksheets

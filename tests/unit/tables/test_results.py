@@ -102,8 +102,8 @@ def test_malformed_rows_shift_nothing_and_stay_refused_until_they_are_corrected(
     assert short[:8] == ["B", "herons", "", "", "", "", "refused", ""]
     assert tuple(long[:6]) == surplus and len(long) == len(header)
     found = check_catalog(read_catalog((tmp_path / "failures.csv").read_bytes(), "failures.csv"), None)
-    assert list(found.problems["code"]) == ["empty_category", "surplus_cells"]
-    assert found.problems["message"][1] == "the row has 6 cells, but the header has 4"
+    assert [problem.code for problem in found.problems] == ["empty_category", "surplus_cells"]
+    assert found.problems[1].message == "the row has 6 cells, but the header has 4"
     cells = list(found.catalog.sheet.records())[1][1]
     assert (cells[:4], cells[-2:]) == (surplus[:4], surplus[4:])
     corrected = (tmp_path / "failures.csv").read_bytes()
@@ -444,5 +444,5 @@ def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str
     assert again == given_cells
     bought = [[(row.sku, row.identity) for row in checked.accepted] for checked in (before, after)]
     assert bought[0] == bought[1]
-    codes = [list(checked.problems["code"]) for checked in (before, after)]
+    codes = [[problem.code for problem in checked.problems] for checked in (before, after)]
     assert codes[0] == codes[1]

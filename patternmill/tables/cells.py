@@ -1,11 +1,17 @@
-"""Faults of a cell alone: what a spreadsheet or a person left where something else was meant."""
+"""What single cells hold: slips of programs and people, words that nobody offers, models, references, refinements."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 
+from patternmill.planning.extras import UPLOAD, Extras, Picture, unreadable
+from patternmill.planning.offer import Nearest, Offer, listed
 from patternmill.planning.problems import Problem, RowCode
+from patternmill.planning.refinements import Refinement, read_refinement
+from patternmill.planning.rows import is_blank, tidy
 from patternmill.text import UNSAFE, shown
 
 #: In English, which appears everywhere, German, French and Spanish.
@@ -130,3 +136,75 @@ def placeholder_problem(column: str, prompt: str) -> Problem | None:
         what = "says nothing that could be drawn"
         remedy = "describe the pattern; if these very signs are meant, name them: `a row of dots`"
     return Problem(column, RowCode.PLACEHOLDER, f"{shown(prompt)} {what}", remedy, prompt) if what else None
+
+
+def names_offered(names: Sequence[str]) -> str:
+    """Return `offered: linen, velvet`."""
+    return f"offered: {listed(names) or 'none'}"
+
+
+def did_you_mean(nearest: str | None, otherwise: str) -> str:
+    """Return the remedy of a word that nobody offers."""
+    return f"did you mean {shown(nearest)}?" if nearest else otherwise
+
+
+def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -> Problem:
+    """Return why a category or a model (`noun`) is none that is offered, or could be several."""
+    matches, every = offer.find(text), offer.categories or ()
+    if matches:
+        ids = tuple(one.id for one in matches)
+        code = RowCode.AMBIGUOUS_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+        message = f"the {noun} {shown(text)} can be {', '.join(map(shown, ids))}"
+        return Problem(column, code, message, "write the ID that is meant", text, None, ids)
+    code = RowCode.UNKNOWN_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
+    names = tuple(dict.fromkeys(one.name for one in every))
+    near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in every)))))
+    message = f"unknown {noun} {shown(text)}; {names_offered(names)}"
+    return Problem(column, code, message, did_you_mean(near, "use one of these"), text, near, names)
+
+
+class ExtraCells:
+    """Reads single cells of these columns: each is what the row asks for, what is wrong with it, or blank (None)."""
+
+    def __init__(self, extras: Extras) -> None:
+        self._extras, self._nearest = extras, Nearest()
+
+    def model(self, column: str, cell: str) -> str | Problem | None:
+        """Return the model as the service lists it, or as written where no list can be read."""
+        if is_blank(cell):
+            return None
+        text, models = tidy(cell), self._extras.models
+        if unfit := unfit_problem(column, cell):
+            return unfit
+        if models is None:
+            return text
+        matches = models.find(text)
+        return (
+            matches[0].id if len(matches) == 1 else unknown_name(models, column, text, "model", self._nearest)
+        )
+
+    def reference(self, column: str, cell: str) -> str | Problem | None:
+        """Return the picture's SHA-256."""
+        if is_blank(cell):
+            return None
+        text = tidy(cell)
+        if error := error_problem(column, text):
+            return error
+        if why := self._extras.unavailable.get(UPLOAD):
+            return _unavailable(column, why)
+        unread = unreadable(f"the picture {shown(text)} was not read", "check it with the service at hand")
+        picture = self._extras.pictures.get(text, unread)
+        return picture.sha256 if isinstance(picture, Picture) else replace(picture, column=column)
+
+    def refinement(self, operation: str, column: str, cell: str) -> Refinement | Problem | None:
+        """Return what is to be done to the pattern."""
+        if is_blank(cell):
+            return None
+        if why := self._extras.unavailable.get(operation):
+            return _unavailable(column, why)
+        return error_problem(column, cell) or read_refinement(operation, tidy(cell), column)
+
+
+def _unavailable(column: str, why: str) -> Problem:
+    remedy = "empty the cell, or name the operation in PATTERNMILL_OPERATIONS_FILE if it is called otherwise"
+    return Problem(column, RowCode.UNAVAILABLE_OPERATION, why, remedy)
