@@ -219,7 +219,7 @@ class LedgerWriter:
         self._writing_since: float | None = None
         #: When the database became unavailable; reset once it answers.
         self._unavailable_since: float | None = None
-        self._shortened_at: float | None = None
+        self._patience = _PATIENCE
         self.lease = lease
         self._linger = linger.total_seconds()
         #: Changes that are not durable yet, each with what its caller waits for.
@@ -302,8 +302,7 @@ class LedgerWriter:
 
     def shorten_wait(self) -> None:
         """Wait less for an unavailable database, as a person has stopped the run."""
-        if self._shortened_at is None:
-            self._shortened_at = self._clock()
+        self._patience = _PATIENCE_STOPPED
 
     async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
         """Run work that may be done twice, as `run` does, and wait for an unavailable database."""
@@ -346,8 +345,8 @@ class LedgerWriter:
                 try:
                     result = work()
                 except LedgerUnavailable as error:
-                    self._log_unavailable(began, error)
-                    if self._clock() >= self._deadline():
+                    since = self._log_unavailable(began, error)
+                    if self._clock() >= since + self._patience:
                         raise
                     self._sleep(pause)
                 else:
@@ -357,10 +356,12 @@ class LedgerWriter:
         finally:
             self._writing_since = None
 
-    def _log_unavailable(self, since: float, error: LedgerUnavailable) -> None:
+    def _log_unavailable(self, since: float, error: LedgerUnavailable) -> float:
+        """Say so, once; return since when it is unavailable."""
         if self._unavailable_since is None:
             self._unavailable_since = since
-            logger.warning("%s It is waited for, for %.0f s at most.", error.message, _PATIENCE)
+            logger.warning("%s It is waited for, for %.0f s at most.", error.message, self._patience)
+        return self._unavailable_since
 
     def _log_available(self) -> None:
         if self._unavailable_since is not None:
@@ -369,13 +370,6 @@ class LedgerWriter:
                 "The ledger's %s answers again, after %.0f s.", self._ledger.database.name, seconds
             )
             self._unavailable_since = None
-
-    def _deadline(self) -> float:
-        assert self._unavailable_since is not None, "it is unavailable"
-        until = self._unavailable_since + _PATIENCE
-        if self._shortened_at is None:
-            return until
-        return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
     def _commit(self, changes: list[Change[Any]], ledger: Ledger) -> list[Any]:
         """Make changes in one transaction; return what each returned, or why it was refused."""

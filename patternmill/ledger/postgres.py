@@ -22,8 +22,6 @@ from patternmill.processes import uptime
 T = TypeVar("T")
 _ROWS_AT_ONCE = 1000
 _NOW = "SELECT extract(epoch FROM clock_timestamp())"
-#: Seconds between two looks at the server's clock, and after which an answer about it is too late to be exact.
-_MEASURE_EVERY, _LONGEST_ROUND = 30.0, 1.0
 #: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
 #: PostgreSQL ends it after this, before its lease is taken over after 20 seconds without a heartbeat.
 _LONGEST_PAUSE_MS = 12_000
@@ -59,8 +57,6 @@ class PostgresDatabase(Database):
         self._url, self._may_upgrade = url, may_upgrade
         self.name = _server_name(url)
         self._inside = False
-        #: The server's clock less this machine's uptime, and the uptime at which that was measured.
-        self._offset, self._measured_at = 0.0, float("-inf")
         self._connection = self._connect()
         try:
             self.place = f"{self.name}, schema {self.rows('SELECT current_schema()')[0][0]},"
@@ -76,6 +72,10 @@ class PostgresDatabase(Database):
             }
             connection = _Connection.connect(make_conninfo(self._url, **missing), autocommit=True)
             connection.execute(f"SET idle_in_transaction_session_timeout = {_LONGEST_PAUSE_MS}")
+            sent = uptime()
+            server = float(connection.execute(_NOW).fetchall()[0][0])
+            #: The server's clock, as of the middle of the round, less one of this machine that nobody can set.
+            self._offset = server - (sent + uptime()) / 2
             return connection
         except psycopg.Error as error:
             raise self._unavailable(_failure_to_connect(self.name, error)) from None
@@ -130,15 +130,6 @@ class PostgresDatabase(Database):
         """Return the server's time: machines whose clocks differ share one ledger."""
         return uptime() + self._offset
 
-    def _measure_clock(self, connection: _Connection) -> None:
-        """Compare the server's clock, as of the middle of the round, with one of this machine that nobody can set."""
-        sent = uptime()
-        server = float(connection.execute(_NOW).fetchall()[0][0])
-        took = uptime() - sent
-        if took <= _LONGEST_ROUND or self._measured_at < 0:
-            self._offset = server - (sent + took / 2)
-        self._measured_at = sent + took
-
     @contextmanager
     def _using(self) -> Iterator[_Connection]:
         """Yield the connection; reconnect where it was lost, but never within a transaction."""
@@ -146,8 +137,6 @@ class PostgresDatabase(Database):
             self._connection = self._connect()
         connection = self._connection
         try:
-            if uptime() - self._measured_at >= _MEASURE_EVERY and not self._inside:
-                self._measure_clock(connection)
             yield connection
         except psycopg.Error as error:
             is_lost = connection.closed

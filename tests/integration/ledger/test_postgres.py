@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -186,22 +184,3 @@ def test_postgres_ledger_is_dated_by_the_servers_clock(
     with Ledger(PostgresDatabase(postgres_url)) as ledger:
         ((server_time,),) = ledger.database.rows("SELECT extract(epoch FROM clock_timestamp())")
         assert begin(ledger, "a").intended_at == pytest.approx(float(server_time), abs=60)
-
-
-def test_servers_clock_is_measured_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After half a minute, so that a clock that was set is followed; an answer that took too long is no measurement."""
-    now, answers, seconds = 50.0, iter((1000.0, 5000.0, 9000.0)), iter((0.4, 9.0, 0.0))
-
-    def ask(sql: str) -> SimpleNamespace:
-        nonlocal now
-        now += next(seconds)
-        return SimpleNamespace(fetchall=lambda: [[next(answers)]])
-
-    server = SimpleNamespace(execute=ask)
-    with closing(PostgresDatabase(postgres_url)) as database:
-        monkeypatch.setattr(postgres_module, "uptime", lambda: now)
-        database._measured_at = float("-inf")
-        for passed, time_then in ((0.0, 1000.2), (30.0, 1039.2), (0.0, 9000.0)):
-            now += passed
-            database._measure_clock(server)  # type: ignore[arg-type]
-            assert database.time() == pytest.approx(time_then)
