@@ -44,7 +44,7 @@ VERBS_BY_HEADING = {
         "results": "Write the results files of a run again, or delete them.",
     },
     "Operate": {
-        "pause": "Let nothing more be bought, by any run.",
+        "pause": "Stop all buying, by any run.",
         "unpause": "Lift a pause.",
         "up": "Serve the Prefect UI, a worker and the deployments.",
         "studio": "Serve the embedded studio.",

@@ -1,4 +1,4 @@
-"""A run as the command line shows it: its progress, live on a terminal or as plain lines when piped, and its end."""
+"""Shows a run on the command line: its progress, live on a terminal or as plain lines when piped, and its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEGUN = UNFINISHED_ROWS - {RowStatus.NOT_STARTED}
 
 
 class Display:
-    """A run as it goes on, drawn by a thread so that a busy event loop does not freeze it."""
+    """Shows a run as it goes on, from a thread, so that a busy event loop does not freeze it."""
 
     def __init__(self) -> None:
         #: Once it has begun.

@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class EmbeddedStudio(SharedProcess):
-    """One user of the studio of a home, which is started by the first command and gone with the last.
+    """Uses the studio of a home, which the first command starts and the last one ends.
 
-    Its jobs and pictures are kept under `<home>/studio`; its key is there, a new one at each start.
+    Its jobs, its pictures and its key, a new one at each start, are under `<home>/studio`.
     """
 
     title = "The embedded studio"
@@ -44,7 +44,7 @@ class EmbeddedStudio(SharedProcess):
     def __init__(
         self, home: Path, *, environment: str = "staging", pace: str = "quick", port: int = 0
     ) -> None:
-        """Take the pace and the port of the studio, if this user starts it."""
+        """Take the pace and the port that the studio has if this command starts it."""
         super().__init__(home.resolve() / "studio")
         self._environment, self._pace, self._port = environment, pace, port
         self._ready_file, self._key_file = self.directory / "running.json", self.directory / "api-key"
@@ -86,7 +86,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
 
 
 def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:
-    """Return what the service answers, or an embedded studio that lives as long as the question."""
+    """Return the answer of the service, or of an embedded studio that is started for this question."""
     from patternmill.service.studio_api import StudioApi
 
     async def answer(settings: Settings) -> T:

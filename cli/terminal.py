@@ -1,4 +1,4 @@
-"""Writes to a terminal, and files that are asked for; control characters in texts of others are escaped."""
+"""Writes to the terminal, and to files that a person names; escapes control characters in foreign text."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Steps:
-    """What a command is doing now, on stderr: one line that changes on a terminal, else a line for each step."""
+    """Shows on stderr what a command is doing: one line that changes on a terminal, else a line for each step."""
 
-    def __init__(self) -> None:
-        self._last = ""
-        self._is_shown = False
+    _last = ""
+    _is_shown = False
 
     def show(self, text: str) -> None:
         """Show a step."""
@@ -83,14 +82,14 @@ class _Output(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Let no standard stream that is closed, now or later, change what the command does.
+    """Keep a standard stream that is closed, now or later, from changing what the command does.
 
-    In place of one that the caller has closed, the next file to be opened would get its number, and what is written
+    Otherwise the next file to be opened would get the number of a stream that the caller closed, and what is written
     there.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # It gets the lowest number that is free, which is this one.
+            # The lowest free number, which is this one, goes to the next file.
             nowhere = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(nowhere, "w" if number else "r", encoding="utf-8", closefd=False))
     sys.stdout, sys.stderr = _without_broken_pipes(sys.stdout), _without_broken_pipes(sys.stderr)
@@ -133,7 +132,7 @@ def can_ask() -> bool:
 
 
 def confirmed(question: str, refusal: str) -> bool:
-    """Return whether a person says yes; without a terminal print the refusal, which is a no."""
+    """Return whether a person says yes; without a terminal, print the refusal and return False."""
     if not can_ask():
         echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
         return False
@@ -141,7 +140,7 @@ def confirmed(question: str, refusal: str) -> bool:
 
 
 def said_yes(question: str, *, default: bool = False) -> bool:
-    """Return whether a person says yes; after three answers that are neither yes nor no, it is a no."""
+    """Return whether a person says yes; three answers that are neither yes nor no count as a no."""
     steps.clear()
     hint, enter = ("[Y/n]", "y") if default else ("[y/N]", "n")
     for _ in range(_TRIES):
@@ -160,7 +159,7 @@ def typed(command: str) -> str:
 
 
 def login_hint(address: str, verb: str = "status --open") -> str:
-    """Return the link that signs a browser in; for a log, which must not have it, where to find it."""
+    """Return the link that signs a browser in; in a log, which must not contain it, say where to find it."""
     if sys.stdout.isatty():
         return f"{address}  (private sign-in link, once per browser)"
     return f"`patternmill {verb}` on a terminal shows the sign-in link"
@@ -169,7 +168,7 @@ def login_hint(address: str, verb: str = "status --open") -> str:
 def open_signed_in(address: str, page: Path) -> None:
     """Open a sign-in link in the browser of this desktop, if a person sits at one.
 
-    The link is in `page`, which only its owner can read: a browser's command line can be read by all.
+    The link goes through `page`, which only its owner can read: anyone can read a browser's command line.
     """
     has_desktop = sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
     if can_ask() and has_desktop:
@@ -189,7 +188,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def report_error(message: str, remedy: str) -> None:
-    """Write an error and its remedy to the error output, as the end of the command."""
+    """Write an error and its remedy to the error output."""
     steps.clear()
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     echo(message, err=True)

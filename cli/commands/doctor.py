@@ -18,7 +18,7 @@ def command() -> int:
     """Check settings, disk, ledger, limits, services with their keys, and the Prefect server.
 
     Buys nothing and changes nothing. A fact is ok, a warning (something waits for a person, or soon will) or a fault
-    (runs are refused or fail until it is mended), with a remedy. A worker shows the same facts as it starts.
+    (runs are refused or fail until it is fixed), with a remedy. A worker shows the same facts as it starts.
 
     \b
     Examples:

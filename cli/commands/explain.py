@@ -45,11 +45,11 @@ def command(
 ) -> int:
     """Show the history of a row, by its sku, or of a product, pattern, job, checkout or request, by its ID.
 
-    What is bought for it, each attempt and its result, what failed and why, what it cost, and what a person decided.
-    Reads only the ledger; times are UTC.
+    Shows what was bought for it, each attempt and its result, what failed and why, what it cost, and what a person
+    decided. Reads only the ledger; times are UTC.
 
-    With --report the request as it was sent, the answer as far as it is kept, and the attempts go to the service's
-    operators, without keys, credentials and e-mail addresses. The report is shown first, and sent once.
+    With --report, the request as it was sent, the answer as far as it was kept, and the attempts go to the service's
+    operators, without keys, credentials and e-mail addresses. You see the report first; it is sent once.
 
     \b
     Examples:

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 def command(run: str, environment: str | None, host: str | None) -> int:
     """Look at what a run made, and decide: keep, reject, or ask for others.
 
-    Serves the page of the latest run, of RUN (its ID, or how that begins) or of a CATALOG, and shows the link that
+    Serves the page of the latest run, of RUN (its ID, or the beginning of it) or of a CATALOG, and shows the link that
     signs your browser in. Each decision is saved at once, and buys nothing. The page's buttons remake and order: they
-    show what that buys, and ask once. At an address of the network, which is not encrypted, there are none. Ctrl-C
-    stops.
+    show what that buys, and ask once. At a --host address, which is not encrypted, there are none. Ctrl-C stops.
 
     \b
     Examples:
@@ -53,7 +52,7 @@ def command(run: str, environment: str | None, host: str | None) -> int:
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         record = _meant(ledger, run, environment)
-    # A new port each time: what somebody else served at the last one since, a browser still runs and keeps for it.
+    # A new port each time: what somebody else served at an earlier one since may still run in the browser.
     doors = [Door(bound_socket()), *([network_door(host)] if host else [])]
     with available_service(settings) as available:
         viewed = ViewedRun(settings, record, source_of(available))
@@ -74,7 +73,7 @@ def command(run: str, environment: str | None, host: str | None) -> int:
 
 
 def _actions(settings: Settings, record: RunRecord) -> dict[str, Action]:
-    """Return what a person may begin from the page: commands of this program."""
+    """Return the commands of this program that a person may start from the page."""
     from patternmill.looking.actions import Action
     from patternmill.orders.picked_rows import plan_picked
     from patternmill.runs.plan_text import plan_remake
@@ -89,7 +88,7 @@ def _actions(settings: Settings, record: RunRecord) -> dict[str, Action]:
 
 
 def _pause(settings: Settings, record: RunRecord, reason: str) -> str:
-    """Pause the catalog, and return what a person is told once no create of it leaves any more."""
+    """Pause the catalog, and return what a person is told once no more of its requests are sent."""
     from patternmill.ledger.brake import Pause
     from patternmill.runs.decision_files import user
     from patternmill.runs.lease import pause
@@ -99,7 +98,7 @@ def _pause(settings: Settings, record: RunRecord, reason: str) -> str:
 
 
 def _meant(ledger: Ledger, name: str, environment: str | None) -> RunRecord:
-    """Return a run by its ID or how that begins; of a catalog, the run that read its whole sheet."""
+    """Return the run of an ID, or of the beginning of one; for a catalog, the run that read its whole sheet."""
     is_catalog = bool(ledger.runs.find(environment=environment, catalog=name))
     if name != LATEST and not is_catalog:
         return find_run(ledger, name, environment=environment)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -24,17 +23,16 @@ from patternmill.ledger.reports.checkouts import (
     checkout_called,
     checkouts,
 )
+from patternmill.orders.order_plan import Order, checkout_lines, note_lines, plan_lines
 from patternmill.parameters import wait_time
 from patternmill.planning.items import catalog_of
 from patternmill.runs.request import OrderRequest
-from patternmill.settings import in_environment, read_settings
+from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration, shown
 
 if TYPE_CHECKING:
-    from patternmill.orders.order_plan import Order
     from patternmill.orders.ordering import Ordering
-    from patternmill.settings import Settings
 
 #: How long an order at the embedded studio is followed on a terminal: its page ends with the command.
 _EMBEDDED_WAIT = "1h"
@@ -49,11 +47,11 @@ _LATEST = 20
 def command(
     request: OrderRequest, approve: str | None, plan_only: bool, refresh: bool, address: str | None
 ) -> int:
-    """Order samples of rows: those of --sku, --category and the like, or of a file of picks; else what you picked.
+    """Order samples of rows: those of --sku, --category and the like, or of a file of picks; by default your picks.
 
     Opens a checkout (several, where there are many lines) and shows its address, where a person pays. The same command
-    again opens nothing new: it shows the address until the checkout is paid, and then the order. Whoever has the
-    address can pay, so it is kept nowhere, and asked for again each time.
+    again opens nothing new: it shows the address until the checkout is paid, and then the order. Anyone who has the
+    address can pay, so it is stored nowhere; it is asked for again each time.
 
     \b
     Examples:
@@ -80,14 +78,14 @@ def command(
 
 
 async def _order(work: Ordering, order: Order, wait: str | None, approve: str | None, plan_only: bool) -> int:
+
     from cli.approval_prompt import is_approved
-    from patternmill.orders.order_plan import note_lines, plan_lines
 
     settings, addresses = work.settings, dict[str, str]()
     wait = wait or (_EMBEDDED_WAIT if settings.embedded and can_ask() else None)
 
     async def opened(record: CheckoutRecord) -> None:
-        _echo_checkout(record)
+        echo_lines(checkout_lines(record))
         if record.status is CheckoutStatus.OPEN and (wait is not None or not settings.embedded):
             try:
                 addresses[record.key] = await work.address(record)
@@ -113,30 +111,20 @@ async def _order(work: Ordering, order: Order, wait: str | None, approve: str | 
             if order.pending:
                 time = duration(wait_time(wait))
                 echo(f"Waiting up to {time}. If you stop, run the same command to continue.")
-            order = await work.follow(order, wait_time(wait), _echo_checkout)
+            order = await work.follow(
+                order, wait_time(wait), lambda record: echo_lines(checkout_lines(record))
+            )
     show(lambda: _report(order, addresses), [order.sentence.removesuffix(".") + "."])
     if settings.embedded and wait is None and order.pending:
         echo("The embedded studio ends with this command: add --wait to pay at its page.")
     return EXIT_CODES[order.outcome]
 
 
-def _echo_checkout(record: CheckoutRecord) -> None:
-    from patternmill.orders.order_plan import checkout_lines
-
-    echo_lines(checkout_lines(record))
-
-
 def _report(order: Order, addresses: Mapping[str, str]) -> dict[str, object]:
     """Return an order for programs; `addresses`: where a person pays, by the keys of the checkouts."""
-    return {
-        "order": order.name,
-        "digest": order.proposal.digest,
-        "left_out": order.left_out,
-        "notes": order.notes,
-        "checkouts": [
-            {**_fields(record), "address": addresses.get(record.key)} for record in order.checkouts
-        ],
-    }
+    opened = [{**_fields(record), "address": addresses.get(record.key)} for record in order.checkouts]
+    fields = fields_of(order, "left_out", "notes")
+    return {"order": order.name, "digest": order.proposal.digest, **fields, "checkouts": opened}
 
 
 def _fields(record: CheckoutRecord) -> dict[str, object]:
@@ -173,39 +161,40 @@ def _called(environment: str | None, checkout_id: str) -> CheckoutRecord:
 
 
 async def _show_address(work: Ordering, record: CheckoutRecord) -> int:
-    now = await work.refresh(record)
-    _echo_checkout(now)
-    address = await work.address(now) if now.status is CheckoutStatus.OPEN else None
-    show(lambda: {**_fields(now), "address": address}, [f"  Pay here: {address}"] if address else [])
+    record = await work.refresh(record)
+    echo_lines(checkout_lines(record))
+    address = await work.address(record) if record.status is CheckoutStatus.OPEN else None
+    show(lambda: {**_fields(record), "address": address}, [f"  Pay here: {address}"] if address else [])
     return EXIT_CODES[Outcome.COMPLETED]
 
 
 def _refresh(environment: str | None, catalog: str | None) -> int:
-    """Ask for the orders of the open checkouts, and for the latest ones, an environment after the other."""
+    """Ask what became of the open checkouts and the latest orders, one environment after the other."""
     with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
         every = checkouts(ledger, environment=environment)
     records = [record for record in every if catalog in (None, catalog_of(record.scope))]
     paid = [record for record in records if record.status is CheckoutStatus.PAID]
-    due = [record for record in records if record.status is CheckoutStatus.OPEN or record in paid[-_LATEST:]]
-    by_environment, parts = attrgetter("environment"), list[Part]()
-    for name, group in groupby(sorted(due, key=by_environment), key=by_environment):
-        _with_service(name, partial(_asked, records=list(group), parts=parts))
+    due = defaultdict[str, list[CheckoutRecord]](list)
+    for record in records:
+        if record.status is CheckoutStatus.OPEN or record in paid[-_LATEST:]:
+            due[record.environment].append(record)
+    parts = list[Part]()
+    codes = [_with_service(name, partial(_ask_about, records=due[name], parts=parts)) for name in sorted(due)]
     show_parts({"checkouts": parts or [({}, "There is no checkout.")]})
-    is_asked = len([fields for fields, _ in parts if fields]) == len(due)
-    return EXIT_CODES[Outcome.COMPLETED if is_asked else Outcome.COMPLETED_WITH_FAILURES]
+    return max(codes, default=EXIT_CODES[Outcome.COMPLETED])
 
 
-async def _asked(work: Ordering, records: list[CheckoutRecord], parts: list[Part]) -> int:
-    """Add what has become of checkouts."""
-    from patternmill.orders.order_plan import checkout_lines
-
+async def _ask_about(work: Ordering, records: list[CheckoutRecord], parts: list[Part]) -> int:
+    """Add what has become of checkouts; return the exit code."""
+    outcome = Outcome.COMPLETED
     for record in records:
         try:
             now = await work.refresh(record)
             parts.append((_fields(now), "\n".join(checkout_lines(now))))
         except ServiceStopped as stopped:
             echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
-    return EXIT_CODES[Outcome.COMPLETED]
+            outcome = Outcome.COMPLETED_WITH_FAILURES
+    return EXIT_CODES[outcome]
 
 
 def _with_service(environment: str, steps: Callable[[Ordering], Awaitable[int]]) -> int:

@@ -1,4 +1,4 @@
-"""The verbs `pause` and `unpause`: the brake on everything that is bought."""
+"""The verbs `pause` and `unpause`: the brake on all buying."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def _scope(command: F) -> F:
 @_scope
 @click.option("--reason", required=True, help="Why: one line, for those whose runs meet it.")
 def command(catalog: str, environment: str, reason: str) -> int:
-    """Let nothing more be created, by any run, worker, machine or command, until `unpause`.
+    """Stop all buying, by any run, worker, machine or command, until `unpause`.
 
-    Returns once every living run has obeyed: from then on no request that buys leaves, first send or resend. Jobs in
-    flight are followed to their end, and runs end as Paused (exit code 3). Stopped with Ctrl-C, it stays paused.
+    Returns once every living run has obeyed: from then on no request that buys is sent, be it new or sent again. Jobs
+    in flight are followed to their end, and runs end as Paused (exit code 3). If you press Ctrl-C, the pause stays.
 
     \b
     Examples:
       patternmill pause --reason "wrong prices in the feed"
       patternmill pause --catalog spring --reason "the supplier checks the list"
 
-    Exit codes: 0 nothing leaves any more; 2 refused; 1 failed; 130 interrupted, and paused all the same.
+    Exit codes: 0 nothing is bought any more; 2 refused; 1 failed; 130 interrupted, and the pause stays.
     """
     asked = Pause(environment, catalog, reason.strip(), getuser())
     pauses = lease.pause(read_settings(), asked, _show_awaited)
@@ -54,7 +54,7 @@ def command(catalog: str, environment: str, reason: str) -> int:
 @verb("unpause")
 @_scope
 def unpause(catalog: str, environment: str) -> int:
-    """Lift a pause, named as it was set; the next run of each catalog begins what was left.
+    """Lift a pause, named as it was set; the next run of each catalog makes what was left.
 
     \b
     Examples:

@@ -84,7 +84,7 @@ def _row_fields(row: CurrentRow) -> dict[str, object]:
 @click.option("--out", type=PlaceType(), help="Where the files go. Default: results/CATALOG/RUN.")
 @click.option("--catalog", help="The run's catalog; needed for `latest` if there are several.")
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
-@click.option("--forget", is_flag=True, help="Delete what the rows of RUN say, and its files, for good.")
+@click.option("--forget", is_flag=True, help="Delete for good what the rows of RUN contain, and its files.")
 @click.option(
     "--before",
     metavar="DATE",

@@ -54,7 +54,7 @@ _OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
     "--made", metavar="ID", help="The refined pattern, or reference, that was made for it without a job."
 )
 @click.option(
-    "--all", "many", is_flag=True, help="Decide about all requests that wait, or those of a filter."
+    "--all", "many", is_flag=True, help="Decide about all requests that wait, or those that fit the filter."
 )
 @click.option("--catalog", help="Only requests of this catalog.")
 @click.option("--environment", help="Only requests of this environment: staging, production, ...")
@@ -62,17 +62,17 @@ _OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation with --all; needed without a terminal."
 )
-@click.option("--reason", help="Why you decide so; kept with the decision.")
+@click.option("--reason", help="Why you decide this; kept with the decision.")
 @click.option("--by", metavar="NAME", help="Who decides. Default: your login name.")
 def command(
     request_id: str | None, many: bool, yes: bool, reason: str | None, by: str | None, **options: Any
 ) -> int:
     """List the requests that no run may decide about, or decide about one (or --all).
 
-    They are held, as the service's answers contradict one another, or as nothing promises that the request may be sent
-    again; or in doubt for longer than PATTERNMILL_IN_DOUBT_LIMIT (12 h), so that a resend could buy twice; or no row
-    names them any more. Look into the service's console first. A decision is refused while a run goes on in the
-    catalog, and a job is refused if the service shows that it was made for something else.
+    They are held, because the service's answers contradict one another or nothing promises that the request may be
+    sent again; or they have been in doubt for longer than PATTERNMILL_IN_DOUBT_LIMIT (12 h), so that sending them again
+    could buy twice; or no row names them any more. Look in the service's console first. A decision is refused while a
+    run of the catalog goes on, and a job if the service shows that it was made for something else.
 
     \b
     Examples:
@@ -150,14 +150,14 @@ def _are_confirmed(ledger: Ledger, items: Sequence[RecordedItem], decision: Deci
     requests = plural(len(items), "request")
     if decision is Decision.RESEND:
         follows = f"To send again, each under its own ID: {requests}"
-        booked, end = ", which is booked on today then, whatever is left of the day's budget", "."
+        booked, end = ", booked on today, whatever is left of the day's budget", "."
     else:
         follows = f"To write off: {requests}"
         booked, end = ", which stays booked", "; a retry would buy them anew."
     follows += f"{f' for {amount}{booked}' if amount else ''}{end}"
     rest = "\n".join(more(len(items), _MOST_ITEMS))
     show_parts({"requests": [*_requests(ledger, items[:_MOST_ITEMS]), ({}, rest), ({}, follows)]})
-    return yes or confirmed(f"Decide so about {requests}?", "Not decided")
+    return yes or confirmed(f"Decide this for {requests}?", "Not decided")
 
 
 def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
