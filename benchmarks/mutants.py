@@ -43,9 +43,9 @@ HEAVY = ("hypothesis", "httpx_aiohttp", "pandas", "orjson", "rich", "psycopg")
 OPTIONS = "-x -q -p no:cacheprovider -p no:xdist --assert=plain -o timeout=30"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, BitOr BitAnd"
 SWAPPED = {
-    getattr(ast, one): getattr(ast, other)
+    getattr(ast, name): getattr(ast, other)
     for pair in PAIRS.split(", ")
-    for one, other in (pair.split(), pair.split()[::-1])
+    for name, other in (pair.split(), pair.split()[::-1])
 }
 
 
@@ -60,13 +60,11 @@ class Mutant(NamedTuple):
 def mutants(source: str) -> Iterator[Mutant]:
     """Yield each change of the code inside functions, one at a time."""
     whole = ast.parse(source)
-    functions = [one for one in ast.walk(whole) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-    nodes = {node: None for one in functions for part in one.body for node in ast.walk(part)}
-    types = [getattr(one, name, None) for one in ast.walk(whole) for name in ("annotation", "returns")]
-    never_run = {node for one in types if one is not None for node in ast.walk(one)}
-    for node, change in (
-        (one, change) for one in nodes if one not in never_run for change in changes_of(one)
-    ):
+    functions = [node for node in ast.walk(whole) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = {node: None for function in functions for part in function.body for node in ast.walk(part)}
+    types = [getattr(node, name, None) for node in ast.walk(whole) for name in ("annotation", "returns")]
+    never_run = {node for root in types if root is not None for node in ast.walk(root)}
+    for node, change in ((n, change) for n in nodes if n not in never_run for change in changes_of(n)):
         copies: dict[int, Any] = {}
         changed = copy.deepcopy(whole, copies)
         place, before = copies[id(node)], _short(node)
@@ -163,11 +161,11 @@ def tests_of_lines(path: str, tests: Sequence[str]) -> dict[int, list[str]]:
         if code := in_child(look, 3600):
             raise SystemExit(f"{path}: its tests end with exit code {code} without any change")
         reached = json.loads(Path(file.name).read_text("utf-8"))
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for name, (_, lines) in sorted(reached.items(), key=lambda one: one[1][0]):
+    tests_by_line: defaultdict[int, list[str]] = defaultdict(list)
+    for name, (_, lines) in sorted(reached.items(), key=lambda entry: entry[1][0]):
         for line in lines:
-            found[line].append(name)
-    return found
+            tests_by_line[line].append(name)
+    return tests_by_line
 
 
 def play(path: str, mutant: Mutant, tests: Sequence[str]) -> int:
@@ -197,9 +195,9 @@ def main(arguments: Sequence[str]) -> None:
         reaching = tests_of_lines(path, tests)
         chosen = list(mutants((ROOT / path).read_text("utf-8")))
         random.Random(target).shuffle(chosen)
-        chosen = sorted(chosen[: options.most], key=lambda one: one.line)
-        left = [one for one in chosen if survives(path, one, reaching.get(one.line, ()))]
-        print(*(f"  {path}:{one.line}: {one.change}\n" for one in left), sep="", end="")
+        chosen = sorted(chosen[: options.most], key=lambda mutant: mutant.line)
+        left = [mutant for mutant in chosen if survives(path, mutant, reaching.get(mutant.line, ()))]
+        print(*(f"  {path}:{mutant.line}: {mutant.change}\n" for mutant in left), sep="", end="")
         print(f"{target}: {len(chosen) - len(left)} of {len(chosen)} mutants noticed", flush=True)
         played, survived = played + len(chosen), survived + len(left)
     print(f"score: {100 * (played - survived) / played:.1f} % of {played}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import FakeService, Usage, cpu_of, run, settle
 from benchmarks.report import Measurement, table, targets
-from benchmarks.scenarios import CONTENDERS, OURS, SCENARIOS, Scenario, quickened, write_rows
+from benchmarks.scenarios import CONTENDERS, OURS, SCENARIOS, Scenario, write_rows
 from prefect_host.own_server import OwnServer
 
 RESULTS = Path(__file__).parent / "results"
@@ -128,14 +128,11 @@ def write(scenarios: Sequence[Scenario], measurements: Sequence[Measurement]) ->
 
 def chosen(args: argparse.Namespace) -> list[Scenario]:
     scenarios = [s for s in SCENARIOS if not args.only or s.name in (*args.only, "startup")]
-    if args.quick:
-        scenarios = [quickened(s) for s in scenarios]
     return [s if s.name == "startup" else replace(s, rows=args.rows or s.rows) for s in scenarios]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows: it works, not how fast")
     parser.add_argument("--rows", type=int, help="rows of every scenario but `startup`")
     parser.add_argument("--only", action="append", default=[], choices=[s.name for s in SCENARIOS])
     parser.add_argument("--contender", action="append", default=[], choices=CONTENDERS)

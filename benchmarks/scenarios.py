@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 OURS, HTTPX, AIOHTTP = CONTENDERS = ("patternmill", "httpx", "aiohttp")
@@ -38,20 +38,6 @@ SCENARIOS = (
     Scenario("long-spread", "Jobs of 75 s and 20 s that are not, all in flight", 300, 300, 75.0, 20.0),
     Scenario("memory", "Memory: instant answers, many rows", 10_000, 500),
 )
-
-
-def quickened(scenario: Scenario) -> Scenario:
-    """Return a tenth of a scenario, which shows that everything works; its figures mean little."""
-    if scenario.rows == 1:
-        return scenario
-    return replace(
-        scenario,
-        rows=scenario.rows // 10,
-        window=max(20, scenario.window // 10),
-        pattern_seconds=scenario.pattern_seconds / 5,
-        product_seconds=scenario.product_seconds / 5,
-        rounds=1,
-    )
 
 
 def write_rows(path: Path, count: int) -> None:

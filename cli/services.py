@@ -104,15 +104,15 @@ def offer_and_extras(settings: Settings, catalog: Catalog, address: str) -> tupl
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.extras import extras_of, read_references, reference_place
 
-    place = reference_place(address, settings)
+    offer, place = offer_of(settings), reference_place(address, settings)
     if settings.studio_url is None:
         from studio.models import MODELS
 
         # It has every operation.
         models = Offer(tuple(Category(model.model_id, model.name) for model in MODELS), note=None)
         references = catalog.texts_in(catalog.columns.named.get("reference"))
-        return offer_of(settings), Extras(models, read_references(references, place))
-    unstated, offer = read_unstated(settings.operations_file, settings.environment), offer_of(settings)
+        return offer, Extras(models, read_references(references, place))
+    unstated = read_unstated(settings.operations_file, settings.environment)
     return offer, ask_service(
         settings, lambda api: extras_of(api, settings, catalog, place, unstated=unstated)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from benchmarks.house.rooms import PACKAGES, ROOT
@@ -22,13 +22,9 @@ def read_trees() -> dict[str, ast.Module]:
     }
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
-
-
 def function_lines(trees: Trees) -> list[int]:
     """Return how long each function is, the shortest first."""
-    nodes = (node for tree in trees.values() for node in functions(tree))
+    nodes = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, Function))
     return sorted((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
 
 
@@ -64,11 +60,9 @@ def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
 def main() -> None:
     trees = read_trees()
     lines = function_lines(trees)
-    late = sum(bool(imported_names(node)) for tree in trees.values() for node in functions(tree))
     print(f"functions                   {len(lines):>6,}   in {len(trees)} files")
     print(f"lines of one, median        {lines[len(lines) // 2]:>6,}   target: 5 to 10")
     print(f"lines of one, the longest   {lines[-1]:>6,}   target: rarely above 30")
-    print(f"functions that import       {late:>6,}")
     cycle = " -> ".join(find_cycle(imports(trees))) or "none"
     print(f"a cycle of imports          {cycle:>6}   target: none")
 

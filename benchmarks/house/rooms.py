@@ -17,14 +17,14 @@ COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
 
 def weights(root: Path, rooms: Iterable[str]) -> Counter[str]:
     """Return lines by room. A file is in the deepest of its folders that is a room."""
-    found = Counter(dict.fromkeys(rooms, 0))
-    for top in {room.partition("/")[0] for room in found}:
+    lines = Counter(dict.fromkeys(rooms, 0))
+    for top in {room.partition("/")[0] for room in lines}:
         for path in (root / top).rglob("*"):
             if path.suffix in COUNTED:
                 folders = (folder.as_posix() for folder in path.relative_to(root).parents)
-                room = next((folder for folder in folders if folder in found), None)
-                found.update({room: path.read_bytes().count(b"\n")} if room else {})
-    return found
+                room = next((folder for folder in folders if folder in lines), None)
+                lines.update({room: path.read_bytes().count(b"\n")} if room else {})
+    return lines
 
 
 def table(weighed: Mapping[str, int], budgets: Mapping[str, int]) -> list[str]:

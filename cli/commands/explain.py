@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,22 +12,17 @@ from cli.json_output import Part, fields_of, show, show_parts, utc
 from cli.run_options import verb
 from cli.terminal import confirmed, echo
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.records import FORGOTTEN
-from patternmill.ledger.reports.checkouts import CheckoutStatus
-from patternmill.ledger.reports.story import stories
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.records import FORGOTTEN, Attempt
+from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus
+from patternmill.ledger.reports.requests import RecordedItem
+from patternmill.ledger.reports.story import Story, StoryEvent, stories
 from patternmill.ledger.spending import prices_of
 from patternmill.money import money, sums
 from patternmill.planning.rows import tidy
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import moment, more, readable, shortened
-
-if TYPE_CHECKING:
-    from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Attempt
-    from patternmill.ledger.reports.requests import RecordedItem
-    from patternmill.ledger.reports.story import Story, StoryEvent
 
 _MOST_SHARING = 10
 
@@ -98,8 +92,8 @@ def _report(ledger: Ledger, matches: Sequence[Story], name: str, text: str | Non
         raise ConfigurationError(
             f"This failure was reported before, or may have been: see `patternmill explain {request_id}`."
         )
-    codes = {DeliveryState.SENT: Outcome.COMPLETED, DeliveryState.IN_DOUBT: Outcome.COMPLETED_WITH_FAILURES}
     state, message = delivery
+    codes = {DeliveryState.SENT: Outcome.COMPLETED, DeliveryState.IN_DOUBT: Outcome.COMPLETED_WITH_FAILURES}
     outcome = codes.get(state, Outcome.FAILED)
     show(lambda: {"report": report, "delivery": state, "message": message})
     echo(message, err=outcome is not Outcome.COMPLETED)
@@ -129,6 +123,23 @@ def _item_fields(item: RecordedItem) -> dict[str, object]:
 
 def _lines(story: Story) -> Iterator[str]:
     yield f"{story.sku or 'A pattern'} in catalog {story.catalog} ({story.environment})"
+    yield from _state_lines(story)
+    if price := sums(prices_of(attempt for item in story.items for attempt in item.attempts)):
+        yield f"  price:  {price}, over all attempts"
+    if story.sharing and (story.sku is None or len(story.sharing) > 1):
+        yield f"  pattern shared by: {', '.join(story.sharing[:_MOST_SHARING])}"
+        yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
+    for item in story.items:
+        earlier = "  (of an earlier request)" if story.is_of_earlier_request(item.key) else ""
+        yield f"\n{item.stage} {item.key}{earlier}"
+        yield from _item_lines(item)
+    for checkout in story.checkouts:
+        yield from _checkout_lines(checkout)
+    yield "\nWhat happened (UTC):"
+    yield from (f"  {_event_line(event)}" for event in story.events)
+
+
+def _state_lines(story: Story) -> Iterator[str]:
     now = story.now
     if story.retired is not None:
         at, run_id = story.retired
@@ -136,32 +147,28 @@ def _lines(story: Story) -> Iterator[str]:
     elif now is not None:
         yield f"  now:    {readable(now.status.value)}{f' ({now.error_code})' if now.error_code else ''}"
         yield from (f"          {text}" for text in (now.error, now.remedy) if text)
-    if price := sums(prices_of(attempt for item in story.items for attempt in item.attempts)):
-        yield f"  price:  {price}, over all attempts"
-    if story.sharing and (story.sku is None or len(story.sharing) > 1):
-        yield f"  pattern shared by: {', '.join(story.sharing[:_MOST_SHARING])}"
-        yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
-    for item in story.items:
-        yield f"\n{item.stage} {item.key}{'  (of an earlier request)' if story.is_of_earlier_request(item.key) else ''}"
-        for name, value in item.content.items():
-            if name == FORGOTTEN:
-                yield "  what it is made of was forgotten"
-                continue
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"  {name}: {shortened(text, 200)}"
-        if not item.attempts:
-            yield "  never begun"
-        yield from (line for attempt in item.attempts for line in _attempt_lines(attempt))
-    for checkout in story.checkouts:
-        # Never its address, which lets its reader pay.
-        named = ", ".join(f"{line.sku} × {line.quantity}" for line in checkout.lines[:_MOST_SHARING])
-        yield f"\ncheckout {checkout.checkout_id or 'not open'}, part of order {checkout.order_name!r}: {named}"
-        yield from more(len(checkout.lines), _MOST_SHARING)
-        yield from _attempt_lines(checkout.attempt) if checkout.attempt is not None else ()
-        is_known = checkout.status in (CheckoutStatus.PAID, CheckoutStatus.CANCELLED)
-        yield f"  {checkout.status if is_known else 'not paid, as far as is known'}"
-    yield "\nWhat happened (UTC):"
-    yield from (f"  {_event_line(event)}" for event in story.events)
+
+
+def _item_lines(item: RecordedItem) -> Iterator[str]:
+    for name, value in item.content.items():
+        if name == FORGOTTEN:
+            yield "  what it is made of was forgotten"
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"  {name}: {shortened(text, 200)}"
+    if not item.attempts:
+        yield "  never begun"
+    yield from (line for attempt in item.attempts for line in _attempt_lines(attempt))
+
+
+def _checkout_lines(checkout: CheckoutRecord) -> Iterator[str]:
+    """Yield a checkout without its address, which lets anyone who reads it pay."""
+    named = ", ".join(f"{line.sku} × {line.quantity}" for line in checkout.lines[:_MOST_SHARING])
+    yield f"\ncheckout {checkout.checkout_id or 'not open'}, part of order {checkout.order_name!r}: {named}"
+    yield from more(len(checkout.lines), _MOST_SHARING)
+    yield from _attempt_lines(checkout.attempt) if checkout.attempt is not None else ()
+    is_known = checkout.status in (CheckoutStatus.PAID, CheckoutStatus.CANCELLED)
+    yield f"  {checkout.status if is_known else 'not paid, as far as is known'}"
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:

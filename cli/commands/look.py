@@ -12,15 +12,14 @@ import click
 from cli.run_options import verb
 from cli.services import available_service
 from cli.terminal import echo, login_hint
-from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.brake import Pause
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.settings import load_settings
+from patternmill.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import RunRecord
     from patternmill.looking.actions import Action
-    from patternmill.settings import Settings
 
 
 @verb("look", has_json=False)
@@ -89,7 +88,6 @@ def _actions(settings: Settings, record: RunRecord) -> dict[str, Action]:
 
 def _pause(settings: Settings, record: RunRecord, reason: str) -> str:
     """Pause the catalog, and return what a person is told once no more of its requests are sent."""
-    from patternmill.ledger.brake import Pause
     from patternmill.runs.decision_files import user
     from patternmill.runs.lease import pause
 
