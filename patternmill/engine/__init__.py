@@ -1,1 +1,1 @@
-"""How rows are driven: rows, items, window, progress."""
+"""Drives the rows of a run: items and their attempts, window, brakes, progress."""

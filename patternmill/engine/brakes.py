@@ -1,4 +1,4 @@
-"""Is it the row, or is it us? Brakes for refusals and failures in a row, with no success between them."""
+"""Brakes for refusals and failures in a row, with no success between them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def feedback_report(fields: Mapping[str, Any], secrets: Collection[str]) -> Feed
 
 
 class DeliveryState(StrEnum):
-    """What became of a report."""
+    """The fate of a report."""
 
     SENT = "sent"
     #: Its answer was lost, or does not name the report. It is not sent again: it would be there twice.

@@ -1,4 +1,4 @@
-"""What happened in one exchange with the service, and how a create and a job can end."""
+"""Results of exchanges with the service, and the ends of creates and jobs."""
 
 from __future__ import annotations
 

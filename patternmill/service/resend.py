@@ -111,7 +111,7 @@ class CreateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the sender of a request knows besides its answer."""
+    """The knowledge of a request's sender, besides its answer."""
 
     request: CreateRequest = field(default_factory=CreateRequest)
     #: Sends so far in this run, this one included.

@@ -32,7 +32,7 @@ _REMEDY = "Check the address, who may read it, and that its place answers."
 
 @dataclass(frozen=True)
 class Access:
-    """How an address may be read."""
+    """The terms on which an address may be read."""
 
     #: Sent to the origin of the address alone, as are the user and password that it contains.
     bearer: SecretStr | None = None

@@ -97,7 +97,7 @@ class Chains:
     def bought(self) -> Counter[str]:
         """By operation, what the studio's meter says was bought."""
         purchases = self.studio.meter.read()["purchases"]
-        return Counter(str(one["operation"]) for one in purchases)
+        return Counter(str(purchase["operation"]) for purchase in purchases)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ EXTRAS = {"refine:recolor": '{"palette": ["#1f3a5f"]}'}
 #: Text of every prompt: rules fall on requests, not on the look at whether an operation is there.
 ABOUT = "ink"
 #: Known by its request ID neither before nor after: the same request again is a second purchase.
-FORGETS = tuple(Rule(one, "forget", repeat=True) for one in (RECOLOR, UPLOAD))
+FORGETS = tuple(Rule(operation, "forget", repeat=True) for operation in (RECOLOR, UPLOAD))
 PRICES = {
     f"PATTERNMILL_{stage}_PRICE": str(price)
     for stage, price in {"REFERENCE": 1, "PATTERN": 10, "REFINEMENT": 5, "PRODUCT": 3}.items()

@@ -92,7 +92,7 @@ def test_failed_job_gets_another_attempt(shop: Workshop, service: Service, name:
     service.on_follow[name] = [failed()]
     ended = shop.run(ONE)
     assert ended.outcome is Outcome.COMPLETED
-    assert [(one.attempt, one.state) for one in shop.attempts()[name]] == [
+    assert [(attempt.attempt, attempt.state) for attempt in shop.attempts()[name]] == [
         (1, AttemptState.FAILED),
         (2, AttemptState.SUCCEEDED),
     ]
@@ -234,7 +234,9 @@ def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
 
     ended = shop.run(many(2), watch=stop, drain=timedelta(milliseconds=30))
     assert (ended.outcome, ended.counts) == (Outcome.CANCELLED, {RowStatus.CANCELLED: 2})
-    assert {one.state for these in shop.attempts().values() for one in these} == {AttemptState.ACCEPTED}
+    assert {attempt.state for attempts in shop.attempts().values() for attempt in attempts} == {
+        AttemptState.ACCEPTED
+    }
     assert shop.run(many(2)).outcome is Outcome.COMPLETED
     assert len(service.bought) == 4
 

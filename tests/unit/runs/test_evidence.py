@@ -51,7 +51,9 @@ def test_contradictions_of_a_response(shop: Workshop, shown: Shown, code: str) -
     with shop.ledger() as ledger:
         against = contradictions(ledger.purchases, job, ASKED, Stage.PRODUCT, STAGING)
         goes_on = {"job_of_another_kind", "failed_with_result"}
-        assert [(one.code, one.stops) for one in against] == ([(code, code not in goes_on)] if code else [])
+        assert [(contradiction.code, contradiction.stops) for contradiction in against] == (
+            [(code, code not in goes_on)] if code else []
+        )
 
 
 def test_contradictions_of_the_ledger(shop: Workshop) -> None:

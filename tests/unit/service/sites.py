@@ -80,11 +80,11 @@ def drop(request: BaseHTTPRequestHandler) -> None:
 def relay(here: socket.socket, there: socket.socket) -> None:
     """Pass on what each of two sends, until one ends."""
     while ready := select.select([here, there], [], [], 5)[0]:
-        for one, other in ((here, there), (there, here)):
-            if one in ready:
-                if not (data := one.recv(1 << 16)):
+        for source, target in ((here, there), (there, here)):
+            if source in ready:
+                if not (data := source.recv(1 << 16)):
                     return
-                other.sendall(data)
+                target.sendall(data)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a refusal is about: an ID that the service has already, the row, or nobody can say. Advice follows from it."""
+"""The subject of a refusal: an ID that the service has already, the row, or nobody can say. Advice follows from it."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_refusal_that_names_the_row_says_correct_it(status: int, body: Any) -> N
     assert (refusal.state, refusal.code) == (AttemptState.REJECTED, "invalid_request")
 
 
-@pytest.mark.parametrize("said", ["prompt is too long", "no model loom-2", {"prompt": "too long"}])
-def test_pattern_is_named_by_its_prompt_and_model(said: Any) -> None:
+@pytest.mark.parametrize("reason", ["prompt is too long", "no model loom-2", {"prompt": "too long"}])
+def test_pattern_is_named_by_its_prompt_and_model(reason: Any) -> None:
     now = Situation(CreateRequest(body=orjson.dumps(PATTERN)))
-    assert decided(422, {"error": said}, now).code == "invalid_request"
+    assert decided(422, {"error": reason}, now).code == "invalid_request"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def alike(body: Any, **sent: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ({"error": "no category cat_mug (ref 12-ab)"}, {"error": "no category cat_bag (ref 99-cd)"}),
         (
@@ -124,6 +124,6 @@ def alike(body: Any, **sent: Any) -> str:
         ({"error": "'herons' is not good"}, {"error": "'owls' is not good"}),
     ],
 )
-def test_refusals_are_alike_but_for_numbers_and_the_values_of_their_rows(one: Any, other: Any) -> None:
-    assert alike(one) == alike(other, categoryId="cat_bag")
-    assert alike(one) != alike({"error": "the prompt is too long"})
+def test_refusals_are_alike_but_for_numbers_and_the_values_of_their_rows(first: Any, second: Any) -> None:
+    assert alike(first) == alike(second, categoryId="cat_bag")
+    assert alike(first) != alike({"error": "the prompt is too long"})
