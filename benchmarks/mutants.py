@@ -37,7 +37,7 @@ TARGETS = {  # its module, and the tests that are to notice
     "attempts": "patternmill/engine/item_attempts.py tests/unit/runs/test_attempts.py",
     "purchases": "patternmill/ledger/purchases.py tests/integration/ledger tests/unit/ledger",
     "lease": "patternmill/runs/lease.py tests/unit/runs tests/integration/ledger/test_leases.py",
-    "takes": "patternmill/planning/takes.py tests/unit/planning tests/unit/runs/test_decided_takes.py",
+    "takes": "patternmill/planning/takes.py tests/unit/planning tests/unit/runs/test_decision_files.py",
 }
 HEAVY = ("hypothesis", "httpx_aiohttp", "pandas", "orjson", "rich", "psycopg")
 OPTIONS = "-x -q -p no:cacheprovider -p no:xdist --assert=plain -o timeout=30"

@@ -9,8 +9,9 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Any
 
@@ -35,6 +36,8 @@ DIGEST = "Picture-Digest"
 _LARGEST = 1 << 20
 #: How many seconds a code is valid, and how many wrong ones end it.
 CODE_SECONDS, _MOST_TRIES = 300.0, 5
+#: What is there without a session: the document that signs in, and where a code is exchanged.
+_OPEN = ("/", "/code")
 _NO_DECISION = "This is no decision."
 _LETTERS = "BCDFGHJKMNPQRSTVWXZ23456789"
 _HEADERS = [
@@ -44,7 +47,6 @@ _HEADERS = [
     ("Cache-Control", "no-store"),
 ]
 _FAMILY = {4: AF_INET, 6: AF_INET6}
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -149,14 +151,6 @@ class LookServer:
     def app(self, door: Door) -> Any:
         """Return the application of a door; at one to the network nothing buys, approves or pauses."""
 
-        def signed_in(answer: Endpoint) -> Endpoint:
-            async def guarded(request: Request) -> Response:
-                if not door.opens(request.headers.get("authorization", "")):
-                    return Response(status_code=401)
-                return await answer(request)
-
-            return guarded
-
         async def page(request: Request) -> Response:
             chunks = self.run.page([] if door.code else [*self._actions.names, "pause"])
             return StreamingResponse(chunks, media_type="text/html; charset=utf-8")
@@ -167,21 +161,41 @@ class LookServer:
 
         routes = [
             Route("/", _shell),
-            Route("/page", signed_in(page)),
-            Route("/pictures/{name}", signed_in(self._picture)),
-            Route("/decisions", signed_in(self._decide), methods=["POST"]),
+            Route("/page", page),
+            Route("/pictures/{name}", self._picture),
+            Route("/decisions", self._decide, methods=["POST"]),
         ]
-        if door.code:
-            routes.append(Route("/code", exchange, methods=["POST"]))
-        else:
-            routes += [
-                Route("/plans/{name}", signed_in(self._plan), methods=["POST"]),
-                Route("/commands", signed_in(self._commands)),
-                Route("/commands/{name}", signed_in(self._begin), methods=["POST"]),
-                Route("/approve", signed_in(self._approved), methods=["POST"]),
-                Route("/pause", signed_in(self._pause), methods=["POST"]),
-            ]
-        return _guarded(Starlette(routes=routes), door.netloc)
+        only_here = [Route("/code", exchange, methods=["POST"])] if door.code else self._commands()
+        return _guarded(Starlette(routes=[*routes, *only_here]), door)
+
+    def _commands(self) -> list[Route]:
+        """Return the routes that buy, approve and pause."""
+
+        async def begun(request: Request) -> Response:
+            return JSONResponse(self._actions.begun())
+
+        def posted(path: str, work: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Route:
+            async def answer(request: Request) -> Response:
+                given = await _object(request)
+                return await _told(lambda: work(given), 409)
+
+            return Route(path, answer, methods=["POST"])
+
+        def show(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"plan": self._actions.show(name)}
+
+        def begin(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+            return self._actions.begin(name, given).shown()
+
+        return [
+            Route("/commands", begun),
+            *(posted(f"/plans/{name}", partial(show, name)) for name in self._actions.names),
+            *(posted(f"/commands/{name}", partial(begin, name)) for name in self._actions.names),
+            posted(
+                "/approve", lambda given: {"text": self.run.approve(_plain(given.get("digest")), self.by)}
+            ),
+            posted("/pause", lambda given: {"text": self._brake(_plain(given.get("reason")))}),
+        ]
 
     async def _picture(self, request: Request) -> Response:
         picture = await asyncio.to_thread(self.run.picture, request.path_params["name"])
@@ -226,29 +240,6 @@ class LookServer:
             raise ValueError("The picture has changed since: look at it and decide again.")
         return decision
 
-    async def _plan(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in self._actions.names:
-            return Response(status_code=404)
-        return await _told(lambda: {"plan": self._actions.show(name)}, 503)
-
-    async def _commands(self, request: Request) -> Response:
-        return JSONResponse(self._actions.begun())
-
-    async def _begin(self, request: Request) -> Response:
-        name, given = request.path_params["name"], await _object(request)
-        if name not in self._actions.names:
-            return Response(status_code=404)
-        return await _told(lambda: self._actions.begin(name, given).shown(), 409)
-
-    async def _approved(self, request: Request) -> Response:
-        digest = _plain((await _object(request)).get("digest"))
-        return await _told(lambda: {"text": self.run.approve(digest, self.by)}, 409)
-
-    async def _pause(self, request: Request) -> Response:
-        reason = _plain((await _object(request)).get("reason"))
-        return await _told(lambda: {"text": self._brake(reason)}, 409)
-
 
 async def _told(work: Callable[[], Mapping[str, Any]], status: int) -> Response:
     """Work in a thread, and answer with the outcome, or with this status and the reason why not."""
@@ -286,17 +277,16 @@ def _plain(value: object) -> str:
     return storable(value) if isinstance(value, str) else ""
 
 
-def _guarded(app: Any, netloc: str) -> Any:
-    """Refuse any Host or Origin but the door's own, and a body as soon as it is too large."""
+def _guarded(app: Any, door: Door) -> Any:
+    """Refuse any Host or Origin but the door's own, whoever is not signed in, and a body once it is too large."""
 
     async def guarded(scope: Any, receive: Any, send: Any) -> Any:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        is_own = (
-            headers.get(b"host") == netloc,
-            headers.get(b"origin", f"http://{netloc}") == f"http://{netloc}",
-        )
-        if not all(is_own):
+        own = door.netloc
+        if (headers.get(b"host"), headers.get(b"origin", f"http://{own}")) != (own, f"http://{own}"):
             return await Response(status_code=403)(scope, receive, send)
+        if scope["path"] not in _OPEN and not door.opens(headers.get(b"authorization", "")):
+            return await Response(status_code=401)(scope, receive, send)
         size = 0
 
         async def counted() -> Any:

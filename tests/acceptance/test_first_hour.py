@@ -10,8 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ K-3;Kissen Fuchs;Rote Füchse im Schnee;Kissen;50x50;Baumwolle;16,90
 K-4;Kissen Farn;Grüne Farne;Kissen;40x40;Samt;16,90
 K-5;Kissen Zitrone;Zitronen auf Creme;Kissen;40x40;Leinen;16,90
 """
+READY = "document.documentElement?.dataset.ready === 'true'"
 
 
 class Terminal:
@@ -86,17 +86,6 @@ def bought(folder: Path) -> Counter[str]:
     return Counter(line.operation for line in read_record(folder / ".patternmill" / "studio" / "studio.db"))
 
 
-@contextmanager
-def looking(folder: Path, browser: Browser) -> Iterator[Terminal]:
-    """Look at the catalog's page; Ctrl-C ends it."""
-    terminal = Terminal(folder, "look", "kollektion")
-    browser.open(terminal.expect(r"http://127\.0\.0\.1:\d+/#\S+")[0])
-    browser.until("document.documentElement?.dataset.ready === 'true'")
-    yield terminal
-    terminal.interrupt()
-    terminal.end()
-
-
 def confirm(browser: Browser, action: str, title: str) -> None:
     """Start a command of the page by its button and one more key."""
     browser.do(f"document.getElementById('do-{action}').focus()")
@@ -121,34 +110,37 @@ def import_sheet(folder: Path) -> None:
 
 
 def test_a_merchandisers_first_hour(tmp_path: Path) -> None:
-    """In an empty folder with an empty home. Ctrl-C on the page's command stops it as on its own terminal."""
+    """In an empty folder with an empty home, on one page from the first look to the payment."""
     installed()
     import_sheet(tmp_path)
     assert bought(tmp_path) == {"patterns/create": 4, "products/create": 5}
 
     with Browser(tmp_path / "profile") as browser:
-        with looking(tmp_path, browser) as terminal:
-            # Herons, foxes, ferns and lemons, of which another take is wanted.
-            browser.press("p", "x", "x", "a", "1")
-            browser.shows("4 saved")
-            confirm(browser, "remake", "To remake: 1 pattern and 1 product")
-            browser.shows("Remake is running")
-        assert "Stopping `remake`; a second Ctrl-C" in terminal.text
-        Terminal(tmp_path, "remake", "--yes").end()
+        look = Terminal(tmp_path, "look", "kollektion")
+        browser.open(look.expect(r"http://127\.0\.0\.1:\d+/#\S+")[0])
+        browser.until(READY)
+        # Herons, foxes, ferns and lemons, of which another take is wanted.
+        browser.press("p", "x", "x", "a", "1")
+        browser.shows("4 saved")
+        confirm(browser, "remake", "To remake: 1 pattern and 1 product")
+        browser.shows("Made in this run: 1 pattern and 1 product", 90)
+        browser.click("Reload the page")
+        browser.until(f"{READY} && commands.length")
         assert bought(tmp_path) == {"patterns/create": 5, "products/create": 6}
 
-        with looking(tmp_path, browser):
-            browser.press("End", "p")
-            browser.shows("Picked: take 2")
-            confirm(browser, "order", "To order: 3 pieces in 1 checkout")
-            browser.shows("Pay here: ", 60)
-            browser.open(browser.do("document.querySelector('#deal a').href"))
-            browser.shows("TEST: nothing is charged")
-            browser.until("!!document.querySelector('button.primary')")
-            browser.do("document.querySelector('button.primary').click()")
-            browser.shows("Thank you")
-            browser.click("Look again")
-            browser.shows("Where it is")
+        browser.press("End", "p")
+        browser.shows("Picked: take 2")
+        confirm(browser, "order", "To order: 3 pieces in 1 checkout")
+        browser.shows("Pay here: ", 60)
+        browser.open(browser.do("document.querySelector('#deal a').href"))
+        browser.shows("TEST: nothing is charged")
+        browser.until("!!document.querySelector('button.primary')")
+        browser.do("document.querySelector('button.primary').click()")
+        browser.shows("Thank you")
+        browser.click("Look again")
+        browser.shows("Where it is")
+        look.interrupt()
+        look.end()
         browser.click("Look again")
         browser.shows("The studio has ended, and nothing was sent.")
 

@@ -15,13 +15,14 @@ from typing import Any
 import httpx
 import pytest
 
-from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.events import last_decisions
 from patternmill.looking.actions import Action, Actions, BegunCommand, ShownPlan
 from patternmill.looking.pictures import picture_cache, picture_name
 from patternmill.looking.server import CODE_SECONDS, Door, LookServer, network_door
 from patternmill.looking.viewed_run import ViewedRun
+from patternmill.runs.approval import request_approval
 from patternmill.states import Stage
 from prefect_host.shared_process import bound_socket
 from tests.acceptance.prefect_servers import eventually
@@ -83,21 +84,18 @@ class Bench:
     ) -> httpx.Response:
         """Ask once, by GET or with a body; `secret`: of who is signed in, or whoever tries."""
         door = door or self.home
+        is_raw = body is None or isinstance(body, bytes) or hasattr(body, "__aiter__")
+        content = body if is_raw else json.dumps(body)
+        authorization = f"Bearer {door.secret if secret is None else secret}".encode()
+        transport = httpx.ASGITransport(self.server.app(door), raise_app_exceptions=False)
 
         async def main() -> httpx.Response:
-            async with self.browser(door, door.secret if secret is None else secret) as browser:
-                content = body if isinstance(body, bytes) or hasattr(body, "__aiter__") else json.dumps(body)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{door.netloc}") as browser:
+                browser.headers = httpx.Headers({b"authorization": authorization})
                 method = "GET" if body is None else "POST"
-                return await browser.request(
-                    method, path, content=None if body is None else content, headers=headers
-                )
+                return await browser.request(method, path, content=content, headers=headers)
 
         return asyncio.run(main())
-
-    def browser(self, door: Door, secret: str) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(self.server.app(door), raise_app_exceptions=False)
-        headers = {"authorization": f"Bearer {secret}".encode()}
-        return httpx.AsyncClient(transport=transport, base_url=f"http://{door.netloc}", headers=headers)
 
     def close(self) -> None:
         for door in (self.home, self.network):
@@ -175,9 +173,7 @@ def test_network_opens_the_page_once_and_buys_nothing(bench: Bench, ended: Ended
     assert bench.ask("/commands", door=door).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "host", ["0.0.0.0", "::", "224.0.0.1", "198.51.100.7", "phone.local", "192.168.1.0/24"]
-)
+@pytest.mark.parametrize("host", ["0.0.0.0", "224.0.0.1", "198.51.100.7", "phone.local"])
 def test_host_is_one_address_of_this_machine(host: str) -> None:
     with pytest.raises(ConfigurationError, match="is not one IP address of this machine"):
         network_door(host)
@@ -223,15 +219,6 @@ def test_each_ctrl_c_reaches_the_command(bench: Bench) -> None:
     assert (stopped, begun.code) == (["remake"], 130)
 
 
-def test_nothing_to_do_is_no_plan(bench: Bench) -> None:
-    bench.plan = None
-    assert bench.ask("/plans/remake", {}).json() == {"plan": None}
-    assert bench.ask("/plans/order", {}).status_code == 404
-    assert bench.ask("/commands/order", {"token": "x"}).status_code == 404
-    with pytest.raises(InputRefused):
-        bench.actions.begin("remake", {})
-
-
 @pytest.mark.parametrize(
     ("tries", "seconds", "opens"), [(4, 0.0, True), (5, 0.0, False), (0, CODE_SECONDS + 1, False)]
 )
@@ -267,7 +254,7 @@ def test_another_host_or_origin_is_refused(bench: Bench) -> None:
 
 
 def test_other_plan_than_the_one_shown_is_refused(bench: Bench) -> None:
-    """Also one that was shown, and is another one now, by its sum alone."""
+    """Also one that was shown, and is another one now, by its sum alone; nothing to do is no plan."""
     changes = {"digest": "d2"}, {"sum": "1 pattern for €0.10"}, {"token": "guess"}, {"token": ["x"]}
     for change in changes:
         answer = bench.ask("/commands/remake", bench.ask("/plans/remake", {}).json()["plan"] | change)
@@ -276,13 +263,24 @@ def test_other_plan_than_the_one_shown_is_refused(bench: Bench) -> None:
     bench.plan = ShownPlan("1 pattern for €9.00", ("To buy: 1 pattern.",), "d1")
     answer = bench.ask("/commands/remake", shown)
     assert answer.status_code == 409 and "has changed since it was shown" in answer.json()["error"]
+    bench.plan = None
+    assert bench.ask("/plans/remake", {}).json() == {"plan": None}
+    assert bench.ask("/plans/order", {}).status_code == bench.ask("/commands/order", {}).status_code == 404
     assert bench.actions.begun() == []
 
 
-def test_page_pauses_and_does_not_unpause(bench: Bench) -> None:
+def test_page_approves_what_waits_and_pauses(shop: Workshop, bench: Bench) -> None:
+    """With the price that the plan has at most, and none where none is known; only a terminal unpauses."""
+    assert '"approval":null' in bench.ask("/page").text
+    assert bench.ask("/approve", {"digest": "d1"}).status_code == 409
+    plan = shop.previewed(rows(("D", "owls")), pattern_price=40, product_price=10, attempts=2).proposal
+    request_approval(shop.settings, plan, "flow-run")
+    page = bench.ask("/page").text
+    assert f'"digest":"{plan.digest}","text":"{plan}"' in page and "at most 100 units if jobs fail" in page
+    assert "is approved" in bench.ask("/approve", {"digest": plan.digest}).json()["text"]
+    assert bench.ask("/approve", {"digest": plan.digest}).status_code == 409
     assert bench.ask("/pause", {"reason": "wrong prices"}).json() == {"text": "Paused."}
-    assert bench.reasons == ["wrong prices"]
-    assert bench.ask("/unpause", {}).status_code == 404
+    assert bench.reasons == ["wrong prices"] and bench.ask("/unpause", {}).status_code == 404
 
 
 def test_no_decision_breaks_the_reading_of_all(shop: Workshop, bench: Bench, ended: Ended) -> None:

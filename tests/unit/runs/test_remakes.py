@@ -11,12 +11,16 @@ import pytest
 
 from cli.commands.status import Status
 from cli.json_output import text_of
+from cli.main import run
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import in_doubt, unsettled
 from patternmill.ledger.reports.story import stories
 from patternmill.planning.offer import Category, Offer
+from patternmill.runs.approval import LEAST_DIGEST
+from patternmill.runs.plan_text import plan_remake
 from patternmill.settings import load_settings
-from patternmill.states import Decided, Outcome, RowStatus
+from patternmill.states import Decided, Outcome, RowStatus, Stage
+from patternmill.text import plural
 from tests.hostile.in_process import ANSWER_LOST, OFFER, failed
 from tests.integrity import problems
 
@@ -76,25 +80,12 @@ CASES = {
         takes 2                          |               | a:discarded
         remake                           |               | a:discarded
         remake a                         | herons a      | a3""",
-    "takes to choose from, of what exists": """
-        refresh a=herons                 | herons a      | a1
-        remake a takes 2                 | herons herons | a1 a:to_choose
-        remake a takes 2                 |               | a1 a:to_choose
-        refresh                          |               | a1 a:to_choose
-        pick herons 3                    |               | a1 a:to_choose
-        remake                           | a             | a3""",
     "a row that waits for a choice keeps its product, whatever exists of its earlier content": """
         refresh a=herons                 | herons a | a1
         refresh a=owls                   | owls a   | a1
         remake a                         | owls a   | a2
         takes 2 b=herons                 | herons   | a2 b:to_choose
         refresh a=herons b=herons        |          | a2 a:to_choose b:to_choose""",
-    "a discarded row keeps its product, whatever exists of its earlier content": """
-        refresh a=herons                 | herons a | a1
-        refresh a=owls                   | owls a   | a1
-        remake a                         | owls a   | a2
-        reject herons 1                  |          |
-        refresh a=herons                 |          | a2 a:discarded""",
     "nothing is built on what was rejected": """
         fail a                           |          |
         refresh a=herons                 | herons a | a:product_failed
@@ -157,13 +148,11 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
     """Only what the source itself has added counts as added; also where all takes were rejected."""
     rows = {"a": {"prompt": "herons"}, "b": {"prompt": "owls"}}
     shop.load_source(rows, takes=2)
-    for _ in range(2):
-        shop.refresh()
-        assert (shop.changes["added"], shop.changes["unchanged"]) == (0, 2)
-        for take in (1, 2):
-            shop.decide(Decided.REJECT, "herons", take)
-    # A new row, and one that was gone meanwhile.
-    for now, counts in ((rows | {"c": rows["b"]}, (1, 2)), ({"a": rows["a"]}, (0, 1)), (rows, (1, 1))):
+    for take in (1, 2):
+        shop.decide(Decided.REJECT, "herons", take)
+    # As it is; a new row; and one that was gone meanwhile.
+    more = rows | {"c": rows["b"]}
+    for now, counts in ((rows, (0, 2)), (more, (1, 2)), ({"a": rows["a"]}, (0, 1)), (rows, (1, 1))):
         shop.refresh(now)
         assert (shop.changes["added"], shop.changes["unchanged"]) == counts
 
@@ -226,3 +215,50 @@ def test_row_that_is_not_there_is_named_as_it_was_written(shop: Shop) -> None:
     shop.refresh({"a": {"prompt": "herons"}})
     assert not shop.remake("A", "Nope")
     assert shop.notes == ("There is no row Nope to remake in catalog spring.",)
+
+
+PROMPTS = {"a": "herons", "b": "owls", "c": "foxes", "d": "ferns", "e": "ferns"}
+#: The takes that were made before, what was decided about them, and what a remake of that buys.
+SUMS = {
+    "three picked and one rejected, with their products": (
+        1,
+        "pick herons 1, pick owls 1, pick foxes 1, reject ferns 1",
+        "",
+    ),
+    "three picked of several, and one rejected": (
+        3,
+        "pick herons 2, pick owls 1, pick foxes 3, reject ferns 1, reject ferns 2, reject ferns 3",
+        "3 products",
+    ),
+    "another one of a pattern that two rows share": (1, "again ferns 1", "1 pattern and 2 products"),
+    "another one of three": (3, "again herons 3", "1 pattern and 1 product"),
+    "again, and picked since": (3, "again herons 3, pick herons 2", "1 product"),
+    "undecided": (3, "later herons 1, undecided owls 2", ""),
+}
+
+
+@pytest.mark.parametrize("case", SUMS.values(), ids=SUMS)
+def test_page_command_and_run_agree(
+    shop: Shop, case: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the page says that a remake would buy is what the command says, and what it then buys."""
+    takes, decisions, expected = case
+    shop.load_source({sku: {"prompt": prompt} for sku, prompt in PROMPTS.items()}, takes=takes)
+    for decision in decisions.split(", "):
+        verdict, prompt, take = decision.split()
+        shop.decide(Decided(verdict), prompt, int(take))
+    planned = plan_remake(load_settings(), "spring", "staging")
+    code, shown = run(("remake", "--catalog", "spring", "--plan-only")), capsys.readouterr()
+    had = len(shop.service.bought)
+    has_work = shop.remake()
+    bought = shop.service.bought[had:]
+    if not expected:
+        assert (planned, code, has_work, bought) == (None, 2, False, [])
+        assert "Nothing to remake" in shown.err
+        return
+    assert planned is not None and code == 0
+    products = len([name for name in bought if name in PROMPTS])
+    counts = {Stage.PATTERN: len(bought) - products, Stage.PRODUCT: products}
+    assert planned.sum == expected == " and ".join(plural(n, stage) for stage, n in counts.items() if n)
+    assert all(line in shown.out for line in planned.lines)
+    assert f"Digest of this plan: {planned.digest[:LEAST_DIGEST]}" in shown.out
