@@ -14,9 +14,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -25,10 +24,10 @@ import jsonschema
 import prefect
 import pytest
 
-from patternmill.ledger.ledger import open_database
 from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
+from tests.acceptance.agreement import disagreements, item_times_in
 from tests.acceptance.harness import CHECKOUT, clean_environment
 from tests.acceptance.prefect_servers import (
     lay_database,
@@ -52,12 +51,6 @@ ROWS = [
 
 _HEADER = "sku,prompt,category,option:size,option:fabric\n"
 ONE_ROW = f"{_HEADER}A,herons,Cushion,50x50,linen\n"
-#: Of each item its stage, its content as JSON, its sku, and when its first and last event were written.
-ITEM_TIMES = """
-    SELECT i.stage, i.content, i.sku, MIN(e.at), MAX(e.at) FROM events e
-    JOIN attempts a ON a.request_id = e.request_id JOIN items i ON i.key = a.item_key
-    GROUP BY i.key, i.stage, i.content, i.sku
-"""
 MANY_ROWS = _HEADER + "".join(f"A-{n},{n} herons,Cushion,50x50,linen\n" for n in range(300))
 
 
@@ -209,15 +202,10 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
 
 
 def test_task_runs_are_the_work(shop: Shop, record: Mapping[str, list[dict[str, Any]]]) -> None:
-    """All writes of an item come between the begin and the end of its task run; Prefect retries none."""
-    with closing(open_database(None, shop.home / "embedded")) as database, database.transaction():
-        written = database.rows(ITEM_TIMES)
-    shown = {run["name"]: run for run in record["task_runs"]}
+    """Each begins just before its item's first write, and ends just after its last; Prefect retries none."""
+    written = item_times_in(shop.home / "embedded")
     assert len(written) == 8
-    for stage, content, sku, first, last in written:
-        run = shown[f"{stage} · {json.loads(content)['prompt'] if stage == 'pattern' else sku}"]
-        begun, ended = (datetime.fromisoformat(run[edge]).timestamp() for edge in ("start_time", "end_time"))
-        assert begun <= first and last <= ended, run["name"]
+    assert disagreements(record["task_runs"], written) == []
     runs = [run for kind in ("flow_runs", "task_runs") for run in record[kind]]
     assert {run["run_count"] for run in runs if run["state"]["type"] == "FAILED"} == {1}
 
