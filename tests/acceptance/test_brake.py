@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.ledger import Ledger, open_database
+from patternmill.states import EXIT_CODES, Outcome
 from prefect_host.own_server import OwnServer
 from tests.acceptance.harness import COMMAND, Room, Started, Zygote, clean_environment, some_rows, started
 from tests.acceptance.machines import Postgres, Workers
@@ -38,6 +39,7 @@ FAULTS = tuple(
         ("late", {"delay": 0.7}, 0.08),
     )
 )
+EXIT_OVERLAP = EXIT_CODES[Outcome.SKIPPED_OVERLAP]
 GAVE_UP = "It has not answered well for too long"
 #: What is paused in a round: names of options, which are filled in.
 SCOPES: tuple[tuple[str, ...], ...] = ((), (), ("--environment", "staging"), ("--catalog", "{catalog}"))
@@ -121,8 +123,11 @@ class Fleet:
         assert ended.code == 0 and "since" in ended.out, ended.output
         self.waited.append(took)
         self.bought += sum(len(self.creates(one)) - before[one] for one in ENVIRONMENTS)
-        late = self.start(replace(rooms[0]))
-        ends = [one.wait(180) for one in (*running, late)]
+        late = self._late_room(rooms[0])
+        ends = [one.wait(180) for one in (*running, self.start(late))]
+        if ends[-1].code == EXIT_OVERLAP:
+            # The run that drained when it came has ended by now.
+            ends[-1] = self.start(late).wait(180)
         codes = [one.code for one in ends]
         late_creates = [
             line for environment in ENVIRONMENTS for line in self.creates(environment) if line["at"] > at
@@ -130,6 +135,7 @@ class Fleet:
         covered = self._covered_requests(options)
         broken = [line for line in late_creates if line["requestId"] in covered]
         assert broken == [], (self.rounds, options, codes, broken)
+        assert ends[-1].code == EXIT_CODES[Outcome.PAUSED], ends[-1].output
         # A run that no pause covers may give the service up, which loses a share of all answers.
         bad = [
             one for one in ends if one.code not in {0, 3, 4, -signal.SIGKILL} and GAVE_UP not in one.output
@@ -138,6 +144,11 @@ class Fleet:
         self.paused_runs += codes.count(3)
         lifted = self.command(rooms[0], "unpause", *options).wait(60)
         assert lifted.code == 0, lifted.output
+
+    def _late_room(self, room: Room) -> Room:
+        """Return a room of the same catalog with another row, which a pause always keeps from being bought."""
+        rows = [*room.rows, *some_rows(1, about=f"late-{self.rounds}")]
+        return replace(room, folder=room.folder / "late", rows=rows)
 
     def _await_moment(self, before: dict[str, int], running: list[Started]) -> None:
         """Wait for a random time: of half the rounds and the first, from the first purchases on, else at once."""

@@ -1,4 +1,4 @@
-"""Prefect's record of a run of many rows: each group's task run is final and agrees with the ledger to the second.
+"""Prefect's record of a run of many rows: each group's task run is final and agrees with the ledger.
 
 That of a run of few rows, with a task run for each item, is in test_import.
 """
@@ -38,7 +38,11 @@ def test_every_group_agrees_with_the_ledger(is_own: bool, tmp_path: Path, zygote
         plan = Plan(patterns=TIMES, products=TIMES, rules=FAILS)
         service = stack.enter_context(Hostile(plan, tmp_path / "service"))
         room = Room(tmp_path / "room", service, some_rows(ROWS), zygote)
-        settings = {"PATTERNMILL_MAX_IN_FLIGHT": "100", "PATTERNMILL_ATTEMPTS": "1"}
+        settings = {
+            "PATTERNMILL_MAX_IN_FLIGHT": "100",
+            "PATTERNMILL_ATTEMPTS": "1",
+            "PATTERNMILL_JOB_TIMEOUT": "PT5M",
+        }
         if is_own:
             api = api_of(stack.enter_context(OwnServer(room.folder / room.home)))
         else:

@@ -110,6 +110,14 @@ def other() -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
+def attack(browser: Browser, url: str, target: str) -> None:
+    """The page of another port reaches nothing, and finds nothing that the browser keeps."""
+    browser.open(url)
+    browser.until("document.title === 'other'")
+    reached, *kept = json.loads(browser.do(ATTACK.replace("TARGET", json.dumps(target))))
+    assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
+
+
 def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]]) -> None:
     """The person sees pages and pictures, after a reload too; a page of another port, in the same tab, has nothing."""
     Image.new("RGB", (8, 8), "red").save(tmp_path / "picture.png")
@@ -128,10 +136,7 @@ def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]])
             address = f"{target}/"
         assert browser.do("document.cookie") == ""
         asked = len(run.asked)
-        browser.open(url)
-        browser.until("document.title === 'other'")
-        reached, *kept = json.loads(browser.do(ATTACK.replace("TARGET", json.dumps(target))))
-        assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
+        attack(browser, url, target)
         assert len(run.asked) == asked, run.asked[asked:]
         assert secret not in " ".join(heard) and "cookie" not in " ".join(heard).lower()
 
@@ -152,10 +157,7 @@ def test_other_port_has_no_session_of_the_console(tmp_path: Path, other: tuple[s
         browser.click("Settings")
         browser.shows("What the key is for")
         assert browser.do("document.cookie + complaints.join()") == ""
-        browser.open(url)
-        browser.until("document.title === 'other'")
-        reached, *kept = json.loads(browser.do(ATTACK.replace("TARGET", json.dumps(target))))
-        assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
+        attack(browser, url, target)
         assert "cookie" not in " ".join(heard).lower()
         browser.open(f"{target}/console/settings/api-keys")
         browser.shows("What the key is for")

@@ -83,7 +83,10 @@ def test_entrypoints_load(environment: dict[str, str]) -> None:
 
 
 def test_all_deployments_are_registered(deployed: Deployed) -> None:
-    """Each on the worker's pool, in this folder, with its parameters checked and its tag for the automations."""
+    """Each on the worker's pool, in this folder, with its tag for the automations, its parameters checked.
+
+    Every parameter is described, and none asks for an address or a key.
+    """
     assert set(deployed) == set(NAMES)
     for name, deployment in deployed.items():
         assert deployment["work_pool_name"] == POOL
@@ -91,11 +94,6 @@ def test_all_deployments_are_registered(deployed: Deployed) -> None:
         assert deployment["tags"] == ([] if name == "resume-crashed" else ["patternmill"])
         step = deployment["pull_steps"][0]["prefect.deployments.steps.set_working_directory"]
         assert step == {"directory": str(CHECKOUT)}
-
-
-def test_form_describes_every_parameter(deployed: Deployed) -> None:
-    """Every parameter has a description, and none asks for an address or a key."""
-    for name, deployment in deployed.items():
         for parameter, schema in deployment["parameter_openapi_schema"]["properties"].items():
             assert schema.get("description"), f"{name}: {parameter} is not described"
             assert not SECRET.search(parameter), f"{name}: {parameter}"
