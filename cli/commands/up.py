@@ -22,9 +22,9 @@ from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_url
 from patternmill.profiles import NOT_STARTED, EmbeddedProfile, announced
 from patternmill.settings import Settings, in_force, load_settings
+from prefect_host import shared_process
 from prefect_host.client_settings import API_URL, WORKER_FOLDER, WORKER_LOG
 from prefect_host.own_server import LEDGER_URL, METRICS_PATH, OwnServer
-from prefect_host.shared_process import private_log
 from prefect_host.stop_signals import Interruption, until_interrupted
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -130,8 +130,8 @@ def _worker(
         fcntl.flock(lock, fcntl.LOCK_SH)
     make_home(settings.home)
     echo("Starting a worker …")
-    with private_log(settings.home / WORKER_LOG) as log:
-        worker = subprocess.Popen(
+    with shared_process.private_log(settings.home / WORKER_LOG) as log:
+        worker = shared_process.start_process(
             [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])],
             cwd=_CHECKOUT,
             env=dict(environment),
@@ -172,22 +172,21 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
 def _deploy(environment: Mapping[str, str]) -> None:
     """Register the deployments; schedules and parameters that people set stay."""
     echo("Registering the deployments …")
-    done = subprocess.run(
+    registering = shared_process.start_process(
         [sys.executable, "-P", "-m", "tasks.deployments"],
         cwd=_CHECKOUT,
         env=dict(environment),
-        capture_output=True,
-        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         # Ctrl-C must not leave the deployments half registered.
         start_new_session=True,
     )
-    if done.returncode:
-        raise PatternmillError(
-            f"The deployments could not be registered:\n{(done.stderr or done.stdout)[-2000:]}",
-            code="deploy",
-            remedy="See that the Prefect server answers, and start again.",
-        )
-    echo_lines(done.stdout.splitlines())
+    lines, errors = (text.decode() for text in registering.communicate())
+    if registering.returncode:
+        why = f"The deployments could not be registered:\n{(errors or lines)[-2000:]}"
+        remedy = "See that the Prefect server answers, and start again."
+        raise PatternmillError(why, code="deploy", remedy=remedy)
+    echo_lines(lines.splitlines())
 
 
 def _show_addresses(server: OwnServer, settings: Settings) -> None:
