@@ -26,7 +26,7 @@ from patternmill.tables.columns import run_cell
 from patternmill.tables.mapping import READING, WORKBOOK_FORMATS
 from patternmill.tables.row_filter import RowFilter
 from patternmill.tables.totals import Cause, RunCounts
-from patternmill.tables.written import catalog_csv, csv_bytes
+from patternmill.tables.written import catalog_csv, csv_bytes, table_csv, table_workbook
 from patternmill.text import iso_time
 
 if TYPE_CHECKING:
@@ -150,13 +150,13 @@ def write_files(
     cell, delimiter = run_cell(run.run_id, decided), _delimiter(run)
     failures = rows.table(cell, rows.rows["status"].isin(FAILURES))
     contents: dict[str, Callable[[], Iterable[bytes]]] = {
-        RESULTS: lambda: rows.table(cell).csv(delimiter),
-        FAILURES_FILE: lambda: failures.csv(delimiter),
+        RESULTS: lambda: table_csv(rows.table(cell), delimiter),
+        FAILURES_FILE: lambda: table_csv(failures, delimiter),
     }
     if gallery is not None:
         contents[GALLERY] = gallery
     if run.options.get(READING, {}).get("format") in WORKBOOK_FORMATS:
-        contents[FAILURES_BOOK] = lambda: [failures.workbook()]
+        contents[FAILURES_BOOK] = lambda: [table_workbook(failures)]
     if changes is not None:
         contents[CHANGES_FILE] = lambda: _changes_csv(changes, rows)
     files = {name: write_whole(out / name, make()) for name, make in contents.items()} | {EXACT: exact}
@@ -170,7 +170,7 @@ def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Itera
     rows = run_results(ledger, record).read()
     decided = last_sequence(ledger, record.environment, record.catalog)
     table = rows.table(run_cell(record.run_id, decided), wanted.fitting(rows.rows))
-    return table.csv(_delimiter(record))
+    return table_csv(table, _delimiter(record))
 
 
 def exact_rows(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> list[Any]:
@@ -246,7 +246,7 @@ def write_catalog(
     `results`: those of a run of the catalog that were just written.
     """
     # What reads and writes frames is loaded for this alone.
-    from patternmill.tables.catalog_sheet import catalog_sheet, products_frame
+    from patternmill.tables.results import catalog_sheet, products_frame
 
     suffix = "" if environment == STAGING else f"-{environment}"
     path, stem = folder / f"catalog{suffix}.csv", f"sheet{suffix}"
@@ -267,7 +267,7 @@ def write_catalog(
     sheet, other = (
         folder / f"{stem}{kind}" for kind in ((".xlsx", ".csv") if is_workbook else (".csv", ".xlsx"))
     )
-    write_whole(sheet, [table.workbook()] if is_workbook else table.csv(layout.delimiter or ","))
+    write_whole(sheet, [table_workbook(table)] if is_workbook else table_csv(table, layout.delimiter or ","))
     # Of a source that had another format.
     other.unlink(missing_ok=True)
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -18,7 +17,7 @@ from patternmill.tables.columns import (
 )
 from patternmill.tables.mapping import AS_SHOWN, NO_MAPPING, SheetMapping
 from patternmill.tables.sheet import Sheet, parse_sheet
-from patternmill.tables.written import csv_bytes, restore, workbook_bytes
+from patternmill.tables.written import restore
 from patternmill.text import shown
 
 
@@ -73,26 +72,6 @@ def read_catalog(
     if mapping.reading.sku_numbers == AS_SHOWN:
         sheet = _with_skus_as_shown(sheet, columns.sku)
     return Catalog(sheet, columns, mapping)
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table of texts as it is written: its columns may have one name."""
-
-    frame: pd.DataFrame
-
-    def csv(self, delimiter: str) -> Iterator[bytes]:
-        """Return the bytes of a CSV file, a batch of rows at a time."""
-        return csv_bytes(tuple(self.frame.columns), self._lines(), delimiter)
-
-    def workbook(self) -> bytes:
-        """Return the bytes of an Excel workbook."""
-        return workbook_bytes(tuple(self.frame.columns), self._lines())
-
-    def _lines(self) -> Iterator[tuple[str, ...]]:
-        # Columns of texts are slow to iterate over.
-        columns = (self.frame.iloc[:, at].to_numpy(dtype=object) for at in range(self.frame.shape[1]))
-        return zip(*columns, strict=True)
 
 
 def own_cells(catalog: Catalog) -> pd.DataFrame:

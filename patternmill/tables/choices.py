@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from patternmill.planning.normal_text import normalised
 from patternmill.planning.offer import Category, Nearest, Offer, Option, offer_key
@@ -45,8 +47,7 @@ class Chosen:
     missing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(NamedTuple):
     """One option and its value, as written in a column."""
 
     column: str
@@ -58,9 +59,9 @@ class ChoiceResolver:
     """Resolves the cells that choose, of one sheet."""
 
     def __init__(self, columns: Columns, mapping: SheetMapping, offer: Offer | None) -> None:
-        self._columns, self._mapping, self._offer = columns, mapping, offer
+        self._columns, self._word, self._offer = columns, mapping.word, offer
         self._nearest = Nearest()
-        self._categories: dict[str, tuple[str, Category | None, Problem | None]] = {}
+        self._category = cache(self._find_category)
         self._lookalikes = _Lookalikes(columns, mapping, offer)
         #: The positions of the columns that decide: equal cells in them are equal choices.
         self.positions: tuple[int, ...] = (columns.category, *columns.choices, *self._lookalikes.positions)
@@ -68,24 +69,18 @@ class ChoiceResolver:
     def resolve(self, texts: Sequence[str]) -> Chosen:
         """Return what rows with these cells, in the order of `positions`, choose."""
         cells = dict(zip(self.positions, texts, strict=True))
-        written = cells[self._columns.category]
-        if written not in self._categories:
-            self._categories[written] = self._category(written)
-        text, category, unknown = self._categories[written]
-        choices, problems = self._written(cells, category, is_known=unknown is None)
+        text, category, unknown = self._category(cells[self._columns.category])
+        written = list(self._written(cells, category, is_known=unknown is None))
+        choices = [one for one in written if isinstance(one, _Choice)]
+        problems = [one for one in written if isinstance(one, Problem)]
+        # What a cell cannot say is not missing as well.
+        is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
         selections, mismatches = self._selections(choices, category)
         misplaced = [] if unknown is not None else self._lookalikes.misplaced(cells, category, choices)
-        elsewhere = {option for option, _ in misplaced if option}
-        is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
-        # What a cell cannot say is not missing as well.
+        elsewhere = {option for option, _ in misplaced}
         missing = [] if is_malformed else list(self._missing(choices, category, elsewhere))
-        problems += [
-            *mismatches,
-            *(problem for _, problem in missing),
-            *(problem for _, problem in misplaced),
-        ]
-        if unknown is not None:
-            problems = [unknown, *problems]
+        of_others = (problem for _, problem in (*missing, *misplaced))
+        problems = [*([unknown] if unknown else []), *problems, *mismatches, *of_others]
         return Chosen(
             text,
             selections,
@@ -96,19 +91,16 @@ class ChoiceResolver:
             tuple(position for position, _ in missing),
         )
 
-    def _category(self, cell: str) -> tuple[str, Category | None, Problem | None]:
+    def _find_category(self, cell: str) -> tuple[str, Category | None, Problem | None]:
         """Return the ID or the text of a category, the category where it is offered, and what is wrong with it."""
         column = self._columns.header[self._columns.category]
-        text = tidy(self._mapping.word(tidy(cell)))
+        text = tidy(self._word(tidy(cell)))
         offered = self._offer.categories if self._offer else None
         if is_blank(text):
             names = tuple(category.name for category in offered or ())
             remedy = names_offered(names) if names else "write the category's name or ID"
-            return (
-                text,
-                None,
-                Problem(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy, offered=names),
-            )
+            empty = Problem(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy, offered=names)
+            return text, None, empty
         if unfit := unfit_problem(column, cell):
             return text, None, unfit
         if self._offer is None or offered is None:
@@ -120,32 +112,32 @@ class ChoiceResolver:
 
     def _written(
         self, cells: Mapping[int, str], category: Category | None, *, is_known: bool
-    ) -> tuple[list[_Choice], list[Problem]]:
-        """Return what is chosen, in the words of the mapping, and what cannot be read. Empty cells choose nothing."""
-        header, word = self._columns.header, self._mapping.word
+    ) -> Iterator[_Choice | Problem]:
+        """Yield what is chosen, in the words of the mapping, and what cannot be read. Empty cells choose nothing."""
         if (position := self._columns.named.get("selections")) is not None:
-            pairs, problems = _read_json(cells[position], header[position])
-            return [_Choice(header[position], name, word(value)) for name, value in pairs], problems
-        results: list[_Choice | Problem] = []
+            column = self._columns.header[position]
+            try:
+                yield from (_Choice(column, *pair) for pair in _read_json(cells[position], self._word))
+            except ValueError as error:
+                yield from (
+                    Problem(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE) for message in error.args
+                )
+            return
         for position, name in self._columns.options.items():
+            column, value = self._columns.header[position], self._word(cells[position])
             if not cells[position].strip():
                 continue
             if name != ANY:
-                results.append(_Choice(header[position], name, word(cells[position])))
-            elif unfit := unfit_problem(header[position], word(cells[position])):
-                results.append(unfit)
+                yield _Choice(column, name, value)
+            elif unfit := unfit_problem(column, value):
+                yield unfit
             elif is_known:
                 # Which option is meant can only be told once the category is known.
-                results += self._of_any_option(header[position], cells[position], category)
-        choices = [one for one in results if isinstance(one, _Choice)]
-        return choices, [one for one in results if isinstance(one, Problem)]
-
-    def _of_any_option(self, column: str, cell: str, category: Category | None) -> list[_Choice | Problem]:
-        """Return what the cell chooses as a whole, or else each of its parts."""
-        whole = _option_of(column, self._mapping.word(cell), category)
-        if isinstance(whole, _Choice) or whole.code is not RowCode.UNKNOWN_VALUE:
-            return [whole]
-        return [_option_of(column, self._mapping.word(part), category) for part in parts_of(cell)]
+                whole = _option_of(column, value, category)
+                is_whole = isinstance(whole, _Choice) or whole.code is not RowCode.UNKNOWN_VALUE
+                parts = () if is_whole else parts_of(cells[position])
+                yield from (_option_of(column, self._word(part), category) for part in parts)
+                yield from (whole,) if is_whole else ()
 
     def _selections(
         self, choices: Iterable[_Choice], category: Category | None
@@ -158,9 +150,9 @@ class ChoiceResolver:
             if isinstance(match, Problem):
                 problems.append(match)
             elif match[0] in selections:
-                message = f"option {shown(match[0])} is chosen twice"
+                twice = f"option {shown(match[0])} is chosen twice"
                 problems.append(
-                    Problem(choice.column, RowCode.DUPLICATE_OPTION, message, "keep one of the two")
+                    Problem(choice.column, RowCode.DUPLICATE_OPTION, twice, "keep one of the two")
                 )
             else:
                 selections[match[0]] = match[1]
@@ -175,31 +167,34 @@ class ChoiceResolver:
         match = category.find_option(name)
         if match is None:
             names = tuple(option.name for option in category.options)
-            message = (
-                f"unknown option {shown(name)} for category {shown(category.name)}; {names_offered(names)}"
-            )
-            nearest = self._nearest.find(name, names)
-            remedy = did_you_mean(nearest, "leave its cell empty")
-            return Problem(column, RowCode.UNKNOWN_OPTION, message, remedy, name, nearest, names)
+            what = f"unknown option {shown(name)} for category {shown(category.name)}"
+            return self._unknown(column, RowCode.UNKNOWN_OPTION, what, name, names, "leave its cell empty")
         spelling, option = match
-        values = option.values or ()
         if (offered := option.find_value(value)) is not None:
             return spelling, offered if option.values is not None else normalised(value)
-        message = f"unknown value {shown(value)} for option {shown(option.name)}; {names_offered(values)}"
-        nearest = self._nearest.find(value, values)
-        remedy = did_you_mean(nearest, "use one of these")
-        return Problem(column, RowCode.UNKNOWN_VALUE, message, remedy, value, nearest, values)
+        what = f"unknown value {shown(value)} for option {shown(option.name)}"
+        return self._unknown(
+            column, RowCode.UNKNOWN_VALUE, what, value, option.values or (), "use one of these"
+        )
+
+    def _unknown(
+        self, column: str, code: RowCode, what: str, word: str, offered: tuple[str, ...], otherwise: str
+    ) -> Problem:
+        nearest = self._nearest.find(word, offered)
+        message, remedy = f"{what}; {names_offered(offered)}", did_you_mean(nearest, otherwise)
+        return Problem(column, code, message, remedy, word, nearest, offered)
 
     def _missing(
-        self, choices: Iterable[_Choice], category: Category | None, elsewhere: Collection[str]
+        self, choices: Iterable[_Choice], category: Category | None, elsewhere: Collection[str | None]
     ) -> Iterator[tuple[int, Problem]]:
         """Yield required options without a cell, and their columns. One that was chosen wrongly is not missing too."""
+        if category is None:
+            return
         written = {offer_key(choice.option) for choice in choices}
-        for option in (category.options if category else None) or ():
+        for option in category.options or ():
             spellings = {offer_key(name) for name in (option.name, *option.spellings)}
             if not option.required or option.name in elsewhere or written & spellings:
                 continue
-            assert category is not None, "it has the option"
             position, remedy = self._place_of(category, option)
             values = option.values or ()
             message = f"option {shown(option.name)} is required; {names_offered(values)}"
@@ -226,12 +221,14 @@ class _Lookalikes:
         carried = [at for at in columns.carried if not names[at].startswith(NOTE_PREFIX)]
         self._json = [at for at in carried if header_key(columns.header[at]) in _NEAR_SELECTIONS]
         self._common = [at for at in carried if names_option(columns.header[at])]
-        #: By category ID: the columns that are called like options of it, and like which.
-        self._by_category: dict[str, Mapping[int, tuple[Option, ...]]] = {}
         offered = (offer.categories if offer else None) or ()
-        for category in offered:
-            called = {at: options_called(category, columns.header[at]) for at in carried}
-            self._by_category[category.id] = {at: options for at, options in called.items() if options}
+        #: By category ID: the columns that are called like options of it, and like which.
+        self._by_category = {
+            category.id: {
+                at: options for at in carried if (options := options_called(category, columns.header[at]))
+            }
+            for category in offered
+        }
         is_blind = not offered or any(category.options is None for category in offered)
         positions = {*self._json, *(self._common if is_blind else ())}
         self.positions = tuple(sorted(positions.union(*self._by_category.values())))
@@ -242,23 +239,20 @@ class _Lookalikes:
         """Return options in carried columns that the row chooses nowhere else: names where known, and problems."""
         if category is None or category.options is None:
             what = "the options are not known"
-            return [
-                (None, self._problem(at, cells[at], what, self._header[at].strip()))
-                for at in self._common
-                if not is_blank(cells[at])
-            ]
+            filled = (at for at in self._common if not is_blank(cells[at]))
+            return [(None, self._problem(at, cells[at], what, self._header[at].strip())) for at in filled]
         for at in self._json:
             if cells[at].lstrip().startswith("{"):
                 return [(None, self._problem(at, cells[at], "it may be meant as selections", ""))]
         matches = (category.find_option(tidy(choice.option)) for choice in choices)
         chosen = {option.name for _, option in filter(None, matches)}
-        found: list[tuple[str | None, Problem]] = []
+        misplaced: list[tuple[str | None, Problem]] = []
         for at, options in self._by_category[category.id].items():
-            option = next((option for option in options if option.name not in chosen), None)
-            if option is not None and not is_blank(cells[at]):
-                what = f"{shown(option.name)} is an option of category {shown(category.name)}"
-                found.append((option.name, self._problem(at, cells[at], what, option.name)))
-        return found
+            name = next((option.name for option in options if option.name not in chosen), None)
+            if name is not None and not is_blank(cells[at]):
+                what = f"{shown(name)} is an option of category {shown(category.name)}"
+                misplaced.append((name, self._problem(at, cells[at], what, name)))
+        return misplaced
 
     def _problem(self, position: int, cell: str, what: str, option: str) -> Problem:
         header = self._header[position]
@@ -306,15 +300,15 @@ def _option_of(column: str, value: str, category: Category | None) -> _Choice | 
     return Problem(column, RowCode.UNKNOWN_VALUE, message, "use one of these", value, None, values)
 
 
-def _read_json(cell: str, column: str) -> tuple[list[tuple[str, str]], list[Problem]]:
-    """Return the pairs of an object of texts, and what is wrong with it."""
+def _read_json(cell: str, word: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return the pairs of an object of texts. Raises ValueError with all that is wrong with it."""
     try:
         value = json.loads(cell if cell.strip() else "{}", object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        return [], [_malformed(column, f"the selections are no JSON ({reason})")]
+        raise ValueError(f"the selections are no JSON ({reason})") from None
     if not isinstance(value, dict):
-        return [], [_malformed(column, "the selections are no JSON object")]
+        raise ValueError("the selections are no JSON object")
     wrong = [
         f"the value of {shown(name)} in the selections is no text"
         if name.strip()
@@ -323,8 +317,8 @@ def _read_json(cell: str, column: str) -> tuple[list[tuple[str, str]], list[Prob
         if not isinstance(text, str) or not name.strip()
     ]
     if wrong:
-        return [], [_malformed(column, message) for message in wrong]
-    return [(name, text) for name, text in value.items() if text.strip()], []
+        raise ValueError(*wrong)
+    return [(name, word(text)) for name, text in value.items() if text.strip()]
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -332,7 +326,3 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{shown(twice)} is named twice")
     return dict(pairs)
-
-
-def _malformed(column: str, message: str) -> Problem:
-    return Problem(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)

@@ -109,6 +109,12 @@ class ReadingChoices(BaseModel):
     sku_numbers: Literal["as shown"] | None = None
 
 
+_FORM = (
+    f'{", ".join(f"[{section}]" for section in _SECTIONS)} with lines like "Prompt text" = "prompt"; under [reading]'
+    f" {', '.join(ReadingChoices.model_fields)}"
+)
+
+
 class SheetMapping(BaseModel):
     """What the columns and words of a sheet mean, as a person confirmed it."""
 
@@ -189,13 +195,10 @@ class SheetMapping(BaseModel):
         A file that has none of the confirmed columns is read under its own names.
         """
         keys = {header_key(cell) for cell in header}
+        places = {column_place(header_key(name)) for name in self.applied(header)}
         used = {key: target for key, target in self.targets.items() if target != NOTE}
-        places = {column_place(header_key(one)) for one in self.applied(header)}
-        gone = [
-            f"{shown(key)}, which was {shown(target)}"
-            for key, target in used.items()
-            if key not in keys and column_place(header_key(target)) not in places
-        ]
+        missing = {key for key in used.keys() - keys if column_place(header_key(used[key])) not in places}
+        gone = [f"{shown(key)}, which was {shown(used[key])}" for key in used if key in missing]
         if gone and used.keys() & keys:
             raise refusal(
                 FileCode.MAPPING_CHANGED,
@@ -217,12 +220,12 @@ def _target(header: str, target: str) -> str:
         column = key
     if not column or UNSAFE.search(column):
         raise ValueError(
-            f"{shown(target)}, for the column {shown(header)}, is no column of a catalog. Write one of {_TARGETS}"
+            f"{shown(target)}, for the column {shown(header)}, is no column of a catalog. Write one of {_TARGETS}."
         )
     if header_key(header) in RESULT_COLUMNS and column != NOTE:
         raise ValueError(
             f"the results write a column {shown(header)}, so it can only be a note. Write `note`, or rename it in the"
-            " sheet"
+            " sheet."
         )
     return column
 
@@ -311,26 +314,13 @@ def _checked(record: Any, place: Path) -> SheetMapping:
     try:
         return SheetMapping.model_validate(record)
     except ValidationError as error:
-        raise _wrong_entry(error.errors()[0], plain(str(place), 300)) from None
-
-
-def _wrong_entry(error: Any, name: str) -> ConfigurationError:
-    """Return what is wrong with the first wrong entry of a mapping, and how it is written."""
-    section, key = (*map(str, error["loc"]), "")[:2]
-    if error["type"] == "value_error":
-        message, _, remedy = str(error["ctx"]["error"]).partition(". ")
-        return ConfigurationError(f"The mapping {name}: {message}.", remedy=f"{remedy}.")
-    if error["type"] == "extra_forbidden" and section not in _SECTIONS:
-        sections = ", ".join(f"[{one}]" for one in _SECTIONS)
-        return ConfigurationError(
-            f"The mapping {name} has {shown(section)}, which means nothing there.",
-            remedy=f"It may have {sections}.",
-        )
-    known = f"; known are {', '.join(ReadingChoices.model_fields)}" if section == "reading" else ""
-    return ConfigurationError(
-        f"The mapping {name}: {shown(key or section)} under [{section}] cannot be {shown(str(error['input']))}.",
-        remedy=f'Write each line like "Prompt text" = "prompt"{known}.',
-    )
+        wrong = error.errors()[0]
+        where = " ".join(shown(str(part)) for part in reversed(wrong["loc"][:2]))
+        reason, _, remedy = wrong["msg"].removeprefix("Value error, ").partition(". ")
+        raise ConfigurationError(
+            f"The mapping {plain(str(place), 300)}, entry {where}: {reason}.",
+            remedy=remedy or f"It may have {_FORM}.",
+        ) from None
 
 
 def mapping_line(key: str, value: str | int) -> str:

@@ -10,11 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from patternmill.planning.changes import CurrentRow
 from patternmill.tables.columns import RESULT_COLUMNS
 from patternmill.text import iso_time
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
 CELL_LIMIT = 32_000
@@ -105,8 +109,13 @@ def _selections_text(selections: tuple[tuple[str, str], ...]) -> str:
     return json.dumps(dict(sorted(selections)), ensure_ascii=False)
 
 
-def workbook_bytes(header: Sequence[str], lines: Iterable[Sequence[str]]) -> bytes:
-    """Return a table as an Excel workbook whose cells are all text. The same rows are the same bytes.
+def table_csv(table: pd.DataFrame, delimiter: str = ",") -> Iterator[bytes]:
+    """Yield the bytes of a CSV file of a table of texts, whose columns may have one name."""
+    yield from csv_bytes(list(table.columns), _lines(table), delimiter)
+
+
+def table_workbook(table: pd.DataFrame) -> bytes:
+    """Return a table of texts as an Excel workbook whose cells are all text. The same rows are the same bytes.
 
     The person's columns end before the status; the texts behind it are defused, as who saves the workbook as CSV would
     run them.
@@ -114,21 +123,26 @@ def workbook_bytes(header: Sequence[str], lines: Iterable[Sequence[str]]) -> byt
     from openpyxl import Workbook
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
 
-    own = list(header).index(RESULT_COLUMNS[0])
+    header = list(table.columns)
+    own = header.index(RESULT_COLUMNS[0])
     book = Workbook(write_only=True)
     sheet = book.create_sheet("rows")
-    for line in chain([header], lines):
-        cells = []
-        for at, text in enumerate(line):
-            safe = defuse_in_workbook(text) if at < own else defuse(text)
-            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", safe))
+    for line in chain([header], _lines(table)):
+        safe = (*map(defuse_in_workbook, line[:own]), *map(defuse, line[own:]))
+        cells = [WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", text)) for text in safe]
+        for cell in cells:
             # Else a text that begins with `=` becomes a formula.
             cell.number_format, cell.data_type = "@", "s"
-            cells.append(cell)
         sheet.append(cells)
     target = io.BytesIO()
     book.save(target)
     return _timeless(target)
+
+
+def _lines(table: pd.DataFrame) -> Iterator[Sequence[str]]:
+    # Columns of texts are slow to iterate over.
+    columns = (table.iloc[:, at].to_numpy(dtype=object) for at in range(table.shape[1]))
+    return zip(*columns, strict=True)
 
 
 def _timeless(book: io.BytesIO) -> bytes:

@@ -182,8 +182,8 @@ KISSEN, TASSE = '[values]\n"Kissen" = "Cushion"\n', '[values]\n"Tasse" = "Mug"\n
         ),
         ({"agreed.toml": KISSEN, "spring.mapping.toml": KISSEN}, "agreed.toml"),
         ({"spring.mapping.toml": KISSEN, "home/spring.mapping.toml": TASSE}, " differ."),
-        ({"spring.mapping.toml": "[column]\n"}, "has `column`, which means nothing there."),
-        ({"spring.mapping.toml": "[reading]\nheader = 'x'\n"}, "`header` under [reading] cannot be `x`."),
+        ({"spring.mapping.toml": "[column]\n"}, "entry `column`: "),
+        ({"spring.mapping.toml": "[reading]\nheader = 'x'\n"}, "entry `header` `reading`: "),
         ({"spring.mapping.toml": "[columns]\nX = 'colour'\n"}, "`colour`, for the column `X`, is no column"),
         (
             {"spring.mapping.toml": "[columns]\nrun = 'sku'\n"},

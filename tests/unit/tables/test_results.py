@@ -27,12 +27,19 @@ from patternmill.planning.rows import Content, RowRecord
 from patternmill.runs.results_files import CHANGE_COLUMNS, read_manifest, write_files
 from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
-from patternmill.tables.catalog_sheet import catalog_sheet, products_frame
 from patternmill.tables.checks import Checked, check_catalog
 from patternmill.tables.columns import ADDED_COLUMNS
-from patternmill.tables.results import SKUS_SHOWN, RunResults, signature
+from patternmill.tables.results import SKUS_SHOWN, RunResults, catalog_sheet, products_frame, signature
 from patternmill.tables.row_filter import RowFilter
-from patternmill.tables.written import CATALOG_COLUMNS, CELL_LIMIT, catalog_csv, defuse, restore
+from patternmill.tables.written import (
+    CATALOG_COLUMNS,
+    CELL_LIMIT,
+    catalog_csv,
+    defuse,
+    restore,
+    table_csv,
+    table_workbook,
+)
 from tests.row_results import RowResult
 
 from .builders import ENDED, HEADER, MONEY, RUN, item, published, refused, results_of, row, table_of
@@ -50,7 +57,7 @@ OURS = [name for name in ADDED_COLUMNS if name not in HEADER]
 
 
 def table(rows: Sequence[RowResult], header: Sequence[str] = HEADER) -> bytes:
-    return b"".join(results_of(rows, header).read().table(RUN.run_id).csv(","))
+    return b"".join(table_csv(results_of(rows, header).read().table(RUN.run_id)))
 
 
 def content(folder: Path) -> dict[str, Any]:
@@ -430,7 +437,7 @@ def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str
         for row in before.accepted
     ]
     whole = catalog_sheet([part(before)], products_frame(products), {}, 7)
-    raw = whole.workbook() if is_book else b"".join(whole.csv(delimiter))
+    raw = table_workbook(whole) if is_book else b"".join(table_csv(whole, delimiter))
     after = check_catalog(read_catalog(raw, "sheet.csv"), None)
     kept = after.catalog.columns.kept
     assert [after.catalog.header[at] for at in kept] == list(header)
