@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -16,9 +15,7 @@ from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, ItemMaker, Scope, canonical_json
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, plan_entries
-from patternmill.planning.rows import Row
 from patternmill.states import AttemptState, Outcome, Stage
-from patternmill.tables.checks import Checked
 from tests.unit.tables.samples import HEADER, checked
 
 NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
@@ -30,14 +27,11 @@ REFUSED = "R-1,no such thing,Sofa,,,"
 
 #: The way to a state, from the intent.
 WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
-    AttemptState.INTENDED: (),
-    AttemptState.WITHDRAWN: (AttemptState.WITHDRAWN,),
-    AttemptState.ACCEPTED: (AttemptState.ACCEPTED,),
-    AttemptState.SUCCEEDED: (AttemptState.ACCEPTED, AttemptState.SUCCEEDED),
-    AttemptState.FAILED: (AttemptState.ACCEPTED, AttemptState.FAILED),
-    AttemptState.REJECTED: (AttemptState.REJECTED,),
-    AttemptState.HELD: (AttemptState.HELD,),
-}
+    state: (AttemptState.ACCEPTED, state)
+    if state in (AttemptState.SUCCEEDED, AttemptState.FAILED)
+    else (state,)
+    for state in AttemptState
+} | {AttemptState.INTENDED: ()}
 #: On which all products are asked for.
 PATTERN_ID = "pat-1"
 PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
@@ -63,23 +57,33 @@ class Past:
     #: Of the runs that are begun.
     flow_run: str | None = None
     _numbers: Any = field(default_factory=lambda: count(1))
-    _fences: Any = field(default_factory=lambda: count(1))
 
     def begin(
         self,
         *rows: str,
         catalog: str = "spring",
         environment: str = "staging",
-        only: Callable[[Row], bool] = lambda row: True,
         **of_record: Any,
     ) -> BegunRun:
         """Put a run on record; each begins a minute after the one before."""
         self.clock.now += 60
-        found = checked("\n".join((HEADER, *rows)) + "\n")
-        plan = plan_entries(ItemMaker(Scope(environment, catalog)), found.entries, Memory(), only=only)
-        record = replace(self._record(found, catalog, environment), **of_record)
+        sheet = checked("\n".join((HEADER, *rows)) + "\n")
+        plan = plan_entries(ItemMaker(Scope(environment, catalog)), sheet.entries, Memory())
+        number = next(self._numbers)
+        record = RunRecord(
+            run_id=RunId(f"run-{number}"),
+            catalog=catalog,
+            environment=environment,
+            source=f"inputs/{catalog}.csv",
+            input_sha256=sheet.catalog.sheet.layout.sha256,
+            input_encoding=sheet.catalog.sheet.layout.encoding or "utf-8",
+            studio_url="http://127.0.0.1:9/v1",
+            started_at=datetime.fromtimestamp(self.clock.now, UTC),
+            prefect_flow_run_id=self.flow_run,
+        )
+        record = replace(record, **of_record)
         with self.ledger.transaction():
-            self.ledger.runs.add(record, found.catalog.sheet.raw, number=next(self._fences))
+            self.ledger.runs.add(record, sheet.catalog.sheet.raw, number=number)
             items = [planned.item for planned in plan.items.values()]
             self.ledger.purchases.add_items(environment, catalog, map(_new_item, items))
             self.ledger.runs.add_rows(record.run_id, map(_run_row, plan.rows))
@@ -87,19 +91,6 @@ class Past:
                 requested = [row for row in map(_run_row, plan.rows) if row.product_key is not None]
                 self.ledger.catalogs.keep_requests(record, requested)
         return BegunRun(self, record, plan)
-
-    def _record(self, found: Checked, catalog: str, environment: str) -> RunRecord:
-        return RunRecord(
-            run_id=RunId(f"run-{next(self._numbers)}"),
-            catalog=catalog,
-            environment=environment,
-            source=f"inputs/{catalog}.csv",
-            input_sha256=found.catalog.sheet.layout.sha256,
-            input_encoding=found.catalog.sheet.layout.encoding or "utf-8",
-            studio_url="http://127.0.0.1:9/v1",
-            started_at=datetime.fromtimestamp(self.clock.now, UTC),
-            prefect_flow_run_id=self.flow_run,
-        )
 
 
 @dataclass
@@ -115,14 +106,14 @@ class BegunRun:
         return self.past.ledger
 
     def pattern(self, sku: str) -> Item:
-        key = next(row.pattern for row in self.plan.rows if row.sku == sku)
-        assert key is not None
-        return self.plan.items[key].item
+        return next(
+            self.plan.items[row.pattern].item for row in self.plan.rows if row.sku == sku and row.pattern
+        )
 
     def product(self, sku: str) -> Item:
-        key = next(row.product for row in self.plan.rows if row.sku == sku)
-        assert key is not None
-        return self.plan.items[key].item
+        return next(
+            self.plan.items[row.product].item for row in self.plan.rows if row.sku == sku and row.product
+        )
 
     def attempt(
         self, item: Item, state: AttemptState, number: int = 1, *, error: str = "the loom broke"
@@ -134,18 +125,13 @@ class BegunRun:
         body = item.body(request_id, made)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
-            found = self.ledger.purchases.intend(
-                self.record.run_id,
-                self.record.environment,
-                intent,
-                SpendingLimits(currency=self.past.currency),
-            )
-            for to in WAYS[state] if found.state is AttemptState.INTENDED else ():
+            run_id, limits = self.record.run_id, SpendingLimits(currency=self.past.currency)
+            attempt = self.ledger.purchases.intend(run_id, self.record.environment, intent, limits)
+            for to in WAYS[state] if attempt.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1
-                found = self.ledger.purchases.change(
-                    self.record.run_id, request_id, to, **_learned(to, name, f"{item.stage}_failed", error)
-                )
-        return found
+                facts = _learned(to, name, f"{item.stage}_failed", error)
+                attempt = self.ledger.purchases.change(run_id, request_id, to, **facts)
+        return attempt
 
     def make(self, *skus: str) -> None:
         """Everything for these rows succeeds."""

@@ -1,8 +1,9 @@
-"""What is observed of a ledger: log lines of transitions, figures by catalog, a row's story."""
+"""What is told of a ledger: log lines, figures, a row's story, the results files again, and what its judge finds."""
 
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 import httpx
@@ -13,9 +14,12 @@ from starlette.applications import Starlette
 from cli import main
 from patternmill.ledger.records import Intent, SpendingLimits
 from patternmill.ledger.reports.metrics import CONTENT_TYPE, METRICS_FILE, metrics, write_metrics
+from patternmill.looking.page import gallery
+from patternmill.runs.results_files import rebuild
 from patternmill.states import AttemptState, Outcome
 from prefect_host.own_server import metrics_route
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, Past
+from tests.integrity import problems
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past, troubled_run
 
 FIELDS = ("event", "stage", "sku", "request_id", "job_id", "error_code", "run", "catalog", "environment")
 ODD = 'tea "no. 1"\\\n{x="1"} 2'
@@ -121,3 +125,81 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
         assert main.run(["explain", str(name)]) == 0
         texts.add(capsys.readouterr().out)
     assert len(texts) == 1
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
+    """Files deleted, and open items ended otherwise by a later run: the first run's files are the same."""
+    run = troubled_run(past)
+    written = tmp_path / "results" / "spring" / run.record.run_id
+    rebuild(past.ledger, run.record.run_id, written, gallery)
+    before = contents(written)
+    shutil.rmtree(written)
+    later = past.begin(HERON, HERON_MUG, FERN, FOX)
+    later.attempt(later.product("H-2"), AttemptState.SUCCEEDED, 2)
+    change = past.ledger.purchases.change
+    requests = [later.pattern(sku).request_id(1) for sku in ("F-1", "X-1")]
+    with past.ledger.transaction():
+        change(later.record.run_id, requests[0], AttemptState.ACCEPTED, job_id="job-late")
+        change(later.record.run_id, requests[1], AttemptState.FAILED, error_code="written_off")
+    later.end()
+    assert main.run(["results", run.record.run_id]) == 0
+    assert contents(written) == before
+
+
+def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
+    """`latest` is the catalog's last run, wherever that was; each environment keeps a link of its own."""
+    production, staging = past.begin(HERON, environment="production"), past.begin(HERON)
+    for run in (production, staging):
+        run.end()
+    for run in (staging, production):
+        assert main.run(["results", run.record.run_id]) == 0
+    names = ("latest", "latest-staging", "latest-production")
+    links = [(tmp_path / "results" / "spring" / name).resolve().name for name in names]
+    assert links == [staging.record.run_id, staging.record.run_id, production.record.run_id]
+
+
+#: A fault, by the SQL that makes it, and what the check says of it.
+FAULTS = {
+    "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "belongs to",
+    "UPDATE attempts SET result_id = (SELECT min(result_id) FROM attempts) "
+    "WHERE result_id IS NOT NULL": "which asked for something else",
+    "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
+    "UPDATE spending SET amount = amount + 1": "booked on",
+    "UPDATE attempts SET state = 'failed' WHERE state = 'held'": "what is on record is",
+    "DELETE FROM events WHERE kind = 'accepted'": "went from intended to succeeded",
+    "DELETE FROM events WHERE kind = 'intended'": "what is on record is",
+    "UPDATE events SET request_id = 'nobody' WHERE kind = 'held'": "its attempt is gone",
+    "UPDATE events SET seq = -seq WHERE kind = 'intended' AND request_id IN (SELECT request_id FROM attempts a "
+    "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before what it is built on succeeded",
+    "DELETE FROM documents": "The input of run run-1 is gone",
+    "UPDATE run_rows SET product_key = 'nothing' WHERE position = 0": "names an item that is gone",
+}
+
+
+def busy(past: Past) -> None:
+    """A past with every state, a further attempt, and a request that was withdrawn."""
+    others = (f"{name}-1,{name} owls,Mug,11oz,," for name in "ODP")
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, *others)
+    run.make("H-1")
+    run.make("P-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.product("H-2"), AttemptState.ACCEPTED, 2)
+    run.attempt(run.pattern("F-1"), AttemptState.REJECTED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.attempt(run.pattern("O-1"), AttemptState.WITHDRAWN)
+    run.attempt(run.pattern("D-1"), AttemptState.INTENDED)
+    run.end()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_contradiction_is_found(past: Past, fault: str) -> None:
+    """Of a ledger that was tampered with, or written by a faulty program; a sound one has none."""
+    busy(past)
+    assert list(problems(past.ledger)) == []
+    past.ledger.database.execute("PRAGMA foreign_keys=OFF")
+    past.ledger.database.execute(fault)
+    assert any(FAULTS[fault] in problem for problem in problems(past.ledger))
