@@ -381,13 +381,13 @@ let height = 0;
 function layAnew() {
   const grid = byId("grid");
   if (view !== "sheet" || grid.hidden) return;
+  cells.clear();
+  grid.replaceChildren();
   const tracks = getComputedStyle(grid).gridTemplateColumns.split(" ");
   columns = tracks.length;
   grid.style.setProperty("--width", tracks[0]);
   height = parseFloat(getComputedStyle(grid).gridAutoRows) + GAP;
   grid.style.height = `${Math.ceil(shown.length / columns) * height}px`;
-  grid.replaceChildren();
-  cells.clear();
   lay();
 }
 

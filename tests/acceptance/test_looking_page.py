@@ -520,3 +520,6 @@ def test_axe_finds_nothing(browser: Browser, on_disk: str, scheme: str, width: i
         for size in ((320, 256), (width, 900)):
             browser.resize(*size)
             browser.until("document.documentElement.scrollWidth <= innerWidth")
+            browser.until(
+                "view !== 'sheet' || [...cells.values()].every((cell) => cell.offsetWidth > 100)", 10
+            )
