@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from patternmill.ledger.leases import holder_of
+from patternmill.ledger.records import holder_of
 from patternmill.money import money, read_money, sums
 from patternmill.runs.lease import DeployedRun, crashed_runs
 from patternmill.settings import Settings

@@ -15,9 +15,8 @@ from cli.json_output import Part, fields_of, show_parts, utc
 from cli.run_options import verb
 from cli.terminal import echo, login_hint, open_signed_in, steps
 from patternmill.ledger.catalogs import counts_of
-from patternmill.ledger.leases import holder_of, is_surely_dead
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.records import Lease, RunRecord
+from patternmill.ledger.records import Lease, RunRecord, holder_of, is_surely_dead
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
 from patternmill.ledger.reports.requests import RecordedItem, open_items, unsettled
 from patternmill.ledger.reports.run_lookup import had_lease

@@ -10,8 +10,7 @@ from itertools import starmap
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.ledger.database import Clock, Database, Tables
-from patternmill.ledger.leases import HELD_LEASES, LOST_AFTER, is_free
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import HELD_LEASES, LOST_AFTER, Lease, is_free
 from patternmill.text import moment
 
 _LONGEST_REASON = 200

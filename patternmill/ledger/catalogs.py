@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Clock, Database, Tables
-from patternmill.ledger.leases import HELD_LEASES, LEASES
-from patternmill.ledger.records import HAS_DECISION, Lease, RunRecord, RunRow
+from patternmill.ledger.records import HAS_DECISION, HELD_LEASES, LEASES, Lease, RunRecord, RunRow
 from patternmill.ledger.runs import Runs
 from patternmill.planning.changes import Change, ChangeKind, ChangeVerdict, CurrentRow
 from patternmill.planning.offer import Offer

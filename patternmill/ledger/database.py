@@ -18,8 +18,7 @@ from typing import Any
 
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.leases import HELD_LEASES, TAKEOVER_AFTER, is_free
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import HELD_LEASES, TAKEOVER_AFTER, Lease, is_free
 
 logger = logging.getLogger(__name__)
 

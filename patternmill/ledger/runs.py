@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from patternmill.errors import ConfigurationError, LeaseLost, LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.database import Clock, Database, Tables
-from patternmill.ledger.leases import LOST_AFTER
 from patternmill.ledger.purchases import WITHOUT_BODIES, Purchases
 from patternmill.ledger.records import (
     FORGOTTEN,
+    LOST_AFTER,
     Attempt,
     Lease,
     RowDecision,

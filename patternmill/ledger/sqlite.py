@@ -15,8 +15,7 @@ from typing import Any
 from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder, sync_directory
 from patternmill.ledger.database import Database, Params, bring_up_to_date, not_in_place, unusable
-from patternmill.ledger.leases import HELD_LEASES, holder_of, is_surely_dead
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import HELD_LEASES, Lease, holder_of, is_surely_dead
 from patternmill.passwords import mask_passwords
 from patternmill.processes import described, is_stopped, machine
 

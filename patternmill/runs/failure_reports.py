@@ -12,9 +12,8 @@ from patternmill import __version__
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RequestId
 from patternmill.ledger.events import FeedbackEvent, intend_feedback, last_answer
-from patternmill.ledger.leases import is_free
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Attempt, is_free
 from patternmill.ledger.reports.requests import run_of
 from patternmill.ledger.reports.story import Story
 from patternmill.service.feedback_report import Delivery, FeedbackReport, feedback_report

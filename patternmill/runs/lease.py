@@ -16,9 +16,8 @@ from patternmill.errors import ConfigurationError, LedgerError, Overlap, Pattern
 from patternmill.identifiers import RunId
 from patternmill.ledger.brake import Pause
 from patternmill.ledger.catalogs import RETRY_OF
-from patternmill.ledger.leases import TAKEOVER_AFTER, holder_of, is_free, is_surely_dead, this_process
 from patternmill.ledger.ledger import Ledger, LedgerWriter, every_ledger
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import TAKEOVER_AFTER, Lease, holder_of, is_free, is_surely_dead, this_process
 from patternmill.ledger.spending import Spent
 from patternmill.settings import Settings
 

@@ -17,9 +17,8 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import STOPPED, HaltReason, Progress
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.leases import LOST_AFTER
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Attempt, RunGroup, RunRecord
+from patternmill.ledger.records import LOST_AFTER, Attempt, RunGroup, RunRecord
 from patternmill.planning.items import Item, Scope, Spelling
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason

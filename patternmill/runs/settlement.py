@@ -14,9 +14,8 @@ from patternmill.engine.evidence import contradictions, owner_of_result
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError, ServiceStopped
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.events import last_answer
-from patternmill.ledger.leases import is_free
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Attempt, is_free
 from patternmill.ledger.reports.requests import (
     NamedItems,
     RecordedItem,

@@ -315,12 +315,13 @@ def test_events_are_added_and_never_changed(ledger: Ledger) -> None:
 def test_each_transition_is_one_line_with_its_fields(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once it is durable; rows with the same content share a pattern, so that only a product has a sku."""
+    """Once it is durable, and not for the same change again. Rows share a pattern, so that only a product has a sku."""
     caplog.set_level(logging.INFO, "patternmill")
     at_state(
         ledger, "mug", AttemptState.REJECTED, stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("herons")
     )
     at_state(ledger, "ferns", AttemptState.ACCEPTED)
+    change(ledger, "ferns", AttemptState.ACCEPTED)
     with pytest.raises(RuntimeError), ledger.transaction():
         ledger.purchases.change(RUN, RequestId("ferns/1"), AttemptState.HELD)
         raise RuntimeError("in the middle")

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import RunId
 from patternmill.ledger import database as schema
-from patternmill.ledger.leases import TAKEOVER_AFTER, this_process
 from patternmill.ledger.ledger import open_database
+from patternmill.ledger.records import TAKEOVER_AFTER, this_process
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.parameters import UPGRADE
 from patternmill.states import AttemptState, Outcome

@@ -27,7 +27,7 @@ from .samples import STAGING, begin
 HOLDS = """
 import json, sys, time
 from pathlib import Path
-from patternmill.ledger.leases import this_process
+from patternmill.ledger.records import this_process
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.sqlite import SqliteDatabase
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))

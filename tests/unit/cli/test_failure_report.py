@@ -12,8 +12,7 @@ import pytest
 
 from cli import main
 from patternmill.ledger.events import ANSWERED
-from patternmill.ledger.leases import this_process
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Attempt, this_process
 from patternmill.states import AttemptState
 from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, REFUSED, Past

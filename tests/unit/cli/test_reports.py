@@ -1,8 +1,7 @@
-"""What is told of a ledger: log lines, figures, a row's story, the results files again, and what its judge finds."""
+"""Reports of a ledger: figures, a row's story, the results files again, and what its judge finds."""
 
 from __future__ import annotations
 
-import logging
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from cli import main
-from patternmill.ledger.records import Intent, SpendingLimits
 from patternmill.ledger.reports.metrics import CONTENT_TYPE, METRICS_FILE, metrics, write_metrics
 from patternmill.looking.page import gallery
 from patternmill.runs.results_files import rebuild
@@ -21,42 +19,8 @@ from prefect_host.own_server import metrics_route
 from tests.integrity import problems
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past, troubled_run
 
-FIELDS = ("event", "stage", "sku", "request_id", "job_id", "error_code", "run", "catalog", "environment")
 ODD = 'tea "no. 1"\\\n{x="1"} 2'
 CREDENTIAL = "patternmill:secret"
-
-
-def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[object, ...]]:
-    """Return the fields of the lines so far, and forget them."""
-    values = [tuple(getattr(record, name) for name in FIELDS) for record in caplog.records]
-    caplog.clear()
-    return values
-
-
-def test_transitions_are_logged_with_their_fields(past: Past, caplog: pytest.LogCaptureFixture) -> None:
-    """Those of a transaction that is taken back are not, and the same change again is none."""
-    caplog.set_level(logging.INFO, logger="patternmill.ledger.purchases")
-    run = past.begin(HERON)
-    pattern, product = run.pattern("H-1"), run.product("H-1")
-    run.attempt(pattern, AttemptState.SUCCEEDED)
-    first, second = pattern.request_id(1), product.request_id(1)
-    where, job = ("run-1", "spring", "staging"), f"job-{first[:8]}"
-    assert lines(caplog) == [
-        ("intended", "pattern", None, first, None, None, *where),
-        ("accepted", "pattern", None, first, job, None, *where),
-        ("succeeded", "pattern", None, first, job, None, *where),
-    ]
-    run.attempt(product, AttemptState.REJECTED)
-    assert [line[:6] for line in lines(caplog)] == [
-        ("intended", "product", "H-1", second, None, None),
-        ("rejected", "product", "H-1", second, None, "invalid"),
-    ]
-    intent = Intent(product.request_id(2), product.key, product.stage, 2, b"{}")
-    with pytest.raises(RuntimeError), past.ledger.transaction():
-        past.ledger.purchases.intend(run.record.run_id, "staging", intent, SpendingLimits())
-        raise RuntimeError("the disk is full")
-    run.attempt(pattern, AttemptState.SUCCEEDED)
-    assert lines(caplog) == []
 
 
 def samples(page: bytes) -> dict[str, dict[tuple[str, ...], float]]:

@@ -13,8 +13,7 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.leases import this_process
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Attempt, this_process
 from patternmill.ledger.reports.requests import find_request, unsettled
 from patternmill.runs.lease import acquire_lease
 from patternmill.runs.settlement import Decision, Settlement, settle

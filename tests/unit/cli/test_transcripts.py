@@ -20,7 +20,7 @@ import pytest
 from cli import main
 from cli.services import offer_of
 from patternmill.ledger.catalogs import CHANGES
-from patternmill.ledger.leases import this_process
+from patternmill.ledger.records import this_process
 from patternmill.planning.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.planning.items import Scope
 from patternmill.service.studio_api import StudioApi

@@ -19,8 +19,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.events import Decision, record_decisions
-from patternmill.ledger.leases import this_process
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.records import this_process
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.planning.offer import Offer

@@ -20,9 +20,8 @@ from patternmill.errors import LeaseLost, LedgerError, LedgerUnavailable, Overla
 from patternmill.identifiers import RunId
 from patternmill.ledger.brake import Pause
 from patternmill.ledger.catalogs import RETRY_OF
-from patternmill.ledger.leases import TAKEOVER_AFTER, holder_of, is_free, is_surely_dead, this_process
 from patternmill.ledger.ledger import Ledger, LedgerWriter
-from patternmill.ledger.records import Lease
+from patternmill.ledger.records import TAKEOVER_AFTER, Lease, holder_of, is_free, is_surely_dead, this_process
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.processes import machine
 from patternmill.runs.lease import (

@@ -15,9 +15,8 @@ from pydantic import SecretStr
 
 from patternmill.engine.options import RunOptions
 from patternmill.identifiers import RunId
-from patternmill.ledger.leases import this_process
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.records import Approval, Attempt
+from patternmill.ledger.records import Approval, Attempt, this_process
 from patternmill.profiles import Profile
 from patternmill.runs.preview import Preview, preview
 from patternmill.runs.run import Run, RunEnding
