@@ -289,10 +289,6 @@ class Approval:
         approval = cls(*row)
         return replace(approval, verdict=Verdict(approval.verdict))
 
-    def left_in(self, currency: str) -> int:
-        """Return what it still covers, in minor units; nothing in another currency than its own."""
-        return self.worst - self.amount if currency == self.currency else 0
-
     @property
     def short(self) -> str:
         """Return the digest as people write it."""

@@ -80,7 +80,8 @@ def limits_of(
     if approval is not None:
         name = f"the approval of plan {approval.short} by {approval.who}"
         remedy = "Run again: what is left needs another approval."
-        requests, amount = approval.most_purchases - approval.purchases, approval.left_in(limits.unit)
+        requests = approval.most_purchases - approval.purchases
+        amount = approval.worst - approval.amount if approval.currency == limits.unit else 0
         left_of_each.append(Limit("approval", name, remedy, requests, dict.fromkeys(Stage, 1)))
         left_of_each.append(Limit("approval", name, remedy, amount, prices, is_money=True))
     return left_of_each
