@@ -16,25 +16,23 @@ from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.utilities import engine
 
-SignalHandler = Callable[[int, FrameType | None], None]
-
 #: The name of Prefect's own handler of SIGTERM.
-SIGTERM_HANDLER = "_prefect_sigterm_handler"
+_SIGTERM_HANDLER = "_prefect_sigterm_handler"
 
 
 @contextmanager
-def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
+def sigterm_handler_kept(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Have Prefect use `handler` as its own handler of SIGTERM.
 
     Why: Prefect's handler kills the run instead of stopping it, and a run under any other handler does not acknowledge
     a cancellation from the UI. Missing: an option for a flow to end by itself when it is cancelled.
     """
-    before = getattr(engine, SIGTERM_HANDLER, None)
-    setattr(engine, SIGTERM_HANDLER, handler)
+    before = getattr(engine, _SIGTERM_HANDLER, None)
+    setattr(engine, _SIGTERM_HANDLER, handler)
     try:
         yield
     finally:
-        setattr(engine, SIGTERM_HANDLER, before)
+        setattr(engine, _SIGTERM_HANDLER, before)
 
 
 def start_sending() -> set[Future[bool]]:

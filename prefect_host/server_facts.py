@@ -154,15 +154,18 @@ def _deployments_fact(deployments: Sequence[Shown]) -> Fact:
         return warning("deployments", f"{text}, without {_names(missing)}", _REGISTER)
     if paused := [deployment["name"] for deployment in deployments if deployment["paused"]]:
         return warning("deployments", f"{text}; paused: {_names(paused)}", "Resume them in the Prefect UI.")
-    limits = ((deployment, deployment.get("global_concurrency_limit")) for deployment in deployments)
-    if full := [one["name"] for one, limit in limits if limit and limit["active_slots"] >= limit["limit"]]:
+    limits = {deployment["name"]: deployment.get("global_concurrency_limit") for deployment in deployments}
+    if full := [name for name, limit in limits.items() if limit and limit["active_slots"] >= limit["limit"]]:
         remedy = "End flow runs in the Prefect UI whose process is gone, or raise the limit."
         return warning("deployments", f"{text}; no slot is free: {_names(full)}", remedy)
     return ok("deployments", text)
 
 
 def _schedules_fact(record: ServerRecord) -> Fact:
-    switches = {one["name"]: [part["active"] for part in one["schedules"]] for one in record.deployments}
+    switches = {
+        deployment["name"]: [schedule["active"] for schedule in deployment["schedules"]]
+        for deployment in record.deployments
+    }
     off = [name for name, switched in switches.items() if not all(switched)]
     active = [name for name, switched in switches.items() if any(switched)]
     text = f"active: {_names(active)}" if active else "none active"

@@ -41,8 +41,8 @@ from tasks.run_page import show_ending, show_text
 
 def state_of_refusal(error: PatternmillError) -> State[Any]:
     """Return the state of a flow run that was refused, or gave way to another one: its message, and no traceback."""
-    if (asked := current_command.get()) is not None:
-        asked.fault = error
+    if (command := current_command.get()) is not None:
+        command.fault = error
     if isinstance(error, Overlap):
         return state_of(Outcome.SKIPPED_OVERLAP, str(error))
     if isinstance(error, Overtaken):
@@ -57,25 +57,25 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
     Raises ConfigurationError and InputRefused.
     """
     with stop_on_signals() as attach:
-        asked = current_command.get()
+        command = current_command.get()
 
         def on_begin(run: Run) -> None:
             attach(run)
-            if asked is not None:
-                asked.on_begin(run)
+            if command is not None:
+                command.on_begin(run)
 
         spec = await asyncio.to_thread(spec_of, request)
         await name_flow_run(spec)
         async with Run(spec, on_begin, gallery=gallery) as run:
-            if asked is not None:
-                asked.run = run
+            if command is not None:
+                command.run = run
             yield run
 
 
 def spec_of(request: Request) -> RunSpec:
     """Complete a request from the settings and the ledger; a caller in this process adds what is its own."""
-    if (asked := current_command.get()) is not None:
-        return asked.completed(run_spec(asked.request))
+    if (command := current_command.get()) is not None:
+        return command.completed(run_spec(command.request))
     write_logs()
     if by_deployment := deployment.id is not None:
         # Paths are meant from there.
@@ -224,20 +224,20 @@ async def summary_of(flow: Flow[..., Any], request: Request) -> RunSummary:
     Raises the PatternmillError that refused it, or that kept the results of an ended run from being written. A Prefect
     server that is lost once the run has its results changes nothing.
     """
-    asked = Command(request)
-    before = current_command.set(asked)
+    command = Command(request)
+    before = current_command.set(command)
     try:
-        running: Any = flow(**asked.parameters, return_state=True)
+        running: Any = flow(**command.parameters, return_state=True)
         state: State[Any] = await running
     except Exception:
-        if asked.run is None or asked.run.results is None:
+        if command.run is None or command.run.results is None:
             raise
-        return RunSummary.of(asked.run, str(asked.run.ended.outcome.words))
+        return RunSummary.of(command.run, str(command.run.ended.outcome.words))
     finally:
         current_command.reset(before)
-    if asked.fault is not None:
-        raise asked.fault
-    if asked.run is None or (asked.run.ending is not None and asked.run.results is None):
+    if command.fault is not None:
+        raise command.fault
+    if command.run is None or (command.run.ending is not None and command.run.results is None):
         result = await state.aresult(raise_on_failure=False)
         raise result if isinstance(result, BaseException) else PatternmillError(state.message or "")
-    return RunSummary.of(asked.run, state.message or "")
+    return RunSummary.of(command.run, state.message or "")

@@ -120,8 +120,8 @@ def lay_database(template: Path, home: Path) -> Path:
 
 
 def free_port() -> int:
-    with bound_socket() as found:
-        return int(found.getsockname()[1])
+    with bound_socket() as bound:
+        return int(bound.getsockname()[1])
 
 
 @dataclass
@@ -220,12 +220,12 @@ class Gate:
                 self._lines.add(ends[0])
                 threading.Thread(target=self._carry, args=ends, daemon=True).start()
 
-    def _carry(self, one: socket.socket, other: socket.socket) -> None:
-        with one, suppress(OSError):
-            while data := one.recv(65536):
-                other.sendall(data)
-        _hang_up(other)
-        self._lines.discard(one)
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with source, suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        _hang_up(target)
+        self._lines.discard(source)
 
 
 def _hang_up(line: socket.socket) -> None:

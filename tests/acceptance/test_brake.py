@@ -107,9 +107,9 @@ class Fleet:
         try:
             self._judge(rooms, running)
         finally:
-            for one in running:
-                if one.runs:
-                    one.kill()
+            for process in running:
+                if process.runs:
+                    process.kill()
 
     def _judge(self, rooms: list[Room], running: list[Started]) -> None:
         before = {environment: len(self.creates(environment)) for environment in ENVIRONMENTS}
@@ -183,8 +183,8 @@ class Fleet:
                 break
         for room, ended in zip(rooms, ends, strict=True):
             assert ended.code in (0, 3), ended.output
-            found = audit(room.service.record, room.rows, room.service.plan)
-            assert found.double_purchases == () and found.requests_with_two_jobs == ()
+            audited = audit(room.service.record, room.rows, room.service.plan)
+            assert audited.double_purchases == () and audited.requests_with_two_jobs == ()
         with self.ledger() as ledger:
             assert list(problems(ledger)) == []
 

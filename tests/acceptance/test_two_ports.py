@@ -53,8 +53,8 @@ class _Run:
         self.asked.append("page")
         url = "https://studio.example/0.png"
         take = {"item": "p0", "take": 1, "picture": url, "digest": "", "chosen": True, "decision": None}
-        known = {ItemKey("p0"): {"takes": [take]}}
-        return page(self.record, shown(rows()), {url: "pictures/0.png"}, known=known, served=True)
+        looks = {ItemKey("p0"): {"takes": [take]}}
+        return page(self.record, shown(rows()), {url: "pictures/0.png"}, known=looks, served=True)
 
     def picture(self, name: str) -> tuple[Path, str]:
         self.asked.append(name)

@@ -141,10 +141,10 @@ def thief() -> Iterator[Thief]:
 def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The person's, logged in."""
     installed()
-    with Browser(tmp_path_factory.mktemp("profile")) as one:
-        one.open(up.login)
-        one.until("location.pathname.includes('dashboard')")
-        yield one
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        browser.open(up.login)
+        browser.until("location.pathname.includes('dashboard')")
+        yield browser
 
 
 @pytest.mark.soak
@@ -153,7 +153,7 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(
 ) -> None:
     """It knows every address and ID; it reads nothing, starts nothing, approves nothing, receives nothing."""
     before, mark = up.prefect.runs(), up.folder / "mark"
-    known = {
+    constants = {
         "API": up.api.url,
         "REFRESH": up.prefect.deployment("catalog-refresh"),
         "WAITING": up.waiting,
@@ -161,7 +161,9 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(
         "MARK": str(mark),
         "POOL": POOL,
     }
-    thief.script = "".join(f"const {name} = {json.dumps(text)};" for name, text in known.items()) + ATTACKS
+    thief.script = (
+        "".join(f"const {name} = {json.dumps(text)};" for name, text in constants.items()) + ATTACKS
+    )
     browser.open(thief.origin)
     eventually(lambda: thief.report, 90, lambda: browser.text())
     seen = thief.report

@@ -97,14 +97,14 @@ def test_schedule_survives_a_restart_and_starts_a_refresh(tmp_path: Path) -> Non
 def set_by_people(serving: Up) -> dict[str, tuple[dict[str, Any], list[tuple[bool, str, str]]]]:
     """Return the parameters and schedules of each deployment."""
     return {
-        found["name"]: (
-            found["parameters"],
+        deployment["name"]: (
+            deployment["parameters"],
             [
-                (one["active"], one["schedule"]["cron"], one["schedule"]["timezone"])
-                for one in found["schedules"]
+                (it["active"], it["schedule"]["cron"], it["schedule"]["timezone"])
+                for it in deployment["schedules"]
             ],
         )
-        for found in serving.prefect.api.post("deployments/filter", {})
+        for deployment in serving.prefect.api.post("deployments/filter", {})
     }
 
 

@@ -88,8 +88,12 @@ def begin_import(
 
 
 def assert_bought_once(service: Hostile, about: str) -> None:
-    found = audit(service.record, some_rows(ROWS, about=about))
-    assert (found.double_purchases, found.requests_with_two_jobs, found.never_bought()) == ((), (), Counter())
+    audited = audit(service.record, some_rows(ROWS, about=about))
+    assert (audited.double_purchases, audited.requests_with_two_jobs, audited.never_bought()) == (
+        (),
+        (),
+        Counter(),
+    )
 
 
 @pytest.mark.parametrize(("module", "why"), [(PREFECT_WORKER, "Cancelled in"), (OUR_WORKER, "SIGTERM")])
@@ -169,12 +173,12 @@ def test_retry_in_the_ui_buys_only_what_is_missing(
     third = press_retry(prefect, begun)
     assert begun.creates() == creates, "the third try sent a create"
     assert (third["name"], third["message"]) == (second["name"], second["message"])
-    found = audit(service.record, some_rows(ROWS, about="retried"))
-    assert (found.double_purchases, found.requests_with_two_jobs) == ((), ())
+    audited = audit(service.record, some_rows(ROWS, about="retried"))
+    assert (audited.double_purchases, audited.requests_with_two_jobs) == ((), ())
 
 
 def look(prefect: Prefect) -> str:
-    """What the deployment that looks for crashed runs has found, beside the worker that does it by itself."""
+    """What the deployment that looks for crashed runs has audited, beside the worker that does it by itself."""
     state = prefect.ended(prefect.begin("resume-crashed"), within=120)
     assert state["name"] == "Completed", state
     return str(state["message"])

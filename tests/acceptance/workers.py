@@ -11,10 +11,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from prefect_host import shared_process
 from prefect_host.client_settings import POOL
@@ -152,19 +154,15 @@ class Up:
         return f"{self.ui}{LOGIN_PATH}#{secret}"
 
     def left(self) -> list[str]:
-        """The processes that belong to it, by their open files or arguments."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                environment = (place / "environ").read_bytes()
-            except OSError:
-                continue
-            if place.name == str(os.getpid()):
-                continue
-            if str(self.folder) in command or str(self.folder).encode() in environment:
-                found.append(f"{place.name} {command}")
-        return found
+        """The processes that belong to it, by their arguments or environment."""
+
+        def belongs(process: psutil.Process) -> bool:
+            with suppress(psutil.Error):
+                texts = (*process.cmdline(), *process.environ().values())
+                return process.pid != os.getpid() and any(str(self.folder) in text for text in texts)
+            return False
+
+        return [str(process) for process in psutil.process_iter() if belongs(process)]
 
 
 @contextmanager

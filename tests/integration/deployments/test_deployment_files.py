@@ -91,8 +91,8 @@ def test_worker_unit_of_systemd_fits_the_worker() -> None:
     service = unit["Service"]
     program, verb, *options = service["ExecStart"].split()
     assert Path(program) == Path(service["WorkingDirectory"]) / ".venv" / "bin" / "patternmill"
-    known = {option for parameter in up.command.params for option in parameter.opts}
-    assert verb in VERBS and set(options[:1] + options[1::2]) <= known
+    options_of_up = {option for parameter in up.command.params for option in parameter.opts}
+    assert verb in VERBS and set(options[:1] + options[1::2]) <= options_of_up
     assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", str(EXIT_REFUSED))
     assert service["KillMode"] == "mixed" and float(service["TimeoutStopSec"]) > worker.STOP_SECONDS
 

@@ -131,11 +131,11 @@ def test_what_people_set_survives_a_registration(
     api.patch(f"deployments/{imports}", {"parameters": {"file": "b.csv", "environment": "production"}})
     api.patch(f"deployments/{imports}", {"concurrency_limit": 3})
     ask(f"deployments/{imports}/pause_deployment", {})
-    before = {name: of_people(found) for name, found in by_name(ask).items()}
+    before = {name: of_people(deployment) for name, deployment in by_name(ask).items()}
     assert before["linens (staging)"]["schedules"][0]["active"] is True
 
     assert register(environment) == ""
-    assert {name: of_people(found) for name, found in by_name(ask).items()} == before
+    assert {name: of_people(deployment) for name, deployment in by_name(ask).items()} == before
 
 
 def test_doctor_asks_the_server(
@@ -179,12 +179,12 @@ def test_schedule_of_a_catalog(
         made = schedule(environment, tmp_path, *options)
         assert made.returncode == 0, made.stderr
     assert "catalog-refresh/linens (staging)" in made.stdout
-    found = by_name(ask)["linens (staging)"]
-    assert found["parameters"] == {"source": "other.csv", "catalog": "linens", "environment": "staging"}
-    (its,) = found["schedules"]
+    refresh = by_name(ask)["linens (staging)"]
+    assert refresh["parameters"] == {"source": "other.csv", "catalog": "linens", "environment": "staging"}
+    (its,) = refresh["schedules"]
     assert its["active"] and its["schedule"]["timezone"] == "Europe/Berlin"
-    assert set(found["tags"]) == {"patternmill", SCHEDULED}
-    assert found["work_pool_name"] == POOL and found["enforce_parameter_schema"]
+    assert set(refresh["tags"]) == {"patternmill", SCHEDULED}
+    assert refresh["work_pool_name"] == POOL and refresh["enforce_parameter_schema"]
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,9 @@ def test_parameters_that_a_flow_has_no_longer_are_dropped(
     )
 
     assert register(environment) == "retry-failed: dropped what its flow has no longer: looms, thread.\n"
-    found = by_name(ask)["retry-failed"]
-    assert found["parameters"] == {"environment": "staging"}
-    (its,) = found["schedules"]
+    retry_failed = by_name(ask)["retry-failed"]
+    assert retry_failed["parameters"] == {"environment": "staging"}
+    (its,) = retry_failed["schedules"]
     assert its["active"] and its["parameters"] == {"catalog": "spring"}
 
 
