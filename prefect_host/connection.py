@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
+_HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: For a server's first answer: a busy machine needs some seconds. One that refuses connections gets one more try.
 ANSWER_SECONDS = 20.0
-#: How long an ended run waits for its server, which may be restarting: until Prefect's client, which is told by then
-#: whether it is back, has sent the flow run's end. And while the server answers, as a busy one does.
+#: How long an ended run waits for its server: as long as Prefect's client tries (2, 4, 8 s); and while that answers.
 END_SECONDS, MOST_END_SECONDS = 15.0, 60.0
 _OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING")
 _POLL_SECONDS = 0.2
@@ -187,7 +186,7 @@ def _rejection(error: BaseException) -> str | None:
     if isinstance(error, PrefectHTTPStatusError):
         status = error.response.status_code
         if status in {401, 403}:
-            return f"asks for a password: {HOW_TO_LOG_IN}"
+            return f"asks for a password: {_HOW_TO_LOG_IN}"
         return f"answers {status}." if 400 <= status < 500 and status not in _PASSING else None
     return f"is another version: {error}" if "incompatible versions" in str(error) else None
 

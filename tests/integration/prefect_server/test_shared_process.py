@@ -88,5 +88,5 @@ def test_killed_user_leaves_no_process_behind(tmp_path: Path, script: Callable[.
     assert status(url) == 401
     user.kill()
     user.communicate()
-    eventually(lambda: status(url) == 0, 30)
-    assert not EmbeddedStudio(tmp_path).is_alive()
+    eventually(lambda: not EmbeddedStudio(tmp_path).is_alive(), 30)
+    assert status(url) == 0
