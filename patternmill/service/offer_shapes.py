@@ -7,6 +7,7 @@ that is not read here is not guessed at: what it says is not checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,8 +74,12 @@ def read_options(answer: Any) -> tuple[Option, ...] | None:
     if holder is None:
         return None
     pairs = holder.items() if isinstance(holder, dict) else ((None, spec) for spec in holder)
-    options = [_option(key, spec) for key, spec in pairs]
-    return None if None in options else tuple(option for option in options if option is not None)
+    options: list[Option] = []
+    for key, spec in pairs:
+        if (option := _option(key, spec)) is None:
+            return None
+        options.append(option)
+    return tuple(options)
 
 
 def offer_of(categories: Iterable[Category], details: Mapping[str, Any]) -> Offer:
@@ -107,7 +112,10 @@ def _unwrapped(answer: Any) -> Fields:
 
 def _first(fields: Fields, names: Sequence[str], kind: Any) -> Any:
     """Return the first of these fields that is of a kind, or None."""
-    return next((value for name in names if isinstance(value := fields.get(name), kind)), None)
+    for name in names:
+        if isinstance(value := fields.get(name), kind):
+            return value
+    return None
 
 
 def _category(record: Any) -> Category | None:
@@ -153,19 +161,14 @@ def _is_required(fields: Fields) -> bool | None:
 
 
 def _texts(fields: Fields, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of these fields, each once."""
-    return tuple(dict.fromkeys(text for name in names if (text := _text(fields.get(name)))))
-
-
-def _text(value: Any) -> str | None:
-    """Return a text, or a whole number as text."""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return None
-    try:
-        text = str(value).strip()
-    except ValueError:  # a number of thousands of digits
-        return None
-    return text if _is_usable(text) else None
+    """Return the texts of these fields, and whole numbers as texts, each once."""
+    texts: dict[str, None] = {}
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            with suppress(ValueError):  # a number of thousands of digits
+                texts[str(value).strip()] = None
+    return tuple(filter(_is_usable, texts))
 
 
 def _is_usable(text: str) -> bool:

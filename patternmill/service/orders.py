@@ -13,7 +13,7 @@ from patternmill.service.redaction import REMOVED, clean
 from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not say which.
-KEY_REFUSED = {status: STOPPING[status] for status in (401, 403, 407)}
+KEY_REFUSED = {401: STOPPING[401], 403: STOPPING[403], 407: STOPPING[407]}
 #: Refusals that are about the moment, and not about the checkout.
 _PASSING = PASSING | {RATE_LIMITED}
 #: Bounded, so that a long text takes no long time.

@@ -68,7 +68,7 @@ def has_id_already(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) 
         return True
     if answer.status not in _IN_WORDS and not answer.usable:
         return False
-    texts = list(_texts_of(answer, sent))
+    texts = [text for text, _ in _texts_of(answer, sent)]
     plain_texts = list(map(plain, texts))
     if any(map(_KNOWN_ID.search, plain_texts)):
         return True
@@ -79,8 +79,11 @@ def has_id_already(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) 
 def names_row(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bool:
     """Return whether a refusal names a field or a value of the row. `given`: fields that are not the row's."""
     own = {name: value for name, value in _fields(sent).items() if name not in given}
-    text = f" {' / '.join(map(plain, _texts_of(answer, sent)))} "
-    places = set(map(plain, _places(answer.body)))
+    texts = [(plain(text), is_place) for text, is_place in _texts_of(answer, sent)]
+    text, places = (
+        f" {' / '.join(text for text, _ in texts)} ",
+        {text for text, is_place in texts if is_place},
+    )
     names, values = set(_names(own)), set(map(plain, _values(own)))
     return any(name in places or (name not in _COMMON and f" {name} " in text) for name in names) or any(
         len(value) > 2 and value not in _COMMON and f" {value} " in text for value in values
@@ -116,33 +119,26 @@ def _fields(sent: bytes) -> Mapping[str, Any]:
     return fields
 
 
-def _texts_of(answer: Answer, sent: bytes) -> Iterator[str]:
-    return iter([answer.detail]) if answer.body is None else _texts(answer.body, _fields(sent))
+def _texts_of(answer: Answer, sent: bytes) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of a refusal, each with whether it says which field is meant."""
+    return iter([(answer.detail, False)]) if answer.body is None else _texts(answer.body, _fields(sent))
 
 
-def _texts(value: Any, sent: Mapping[str, Any], depth: int = _DEEPEST) -> Iterator[str]:
+def _texts(
+    value: Any, sent: Mapping[str, Any], is_place: bool = False, depth: int = _DEEPEST
+) -> Iterator[tuple[str, bool]]:
     """Yield each name and each text of a body, except what repeats the request or numbers the answer."""
     if isinstance(value, str):
-        yield value
+        yield value, is_place
     elif isinstance(value, list) and depth:
         for part in value[:20]:
-            yield from _texts(part, sent, depth - 1)
+            yield from _texts(part, sent, is_place, depth - 1)
     elif isinstance(value, dict) and depth:
         for name, part in value.items():
             is_number = plain(name) == "request id" and isinstance(part, str) and " " not in part
             if name not in _ECHOES and not is_number and (name not in sent or part != sent[name]):
-                yield name
-                yield from _texts(part, sent, depth - 1)
-
-
-def _places(value: Any, depth: int = _DEEPEST) -> Iterator[str]:
-    """Yield what a body says about which field it means."""
-    if isinstance(value, list) and depth:
-        for part in value[:20]:
-            yield from _places(part, depth - 1)
-    elif isinstance(value, dict) and depth:
-        for name, part in value.items():
-            yield from _texts(part, {}) if name in _PLACES else _places(part, depth - 1)
+                yield name, is_place
+                yield from _texts(part, sent, is_place or name in _PLACES, depth - 1)
 
 
 def _names(fields: Mapping[str, Any]) -> Iterator[str]:

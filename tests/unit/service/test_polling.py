@@ -10,7 +10,6 @@ import pytest
 
 from patternmill.service.outcomes import GAVE_UP, Answer, Ended, JobEnd, Trouble
 from patternmill.service.polling import gap_at
-from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
 from tests.unit.service.answers import DONE, JOB, Script, answered, lost
@@ -120,12 +119,3 @@ async def test_abandoned_waits_end_at_once() -> None:
     ends = await asyncio.gather(*waits, api.follow("later", Stage.PRODUCT))
     assert all(end is GAVE_UP for end in ends)
     assert virtual.clock() < 5.1
-
-
-async def test_polls_keep_to_their_rate() -> None:
-    """Jobs that are due together do not make as many connections at once."""
-    script, age = Echo(DONE), timedelta(days=1)
-    api = StudioApi(script, poll_rate=100.0, clock=virtual.clock)  # type: ignore[arg-type]
-    await asyncio.gather(*(api.follow(f"j{n}", Stage.PATTERN, age=age) for n in range(300)))
-    times = [at for at, *_ in script.sent]
-    assert max(sum(at <= other < at + 1 for other in times) for at in times) <= 106
