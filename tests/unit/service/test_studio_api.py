@@ -219,6 +219,25 @@ async def test_abandoning_ends_everything_at_once() -> None:
     assert script.closed
 
 
+@pytest.mark.parametrize(
+    ("shown", "held"),
+    [(answered(200, JOB), None), (answered(404), AttemptState.HELD), (lost(), AttemptState.HELD)],
+)
+async def test_job_of_a_known_request_is_looked_up(shown: Answer, held: AttemptState | None) -> None:
+    """Where a person says which operation finds it; without an answer a person decides as before."""
+    script = Script({"patterns/create": [answered(409)], "jobs/find": [shown]})
+    async with script.api() as api:
+        end = await api.create(CreateRequest(body=BODY, look_up="jobs/find"))
+    assert script.bodies("jobs/find")[0] == b'{"requestId":"r-1"}'
+    if isinstance(end, Refusal):
+        assert (end.state, end.code) == (
+            held,
+            "repeated_request",
+        ) and "looked for with jobs/find" in end.message
+    else:
+        assert (end.job_id, held) == ("job-1", None)
+
+
 @pytest.mark.parametrize("answer", [answered(404), answered(302)])
 async def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: Answer) -> None:
     """46: the run continues."""
