@@ -69,7 +69,6 @@ def watch(log: Path, *, at: str | None = None, do: str | None = None) -> None:
     """Count the points of this process from now on, and do something at one of them."""
     points = Points(log, at, do)
     _watch_sqlite(points)
-    _watch_postgres(points)
     for name in ("fsync", "replace", "rename", "symlink"):
         setattr(os, name, _around(points, name, getattr(os, name)))
     _watch_requests(points)
@@ -106,21 +105,6 @@ def _watch_sqlite(points: Points) -> None:
         return connect(*args, **{"factory": Watched, **options})
 
     sqlite3.connect = watched  # type: ignore[assignment]
-
-
-def _watch_postgres(points: Points) -> None:
-    """The end of each transaction block: psycopg commits there."""
-    import psycopg
-
-    commit = psycopg.Transaction._commit_gen  # type: ignore[attr-defined]
-
-    def watched(self: Any) -> Any:
-        points.passed("before commit", psycopg.OperationalError)
-        answer = yield from commit(self)
-        points.passed("after commit", psycopg.OperationalError)
-        return answer
-
-    psycopg.Transaction._commit_gen = watched  # type: ignore[attr-defined]
 
 
 def _watch_requests(points: Points) -> None:

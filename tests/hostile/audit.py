@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.hostile.plan import REFINE, UPLOAD, Plan
 from tests.hostile.record import Line, lines_of
-from tests.hostile.shapes import categories_of
+from tests.hostile.shop import categories_of
 
 #: What a product is, whatever it was called: prompt, category ID, selections.
 Goods = tuple[str, str, frozenset[tuple[str, str]]]
@@ -163,7 +163,7 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
 
 
 def _wanted(rows: Iterable[ExpectedRow], plan: Plan) -> dict[str, Goods]:
-    ids = {c.name.lower(): c.category_id for c in categories_of(plan.environment, plan.catalog)}
+    ids = {c.name.lower(): c.category_id for c in categories_of(plan)}
     return {
         row.sku: goods_of(
             row.pattern_text, ids.get(row.category.strip().lower(), row.category), row.selections

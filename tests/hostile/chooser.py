@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
 from tests.hostile.plan import Plan, Rule
 from tests.hostile.record import Line
@@ -58,7 +57,6 @@ class Chooser:
             (not rule.matching or rule.matching in call.content)
             and (rule.repeat is None or rule.repeat == call.facts.get("repeat"))
             and (rule.state is None or rule.state == call.facts.get("state"))
-            and _younger(rule.younger, call.facts)
         )
 
     def _falls(self, index: int, rule: Rule, call: Call, subject: str) -> bool:
@@ -75,7 +73,3 @@ class Chooser:
     def _dice(self, index: int, call: Call) -> float:
         ordinal = self._ordinal[call.operation, call.identity]
         return random.Random(f"{self.plan.seed}/{index}/{call.identity}/{ordinal}").random()
-
-
-def _younger(limit: float | None, facts: dict[str, Any]) -> bool:
-    return limit is None or ("age" in facts and facts["age"] < limit)

@@ -26,7 +26,6 @@ from patternmill.service.redaction import reason_in
 from patternmill.service.resend import CreateRequest, ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Stage
-from tests.hostile import shapes
 from tests.hostile.plan import Plan
 from tests.hostile.record import Record
 from tests.hostile.shop import Call, Fate, Job, Shop
@@ -57,13 +56,13 @@ class QuietShop(Shop):
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         record = cast(Record, SimpleNamespace(write=lambda *_, **__: None))
-        super().__init__(Plan(strict=False), record, clock)
+        super().__init__(Plan(), record, clock)
 
     def name_of(self, call: Call) -> str:
         return f"job-{len(self.jobs) + 1}"
 
-    def _category(self, text: str) -> shapes.Category:
-        return shapes.Category(text, text, {})
+    def _invalid_product(self, call: Call) -> None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -17,40 +17,25 @@ LOOK_UP = "jobs/find"
 OPERATIONS = (*STARTS_JOB, "jobs/get", LOOK_UP, "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
-FATES = frozenset({"job_fails", "job_never_ends"})
-#: Faults of a connection, before any request is read: rules with `operation="connect"`.
-CONNECTION_FAULTS = frozenset({"reset", "slow"})
+FATES = frozenset({"job_fails"})
 #: Faults of one exchange.
 WIRE_FAULTS = frozenset(
     {
         "reset_before",  # reset, nothing executed
         "answer_lost",  # executed, then reset (params how="reset") or closed (how="close") without an answer
-        "silence",  # no answer until the client goes (params execute=False)
         "late",  # executed, answered after params delay
-        "drip",  # executed, the body in pieces of params piece bytes, params interval apart
-        "cut",  # executed, half the body promised, then closed (how="close") or reset
-        "close_after",  # a correct answer, and the connection closed silently (stale keep-alive)
         "status",  # params code, retry_after, body, execute
         "redirect",  # params code, query; to the second listener
         "no_content",
-        "partial",
-        "html",
-        "proxy_page",
-        "empty",
         "half_json",
         "body",  # params json or text, content_type, code
         "dialect",  # params name: that the requestId is known, as tests/dialects.py has it
         "edit",  # params remove=[...], set={...} on the correct answer, result={...} added to its result
-        "other_job",  # the jobId of another item
-        "unknown_status",  # params word
-        "huge",  # params bytes: a valid but endless answer, streamed
-        "gzip_bomb",  # params bytes, after decompression
-        "deep",  # params depth
         "forget",  # a known requestId treated as new: a second job
     }
 )
 #: Faults under which nothing is executed, unless params have execute=True.
-NOT_EXECUTED = frozenset({"reset_before", "silence", "status", "redirect"})
+NOT_EXECUTED = frozenset({"reset_before", "status", "redirect"})
 
 State = Literal["running", "ended", "reported"]
 
@@ -77,14 +62,11 @@ class Rule:
     repeat: bool | None = None
     #: Polls: only of jobs that run, that ended, or whose end was reported to the client before.
     state: State | None = None
-    #: Polls: only of jobs younger than so many seconds.
-    younger: float | None = None
 
     def __post_init__(self) -> None:
-        known = CONNECTION_FAULTS if self.operation == "connect" else WIRE_FAULTS | FATES
-        if self.fault not in known:
+        if self.fault not in WIRE_FAULTS | FATES:
             raise ValueError(f"{self.operation}: no such fault: {self.fault}")
-        if self.operation not in {"*", "connect", *OPERATIONS}:
+        if self.operation not in {"*", *OPERATIONS}:
             raise ValueError(f"no such operation: {self.operation}")
         if self.fault in FATES and self.operation not in STARTS_JOB:
             raise ValueError(f"{self.fault} needs a create, not {self.operation}")
@@ -130,11 +112,7 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     patterns: Times = Times()
     products: Times = Times()
-    #: Answer shape of categories/list and categories/get: see shapes.py.
-    shape: str = "plain"
     #: Category name -> option -> offered values.
     catalog: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=lambda: CATALOG)
     #: Category IDs begin with it, as they differ between environments.
     environment: str = "staging"
-    #: Selections that are not offered, and names in place of category IDs, are refused with 422.
-    strict: bool = True

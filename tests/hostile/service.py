@@ -41,7 +41,6 @@ class HostileService:
         self._tls = tls
         self._clock = clock
         self._record = Record(record_path)
-        self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_served = False
@@ -135,28 +134,10 @@ class HostileService:
                 line.writer.close()
 
     async def _converse(self, line: Connection) -> None:
-        if await self._meet(line):
-            return
         while not line.over and (request := await read_request(line.reader)) is not None:
             await self._exchange(line, request)
             if request.headers.get("connection", "").lower() == "close":
                 return
-
-    async def _meet(self, line: Connection) -> bool:
-        """A connection is taken up, slowly or not at all; true when it is over."""
-        self._connections += 1
-        call = Call("connect", {}, b"", "", str(self._connections), "")
-        self._chooser.count(call)
-        chosen = self._chooser.choose(call, {"reset", "slow"})
-        if chosen is None:
-            return False
-        index, rule, subject = chosen
-        self._note(call, 0, rule.fault, [(index, subject)], executed=False)
-        if rule.fault == "reset":
-            line.end("reset")
-            return True
-        await asyncio.sleep(float(rule.params.get("delay", 1.0)))
-        return False
 
     # One request
 
@@ -189,7 +170,7 @@ class HostileService:
             correct, fate_rule = self._execute(call, forget=rule.fault == "forget")
             rules += fate_rule or []
         answer = self._spoil(rule, correct, call, request.path)
-        silent = rule.fault in {"reset_before", "answer_lost", "silence"}
+        silent = rule.fault in {"reset_before", "answer_lost"}
         self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
         deliver = DELIVERIES.get(rule.fault)
         await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
@@ -199,11 +180,7 @@ class HostileService:
         if spoil is None:
             return correct
         known = call.job or self._shop.known(call)
-        own = known.job_id if known else ""
-        other = next(
-            (j for j, job in self._shop.jobs.items() if job.content != call.content), "job_of_nobody"
-        )
-        return spoil(correct, Scene(rule.params, self.elsewhere, path, other, own))
+        return spoil(correct, Scene(rule.params, self.elsewhere, path, known.job_id if known else ""))
 
     def _receive(self, request: Request) -> tuple[Call, Answer | None]:
         """The request as the shop understands it, and the refusal if it cannot be let in."""

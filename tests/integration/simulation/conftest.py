@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-#: They meet every fault, and run every branch; `make soak` plays others for 30 virtual days.
+#: They meet every fault; `make soak` plays others for 30 virtual days.
 FIXED = (2, 26, 34, 35, 58, 102, 103, 107, 122, 140, 161, 172, 177, 183, 240, 265, 272)
 
 
