@@ -1,4 +1,4 @@
-"""What single cells hold: slips of programs and people, words that nobody offers, models, references, refinements."""
+"""Reads single cells: slips of programs and people, words that nobody offers, models, references, refinements."""
 
 from __future__ import annotations
 
@@ -152,13 +152,13 @@ def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Neare
     """Return why a category or a model (`noun`) is none that is offered, or could be several."""
     matches, every = offer.find(text), offer.categories or ()
     if matches:
-        ids = tuple(one.id for one in matches)
+        ids = tuple(match.id for match in matches)
         code = RowCode.AMBIGUOUS_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
         message = f"the {noun} {shown(text)} can be {', '.join(map(shown, ids))}"
         return Problem(column, code, message, "write the ID that is meant", text, None, ids)
     code = RowCode.UNKNOWN_CATEGORY if noun == "category" else RowCode.UNKNOWN_MODEL
-    names = tuple(dict.fromkeys(one.name for one in every))
-    near = nearest.find(text, tuple(dict.fromkeys((*names, *(one.id for one in every)))))
+    names = tuple(dict.fromkeys(entry.name for entry in every))
+    near = nearest.find(text, tuple(dict.fromkeys((*names, *(entry.id for entry in every)))))
     message = f"unknown {noun} {shown(text)}; {names_offered(names)}"
     return Problem(column, code, message, did_you_mean(near, "use one of these"), text, near, names)
 

@@ -86,9 +86,9 @@ class Checked:
         sku_column = self.catalog.columns.header[self.catalog.columns.sku]
         # Of a fit row there are none.
         unreadable = {
-            one.line
-            for one in self.problems
-            if one.column == sku_column and one.code is not RowCode.DUPLICATE_SKU
+            problem.line
+            for problem in self.problems
+            if problem.column == sku_column and problem.code is not RowCode.DUPLICATE_SKU
         }
         return tuple(
             Entry(line, fit.get(line), tuple(problems.get(line, ())), line not in unreadable)
@@ -101,7 +101,7 @@ def recorded_rows(catalog: Catalog, entries: Sequence[Entry], extras: Extras) ->
     fit = [entry.row for entry in entries if entry.row is not None]
     cells = [[getattr(row, name) for name in ROW_COLUMNS] for row in fit]
     rows = pd.DataFrame(cells, [row.line for row in fit], list(ROW_COLUMNS), dtype=object)
-    return Checked(catalog, rows, [one for entry in entries for one in entry.problems], extras=extras)
+    return Checked(catalog, rows, [problem for entry in entries for problem in entry.problems], extras=extras)
 
 
 def check_catalog(
@@ -254,7 +254,7 @@ class _Check:
         combination = self._rows.groupby(positions, sort=False).ngroup()
         different = self._rows.loc[~combination.duplicated(), positions]
         resolved = [resolver.resolve(cells) for cells in different.itertuples(index=False, name=None)]
-        columns = {name: [getattr(one, name) for one in resolved] for name in Chosen.__slots__}
+        columns = {name: [getattr(choice, name) for choice in resolved] for name in Chosen.__slots__}
         of_each = {name: _objects(cells, len(resolved)).take(combination) for name, cells in columns.items()}
         return pd.DataFrame(of_each, self._rows.index)
 
@@ -317,8 +317,7 @@ def _faults_in(*columns: pd.Series) -> Iterator[tuple[int, Problem]]:
 def _listed(tuples: pd.Series) -> Iterator[tuple[int, Any]]:
     """Yield what is in the tuples of a column, with the rows."""
     for row, several in zip(tuples.index.tolist(), _texts(tuples), strict=True):
-        for one in several:
-            yield row, one
+        yield from ((row, value) for value in several)
 
 
 def _changed(texts: pd.Series, odd: pd.Series, read: Callable[[str], str]) -> pd.Series:

@@ -1,4 +1,4 @@
-"""What rows choose, matched to the offer: each combination of category and options is resolved once."""
+"""Matches what rows choose to the offer: each combination of category and options is resolved once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the rows with one combination of cells choose."""
+    """The choice of all rows with one combination of cells."""
 
     #: The ID of the category; the text, where it is not known.
     category: str
@@ -71,8 +71,8 @@ class ChoiceResolver:
         cells = dict(zip(self.positions, texts, strict=True))
         text, category, unknown = self._category(cells[self._columns.category])
         written = list(self._written(cells, category, is_known=unknown is None))
-        choices = [one for one in written if isinstance(one, _Choice)]
-        problems = [one for one in written if isinstance(one, Problem)]
+        choices = [choice for choice in written if isinstance(choice, _Choice)]
+        problems = [fault for fault in written if isinstance(fault, Problem)]
         # What a cell cannot say is not missing as well.
         is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
         selections, mismatches = self._selections(choices, category)
@@ -285,7 +285,8 @@ def _option_of(column: str, value: str, category: Category | None) -> _Choice | 
     if category is None or category.options is None:
         message = f"the options are not known, so that {shown(value)} could be any"
         return Problem(column, RowCode.AMBIGUOUS_OPTION, message, "name the option: `option:size`", value)
-    names = [one.name for one in category.options if one.values and one.find_value(tidy(value)) is not None]
+    options = [option for option in category.options if option.values]
+    names = [option.name for option in options if option.find_value(tidy(value)) is not None]
     if len(names) == 1:
         return _Choice(column, names[0], value)
     if names:
@@ -293,10 +294,9 @@ def _option_of(column: str, value: str, category: Category | None) -> _Choice | 
         message = f"{shown(value)} is offered by {every} of category {shown(category.name)}"
         remedy = f"say in the mapping which option the column is: `{OPTION_PREFIX}{names[0]}`"
         return Problem(column, RowCode.AMBIGUOUS_OPTION, message, remedy, value)
-    values = tuple(dict.fromkeys(text for one in category.options for text in one.values or ()))
-    message = (
-        f"no option of category {shown(category.name)} has the value {shown(value)}; {names_offered(values)}"
-    )
+    values = tuple(dict.fromkeys(text for option in options for text in option.values or ()))
+    what = f"no option of category {shown(category.name)} has the value {shown(value)}"
+    message = f"{what}; {names_offered(values)}"
     return Problem(column, RowCode.UNKNOWN_VALUE, message, "use one of these", value, None, values)
 
 

@@ -1,4 +1,4 @@
-"""Which column of a sheet is which column of a catalog, by its header."""
+"""Finds the columns of a catalog in a sheet, by its header."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def missing_columns(names: Iterable[str]) -> tuple[str, ...]:
 
 def is_catalog_column(key: str) -> bool:
     """Return whether a header of this key is read under its own name: as part of the row, or as an earlier result."""
-    known = (*NEEDED, "category_id", "selections", *OPTIONAL, *RESULT_COLUMNS)
+    names = (*NEEDED, "category_id", "selections", *OPTIONAL, *RESULT_COLUMNS)
     return (
-        key in known or key.startswith((OPTION_PREFIX, REFINE_PREFIX)) or bool(_NAMES_REFINEMENT.match(key))
+        key in names or key.startswith((OPTION_PREFIX, REFINE_PREFIX)) or bool(_NAMES_REFINEMENT.match(key))
     )
 
 

@@ -56,7 +56,7 @@ _SECTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SheetLayout:
-    """How a file was read: enough for a person to see whether that is what is meant."""
+    """The way in which a file was read: enough for a person to see whether that is what is meant."""
 
     #: What the file is, as people call it: `CSV`, `Excel workbook`.
     format: str
@@ -94,7 +94,7 @@ class SheetLayout:
 
 
 class ReadingChoices(BaseModel):
-    """How a mapping says that a file is read; else it is read as it shows itself."""
+    """The part of a mapping that says how a file is read; else it is read as it shows itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -116,7 +116,7 @@ _FORM = (
 
 
 class SheetMapping(BaseModel):
-    """What the columns and words of a sheet mean, as a person confirmed it."""
+    """The meaning of a sheet's columns and words, as a person confirmed it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -26,14 +26,13 @@ def chosen_categories(offer: Offer, names: Sequence[str], environment: str) -> t
         )
     if not names:
         return offer.categories
-    found = (_category(offer, name, environment) for name in names)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(_category(offer, name, environment) for name in names))
 
 
 def _category(offer: Offer, name: str, environment: str) -> Category:
-    found = offer.find(name)
-    if len(found) == 1:
-        return found[0]
+    matches = offer.find(name)
+    if len(matches) == 1:
+        return matches[0]
     fault = unknown_name(offer, "", name, "category", Nearest())
     remedy = fault.remedy if fault.remedy.endswith("?") else f"{fault.remedy}."
     raise InputRefused(
@@ -59,10 +58,10 @@ def _option_lines(category: Category) -> Iterator[str]:
         return
     if not category.options:
         yield "  It has no options."
-    width = max((min(len(plain(one.name)), _LONGEST_NAME) for one in category.options), default=0)
+    width = max((min(len(plain(option.name)), _LONGEST_NAME) for option in category.options), default=0)
     for option in category.options:
         begin = f"  {plain(option.name).ljust(width)}  {_NEEDED[option.required]}  "
-        values = "any text" if option.values is None else ", ".join(plain(one) for one in option.values)
+        values = "any text" if option.values is None else ", ".join(map(plain, option.values))
         yield from textwrap.wrap(
             values or "(no values)",
             _WIDTH,

@@ -40,7 +40,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Picks:
-    """What was picked, in which sheet if in one, and what of it cannot be read, a sentence each."""
+    """The rows that were picked, the sheet that names them, and what of it cannot be read, a sentence each."""
 
     picks: tuple[Pick, ...]
     problems: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ def encoding_questions(raw: bytes) -> list[Question]:
 
 def worksheet_questions(sheets: Sequence[Sheet]) -> list[Question]:
     """Ask which of several worksheets is meant, with the headers of each."""
-    headers = {one.layout.worksheet or "": _example([*filter(None, one.header)], 9) for one in sheets}
+    headers = {sheet.layout.worksheet or "": _example([*filter(None, sheet.header)], 9) for sheet in sheets}
     return [Question("reading", "worksheet", headers)] if len(sheets) > 1 else []
 
 
@@ -121,7 +121,9 @@ def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequenc
     def score(cells: Sequence[str]) -> Fit:
         keys = [header_key(name) for name in mapping.applied(cells)]
         needed = {
-            one for one in NEEDED if any(column_place(key) == one or column_rank(one, key) for key in keys)
+            column
+            for column in NEEDED
+            if any(column_place(key) == column or column_rank(column, key) for key in keys)
         }
         others = sum(is_catalog_column(key) or bool(_options_named(key, categories)) for key in keys)
         return len(needed) == len(NEEDED), len(needed) + others
@@ -200,7 +202,7 @@ class _ColumnProposals:
         return rank + (with_spaces * 2 > len(values)) / 2, rank == 2
 
     def _find_category(self, cell: str) -> Category | None:
-        word, names = self._mapping.word(tidy(cell)), [one.name for one in self._categories]
+        word, names = self._mapping.word(tidy(cell)), [category.name for category in self._categories]
         matches = self._offer.find(word) if self._offer else ()
         if not matches and self._offer and (meant := meant_by(word, names))[1]:
             matches = self._offer.find(meant[0] or "")
@@ -216,9 +218,12 @@ class _ColumnProposals:
         ]
         hits = [self._options_offering(category, part) for category, part in parts]
         categories = {category for category, _ in cells} or self._categories
-        named = {name for one in _SEVERAL_NAMES.split(header) for name in _options_named(one, categories)}
+        words = _SEVERAL_NAMES.split(header)
+        named = set[str]().union(*(_options_named(word, categories) for word in words))
         names = named.union(*hits)
-        if len(named) == 1 and all(named <= {one.name for one in each.options or ()} for each in categories):
+        if len(named) == 1 and all(
+            named <= {option.name for option in each.options or ()} for each in categories
+        ):
             names = named
         taken = self._columns.values()
         if not named and all(OPTION_PREFIX + name in taken for name in names):
@@ -232,7 +237,7 @@ class _ColumnProposals:
         self._columns[at] = target
         is_certain = target != NOTE and bool(named) and (is_each or is_one)
         every = (option.name for category in self._categories for option in category.options or ())
-        options = (OPTION_PREFIX + one for one in (*sorted(named), *every))
+        options = (OPTION_PREFIX + name for name in (*sorted(named), *every))
         choices = dict.fromkeys((target, *options, OPTION, NOTE), "")
         yield Question("columns", header, choices, target, is_certain, _example([cell for _, cell in cells]))
 
@@ -240,12 +245,15 @@ class _ColumnProposals:
         """Return the names of the options that offer a value, or what is certainly meant by it."""
         word = self._mapping.word(cell)
         with_values = [option for option in category.options or () if option.values is not None]
-        offers = (one for one in with_values if one.find_value(word) or meant_by(word, one.values or ())[1])
-        return {option.name for option in offers}
+        return {
+            option.name
+            for option in with_values
+            if option.find_value(word) or meant_by(word, option.values or ())[1]
+        }
 
     def _cells_by_category(self, at: int) -> list[tuple[Category, str]]:
         """Return the different cells of a column with the categories of their rows."""
-        place = next((one for one, name in self._columns.items() if column_place(name) == "category"), None)
+        place = next((at for at, name in self._columns.items() if column_place(name) == "category"), None)
         if place is None:
             return []
         different = self._rows[[place, at]].drop_duplicates().itertuples(index=False, name=None)
@@ -260,7 +268,9 @@ def _options_named(header: str, categories: Iterable[Category]) -> set[str]:
     names = {option.name for category in every for option in options_called(category, own)}
     if names or len(name_key(own)) < FEWEST_LETTERS:
         return names
-    return {option.name for one in every for option in one.options or () if is_alike(own, option.name)}
+    return {
+        option.name for category in every for option in category.options or () if is_alike(own, option.name)
+    }
 
 
 def _example(texts: Sequence[str], most: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""Which rows a person means: one filter for every verb that works on some of the rows of a run or a catalog.
+"""The filter of rows, one for every verb that works on some of the rows of a run or a catalog.
 
 Loads nothing but pydantic until rows are filtered, so that `--help` is quick.
 """

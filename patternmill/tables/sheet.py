@@ -151,8 +151,10 @@ def parse_sheets(
         return [_below_header(Sheet(name, raw, layout), rows, score, choices, limits)]
     kind, worksheets = parse_workbook(raw, name, choices.worksheet, limits)
     sheets = [
-        _worksheet_sheet(Sheet(name, raw, SheetLayout(kind, sha256, worksheet=one.name)), one, score, choices)
-        for one in worksheets
+        _worksheet_sheet(
+            Sheet(name, raw, SheetLayout(kind, sha256, worksheet=part.name)), part, score, choices
+        )
+        for part in worksheets
     ]
     most = max(sheet.fit for sheet in sheets)
     return [sheet for sheet in sheets if sheet.fit[0]] or [sheet for sheet in sheets if sheet.fit == most]
@@ -295,12 +297,12 @@ def _with_rows(sheet: Sheet, rows: Iterable[NumberedRow]) -> Sheet:
     short: dict[int, int] = {}
     surplus: dict[int, tuple[str, ...]] = {}
     # One object for equal cells: categories and options are among the first.
-    kept: dict[str, str] = {}
+    equal: dict[str, str] = {}
     for last, cells in rows:  # the last one is counted from
         if not has_content(cells):
             continue
-        if len(kept) < _KEPT:
-            kept.update(zip(cells, cells, strict=True))
+        if len(equal) < _KEPT:
+            equal.update(zip(cells, cells, strict=True))
         if len(cells) < width:
             short[last] = len(cells)
             cells += [""] * (width - len(cells))
@@ -308,7 +310,7 @@ def _with_rows(sheet: Sheet, rows: Iterable[NumberedRow]) -> Sheet:
             surplus[last] = tuple(cells[width:])
         numbers.append(last)
         for column, cell in zip(columns, cells, strict=False):
-            column.append(kept.get(cell, cell))
+            column.append(equal.get(cell, cell))
     index = pd.Index(numbers, dtype="int64")
     # Each list is let go before the next column is made.
     columns.reverse()

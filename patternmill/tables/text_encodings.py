@@ -129,7 +129,7 @@ def likely_encodings(raw: bytes) -> list[tuple[str, tuple[str, ...], bool]]:
     likely = [
         (codec, tuple(texts[i] for i in order), all(map(_is_word, texts))) for texts, codec in read.items()
     ]
-    return sorted(likely, key=lambda one: (not one[2], _LIKELY.index(one[0])))
+    return sorted(likely, key=lambda reading: (not reading[2], _LIKELY.index(reading[0])))
 
 
 def _is_word(text: str) -> bool:

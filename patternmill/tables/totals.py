@@ -1,4 +1,4 @@
-"""What the rows of a run came to, as plain values: counts, and what went wrong by cause."""
+"""The totals of a run as plain values: counts, and what went wrong by cause."""
 
 from __future__ import annotations
 

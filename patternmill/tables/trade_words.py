@@ -1,4 +1,4 @@
-"""What the trade calls columns, options, categories and values; the words are in trade_words.toml."""
+"""The trade's words for columns, options, categories and values, which are in trade_words.toml."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def column_rank(column: str, header: str) -> int:
     return 2 if key in surely else int(key in often)
 
 
-def same_word(one: str, other: str) -> bool:
+def same_word(word: str, other: str) -> bool:
     """Return whether the trade uses the two for one thing: `Kissenhülle` and `Cushion`."""
-    left, right = name_key(one), name_key(other)
-    return bool(left) and (left == right or bool(meanings(one) & meanings(other)))
+    left, right = name_key(word), name_key(other)
+    return bool(left) and (left == right or bool(meanings(word) & meanings(other)))
 
 
 def meanings(text: str) -> frozenset[str]:
@@ -69,9 +69,11 @@ def meant_by(word: str, offered: Sequence[str]) -> tuple[str | None, bool]:
     return (numbered[0] if len(numbered) == 1 else Nearest().find(word, tuple(offered))), False
 
 
-def is_alike(one: str, other: str) -> bool:
+def is_alike(word: str, other: str) -> bool:
     """Return whether two have nearly the same letters; with numbers, the same signs but for spaces and the cross."""
-    left, right = (re.sub(r"[\W_]", "", re.sub(r"[×*✕]", "x", suggestion_key(text))) for text in (one, other))
+    left, right = (
+        re.sub(r"[\W_]", "", re.sub(r"[×*✕]", "x", suggestion_key(text))) for text in (word, other)
+    )
     if numbers_in(left) or numbers_in(right):
         return left == right
     is_long = min(len(left), len(right)) >= FEWEST_LETTERS
@@ -91,9 +93,9 @@ def _columns() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
 @cache
 def _words() -> Mapping[str, frozenset[str]]:
     """Return by key what a word is: its first name in the file, behind `options:`, `categories:` or `values:`."""
-    found: dict[str, set[str]] = defaultdict(set)
+    words: dict[str, set[str]] = defaultdict(set)
     for kind, lines in tomllib.loads(_FILE.read_text(encoding="utf-8"))["words"].items():
         for names in lines:
             for key in _keys(names):
-                found[key].add(f"{kind}:{names.partition(',')[0]}")
-    return {key: frozenset(things) for key, things in found.items()}
+                words[key].add(f"{kind}:{names.partition(',')[0]}")
+    return {key: frozenset(things) for key, things in words.items()}

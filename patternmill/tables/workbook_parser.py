@@ -47,7 +47,7 @@ _NOUNS = {time: "time", timedelta: "duration", bool: "truth value"}
 
 @dataclass
 class Unread:
-    """What calamine does not tell of a worksheet."""
+    """The facts about a worksheet that calamine does not tell."""
 
     #: Errors, and formulas that have no result.
     cells: dict[Place, Odd] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def _unread_excel(archive: zipfile.ZipFile, parts: Mapping[str, zipfile.ZipInfo]
     def xml(name: str) -> ElementTree.Element:
         return ElementTree.fromstring(archive.read(parts[name]))  # noqa: S314  # in a process with limits
 
-    targets = {one.get("Id"): one.get("Target", "") for one in xml("xl/_rels/workbook.xml.rels")}
+    targets = {link.get("Id"): link.get("Target", "") for link in xml("xl/_rels/workbook.xml.rels")}
     formats = _formats(xml("xl/styles.xml")) if "xl/styles.xml" in parts else {}
     unread: dict[str, Unread] = {}
     for sheet in xml("xl/workbook.xml").iter():
@@ -204,7 +204,8 @@ def _tag(element: ElementTree.Element) -> str:
 
 def _formats(styles: ElementTree.Element) -> dict[str, str]:
     """Return number formats by the number of a cell's style, where they do not show a number as it is."""
-    own = {one.get("numFmtId"): one.get("formatCode", "") for one in styles.iter() if _tag(one) == "numFmt"}
+    formats = (element for element in styles.iter() if _tag(element) == "numFmt")
+    own = {element.get("numFmtId"): element.get("formatCode", "") for element in formats}
     cells = (style for group in styles.iter() if _tag(group) == "cellXfs" for style in group)
     codes = (style.get("numFmtId", "0") for style in cells)
     by_style = {str(at): own.get(code, _BUILT_IN.get(int(code), "?")) for at, code in enumerate(codes)}
@@ -252,7 +253,7 @@ def _odd_of_excel(cell: ElementTree.Element) -> Odd | None:
 
 def _unread_document(content: bytes) -> dict[str, Unread]:
     """Return by worksheet what calamine does not tell of an OpenDocument file; no formats of a person's own."""
-    found: dict[str, Unread] = {}
+    by_name: dict[str, Unread] = {}
     for table in ElementTree.fromstring(content).iter(f"{_TABLE}table"):  # noqa: S314
         unread, number = Unread(formats=None if _DOCUMENT_FORMAT.search(content) else {}), 0
         for row in table.iter(f"{_TABLE}table-row"):
@@ -261,8 +262,8 @@ def _unread_document(content: bytes) -> dict[str, Unread]:
             if visibility != "visible":
                 unread.hidden += range(first, number + 1)
                 unread.has_filter |= visibility == "filter"
-        found[table.get(f"{_TABLE}name", "")] = unread
-    return found
+        by_name[table.get(f"{_TABLE}name", "")] = unread
+    return by_name
 
 
 if __name__ == "__main__":

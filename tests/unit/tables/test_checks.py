@@ -14,12 +14,10 @@ from patternmill.errors import InputRefused
 from patternmill.planning.extras import UPLOAD, Extras, Picture
 from patternmill.planning.items import canonical_json
 from patternmill.planning.offer import Category, Offer
-from patternmill.planning.problems import Problem, RowCode
+from patternmill.planning.problems import Problem
 from patternmill.planning.refinements import Refinement, read_refinement
-from patternmill.reading import FileCode
 from patternmill.service.offer_shapes import offer_of, read_page
 from patternmill.tables.checks import UNCHECKED, Checked
-from patternmill.tables.columns import RESULT_COLUMNS
 from patternmill.tables.report import report_lines
 from studio.offer import categories_get, categories_list
 
@@ -249,32 +247,28 @@ def test_row_without_a_category_has_that_fault_alone() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("category", "cell", "selections", "expected"),
-    [
-        ("Cushion", "velvet", {"fabric": "velvet"}, []),
-        ("Mug", "Glossy", {"finish": "glossy"}, []),
-        ("Tote bag", "natur", {"handles": "natural"}, []),
-        ("Cushion", "", {}, ["missing_option"]),
-        # Several values in a cell are those of several options.
-        ("Tote bag", "natur / large", {}, ["unknown_value"]),
-        ("Mug", "Glossy; white", {"finish": "glossy", "colour": "white"}, []),
-        ("Mug", "matte", {}, ["ambiguous_option"]),
-        ("Mug", "velvet", {}, ["unknown_value"]),
-    ],
-)
-def test_column_for_any_option(
-    category: str, cell: str, selections: dict[str, str], expected: list[str]
-) -> None:
+def test_column_for_any_option() -> None:
     """The one that offers the cell; a value that two offer is refused, and both are named."""
-    size = {"Cushion": "50x50", "Mug": "11oz"}.get(category, "")
-    text = f"sku,prompt,category,option:size,Material/Finish\nA,x,{category},{size},{cell}\n"
+    cells = {
+        ("Cushion", "50x50", "velvet"): {"fabric": "velvet"},
+        ("Mug", "11oz", "Glossy"): {"finish": "glossy"},
+        ("Tote bag", "", "natur"): {"handles": "natural"},
+        # Several values in a cell are those of several options.
+        ("Mug", "15oz", "Glossy; white"): {"finish": "glossy", "colour": "white"},
+        ("Cushion", "50x50", ""): "missing_option",
+        ("Tote bag", "", "natur / large"): "unknown_value",
+        ("Mug", "11oz", "matte"): "ambiguous_option",
+        ("Mug", "11oz", "velvet"): "unknown_value",
+    }
+    rows = "".join(f"A{at},x,{','.join(row)}\n" for at, row in enumerate(cells))
+    text = f"sku,prompt,category,option:size,Material/Finish\n{rows}"
     found = checked(read(text, {"Material/Finish": "option"}, {"natur": "natural"}), SHOP)
-    assert codes(found).get(2, []) == expected
-    if not expected:
-        assert found.accepted[0].selections == selections | ({"size": size} if size else {})
-    elif "ambiguous_option" in expected:
-        assert "`finish` and `colour`" in found.problems[0].message
+    assert codes(found) == {at: [code] for at, code in enumerate(cells.values(), 2) if isinstance(code, str)}
+    for row, ((_, size, _), selections) in zip(found.accepted, cells.items(), strict=False):
+        assert row.selections == selections | ({"size": size} if size else {})
+    assert "`finish` and `colour`" in next(
+        one.message for one in found.problems if one.code == "ambiguous_option"
+    )
 
 
 @pytest.mark.parametrize("offer", [None, Offer(None, "Unreadable."), Offer((Category("c", "Lamp"),), None)])
@@ -518,15 +512,3 @@ def test_samples_are_what_they_say() -> None:
         *("unknown_value", "unknown_category", "empty_prompt", "empty_sku", "surplus_cells", "missing_cells"),
         *("duplicate_sku", "unknown_option", "missing_option"),
     }
-
-
-def test_contract_lists_exactly_the_codes_and_the_result_columns() -> None:
-    """A code is in the table of files or of rows, once, and nowhere else."""
-    contract = (INPUTS / "README.md").read_text(encoding="utf-8")
-    files, rows = (
-        [line.split("`")[1] for line in part.splitlines() if line.startswith("| `")]
-        for part in contract.split("## When the whole file")[1].split("## When a row is refused")
-    )
-    assert files == [code.value for code in FileCode]
-    assert rows == [code.value for code in RowCode]
-    assert all(f"`{column}`" in contract for column in RESULT_COLUMNS)

@@ -21,10 +21,9 @@ from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalogs import RecordedChange
-from patternmill.planning.changes import ChangeKind, ChangeVerdict, CurrentRow
+from patternmill.planning.changes import CurrentRow
 from patternmill.planning.rows import Content, RowRecord
-from patternmill.runs.results_files import CHANGE_COLUMNS, read_manifest, write_files
+from patternmill.runs.results_files import read_manifest
 from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
 from patternmill.tables.checks import Checked, check_catalog
@@ -32,9 +31,7 @@ from patternmill.tables.columns import ADDED_COLUMNS
 from patternmill.tables.results import SKUS_SHOWN, RunResults, catalog_sheet, products_frame, signature
 from patternmill.tables.row_filter import RowFilter
 from patternmill.tables.written import (
-    CATALOG_COLUMNS,
     CELL_LIMIT,
-    catalog_csv,
     defuse,
     restore,
     table_csv,
@@ -42,7 +39,7 @@ from patternmill.tables.written import (
 )
 from tests.row_results import RowResult
 
-from .builders import ENDED, HEADER, MONEY, RUN, item, published, refused, results_of, row, table_of
+from .builders import ENDED, HEADER, RUN, item, published, refused, results_of, row, table_of
 
 NASTY = st.sampled_from(
     [
@@ -358,34 +355,6 @@ def test_filter_refuses_what_no_row_has(tmp_path: Path) -> None:
 
 SINCE = 1_772_357_400.25
 ODD = Content('=blue, "herons"\nred 🪶', "cat_1", {"size": "S", "fabric": "linen"})
-
-
-def test_catalog_is_for_spreadsheets(tmp_path: Path) -> None:
-    """Rows by sku, formula cells defused, retired ones marked."""
-    rows = [
-        CurrentRow("B-2", ODD, ItemKey("k2"), "prd-2", "pat", SINCE, RunId("run-1"), SINCE + 60),
-        CurrentRow("007", ODD, ItemKey("k1"), "prd-1", "pat", SINCE, RunId("run-2")),
-    ]
-    (tmp_path / "catalog.csv").write_bytes(b"".join(catalog_csv(rows)))
-    header, first, second = table_of(tmp_path / "catalog.csv")
-    assert tuple(header) == CATALOG_COLUMNS
-    assert first[:4] == ["007", "current", "prd-1", "pat"] and first[6].startswith("'=blue")
-    assert (second[1], second[8]) == ("retired", "2026-03-01T09:31:00.250Z")
-
-
-def test_changes_have_the_old_and_new_ids(tmp_path: Path) -> None:
-    """A line a change; new IDs as far as they were made."""
-    fields = {"prompt": "`a` -> `b`", "option:size": "`S` -> `M`"}
-    changed = RecordedChange("A-1", ChangeKind.CHANGED, fields, None, "prd-old", "pat-old")
-    removed = RecordedChange("A-9", ChangeKind.REMOVED, {}, ChangeVerdict.WITHHELD, "prd-9", "pat-9")
-    write_files(RUN, results_of([row("A-1")]), tmp_path, list, MONEY, changes=[changed, removed])
-    header, *lines = table_of(tmp_path / "changes.csv")
-    assert tuple(header) == CHANGE_COLUMNS
-    assert [",".join(line) for line in lines] == [
-        "A-1,changed,prompt; option:size,prd-old,prd-A-1,pat-old,pat-A-1,succeeded,"
-        "prompt: `a` -> `b`; option:size: `S` -> `M`",
-        "A-9,removed,,prd-9,,pat-9,,withheld,",
-    ]
 
 
 def source(header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> Catalog:
