@@ -104,7 +104,7 @@ def offer_and_extras(settings: Settings, catalog: Catalog, address: str) -> tupl
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.extras import extras_of, read_references, reference_place
 
-    offer, place = offer_of(settings), reference_place(address, settings)
+    offer, place = offer_of(settings), reference_place(address)
     if settings.studio_url is None:
         from studio.models import MODELS
 

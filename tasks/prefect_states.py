@@ -16,7 +16,7 @@ from patternmill.errors import RowFailed
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import sums
 from patternmill.planning.problems import OF_A_WORD, RowCode
-from patternmill.runs.refresh_changes import counts_line
+from patternmill.runs.preview import counts_line
 from patternmill.runs.run import RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.tables.totals import Cause

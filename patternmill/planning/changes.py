@@ -68,6 +68,7 @@ class RequestedRow:
     was_requested: bool = False
     #: Of a refused row: whether it is known which sku it is about.
     has_sku: bool = True
+    line: int = 0  #: Its number in the sheet.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Change:
     #: The sku of a removed row with the same content, whose new name this may be.
     renamed_from: str = ""
     is_bought: bool = False
+    line: int = 0  #: The number of a refused row in the sheet, by which it is named where it has no sku.
 
     @property
     def replaces(self) -> bool:
@@ -180,7 +182,7 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
     current = before if before is not None and before.retired_at is None else None
     sku = before.sku if before is not None else row.sku
     if row.content is None:
-        return Change(sku, ChangeKind.REFUSED, before=current)
+        return Change(sku, ChangeKind.REFUSED, before=current, line=row.line)
     is_same = before is not None and before.product_key == row.product_key
     is_undecided = row.reason in WITHOUT_PRODUCT
     if (current is not None and (is_same or is_undecided)) or (is_undecided and row.was_requested):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +61,7 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: Catalog) -> Extras:
     """
     # Paths in a file of an earlier run are from the folder of that run's input.
     source = spec.origin.source if spec.origin is not None else spec.source
-    place = reference_place(source, spec.settings, by_deployment=spec.by_deployment)
+    place = reference_place(source, spec.settings if spec.by_deployment else None)
     extras = await extras_of(api, spec.settings, file, place, unstated=spec.unstated)
     lost = {cell for cell, picture in extras.pictures.items() if isinstance(picture, Problem)}
     recorded = await asyncio.to_thread(_pictures_on_record, spec, lost) if lost else {}
@@ -134,23 +134,17 @@ class ReferencePlace:
 
     #: The catalog's own folder; None where it has an address.
     folder: Path | None
-    #: Raises PatternmillError for a path that may not be read.
-    require_allowed: Callable[[Path], None] = field(default=lambda path: None)
-    #: Whether addresses must be of the public internet, or of this host.
-    public_only: bool = False
+    #: Those of a deployment's run: its paths are in the allowed folders, and its addresses of the public internet.
+    limits: Settings | None = None
+    #: The host of the catalog's address, which is asked in any case.
     host: str | None = None
 
 
-def reference_place(source: str, settings: Settings, *, by_deployment: bool = False) -> ReferencePlace:
+def reference_place(source: str, limits: Settings | None = None) -> ReferencePlace:
     """Return where the references may be of a catalog that is at a path or an address."""
-
-    def require_allowed(path: Path) -> None:
-        if by_deployment:
-            require_allowed_paths(settings, path)
-
     if is_remote(source):
-        return ReferencePlace(None, require_allowed, by_deployment, urlsplit(source).hostname)
-    return ReferencePlace(file_path(source).parent, require_allowed, by_deployment)
+        return ReferencePlace(None, limits, urlsplit(source).hostname)
+    return ReferencePlace(file_path(source).parent, limits)
 
 
 def read_references(
@@ -194,12 +188,13 @@ def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
         from patternmill.service.sources import remote_bytes
         from patternmill.service.web_reader import Access
 
-        access = Access(redirects=0, public_only=place.public_only, own_host=place.host, pause=0)
+        access = Access(redirects=0, public_only=place.limits is not None, own_host=place.host, pause=0)
         return remote_bytes(cell, reading, access)
     path = file_path(cell)
     if not path.is_absolute():
         if place.folder is None:
             raise PatternmillError(f"{shown(cell)} is a path, and the catalog has an address")
         path = place.folder / path
-    place.require_allowed(path)
+    if place.limits is not None:
+        require_allowed_paths(place.limits, path)
     return stable_bytes(path, reading)

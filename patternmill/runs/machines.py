@@ -25,7 +25,7 @@ from patternmill.planning.plan import Plan, PlannedItem, PlannedRow, Reason
 from patternmill.planning.rows import Entry, Row
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.lease import pause_after_beat
-from patternmill.runs.remembered import last_attempts
+from patternmill.runs.recorded_rows import last_attempts
 from patternmill.runs.run import Run, learn_what_works
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings

@@ -9,8 +9,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.planning.changes import change_counts
 from patternmill.planning.plan import WITHOUT_PRODUCT, Plan, Reason
 from patternmill.runs.approval import LEAST_DIGEST
-from patternmill.runs.preview import Preview, preview
-from patternmill.runs.refresh_changes import change_lines, counts_line
+from patternmill.runs.preview import Preview, change_lines, counts_line, preview
 from patternmill.runs.request import RemakeRequest
 from patternmill.runs.spec import run_spec
 from patternmill.settings import Settings

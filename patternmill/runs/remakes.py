@@ -18,8 +18,7 @@ from patternmill.planning.memory import ItemChooser, Memory
 from patternmill.planning.rows import Row, sku_key, tidy
 from patternmill.planning.takes import Take, needs_again
 from patternmill.runs.decision_files import decided_run, read_decisions, user
-from patternmill.runs.recorded_rows import rows_of_catalog
-from patternmill.runs.remembered import remember
+from patternmill.runs.recorded_rows import remember, rows_of_catalog
 from patternmill.runs.request import RemakeRequest
 from patternmill.states import MAY_EXIST, OPEN_STATES, Decided, RowStatus
 from patternmill.tables.picks import skus_picked

@@ -15,22 +15,21 @@ from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.ledger.brake import Pause
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Approval, Lease, RunRecord
-from patternmill.ledger.reports.requests import open_requests
+from patternmill.ledger.records import Approval, Attempt, Lease, RunRecord
+from patternmill.ledger.reports.requests import items_with_attempt, open_requests
 from patternmill.ledger.spending import Spent, day_of, nearly_spent
+from patternmill.planning.items import Item
 from patternmill.planning.offer import Offer
-from patternmill.planning.plan import Cost, Plan, cost_of, limit_plan, without_work
+from patternmill.planning.plan import TO_DO, Cost, Plan, cost_of, limit_plan, without_work
 from patternmill.planning.refinements import REFINEMENTS
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.input import check_input, read_input
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
-from patternmill.runs.open_jobs import OpenJobs, open_jobs
 from patternmill.runs.other_ledger import take_over
 from patternmill.runs.plan_record import close_broken_runs, moment, new_record, put_on_record, record_overlap
-from patternmill.runs.preview import Preview, plan_limits, preview, with_spending_limits
-from patternmill.runs.refresh_changes import withheld_reason
+from patternmill.runs.preview import Preview, plan_limits, preview, with_spending_limits, withheld_reason
 from patternmill.runs.safeguards import (
     find_duplicates,
     refuse_other_service,
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
 
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
+#: Seconds between two rounds, and how many a run that has nothing else to do waits for the first one.
+_ROUND, _FIRST_ROUND = 10.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -166,36 +167,43 @@ class Run:
         return await asyncio.to_thread(preview, self.spec, self.checked)
 
     async def begin(self, prefect_flow_run_id: str | None = None) -> None:
-        """Take the six steps from checked rows to a run that may buy.
+        """Take the steps from checked rows to a run that may buy: lease, plan, permission, record and engine.
 
         Raises ConfigurationError when the service is another environment's, and Overlap when another run drives the
         catalog; that is on record too. Raises ApprovalNeeded when the plan is above what may be bought without a
         person's approval, and none covers it.
         """
-        require_writable(self.spec.out or self.spec.catalog_folder)
-        if self.spec.copy_below is not None:
-            require_store(self.spec.copy_below)
-        require_machines(self.spec.settings)
+        await asyncio.to_thread(self._require_surroundings)
         collect_rarely()
-        # 1. The ledger. All that asks its database is done off the event loop: it may take as long as an answer may.
-        await asyncio.to_thread(refuse_other_service, self.spec.settings)
+        # All that asks the ledger's database is done off the event loop: it may take as long as an answer may.
         ledger = await asyncio.to_thread(open_ledger, self.spec.settings)
-        # 2. The lease of the catalog. It beats from here on: a plan may take longer than a silent lease is left alone.
         record = new_record(self.spec, self.checked, prefect_flow_run_id, ledger)
         self.writer = LedgerWriter(ledger, await self._acquire_lease(ledger, record))
+        # From here on, as a plan may take longer than a silent lease is left alone.
         self._heartbeat = LeaseHeartbeat(self.writer)
         try:
-            # 3. The plan: what is to be made, by what the ledger remembers.
             planned = await asyncio.to_thread(preview, self.spec, self.checked)
-            # 4. What the service is known to take.
             await learn_what_works(self._api, self.writer, record.environment, self.spec.unstated)
-            # 5. Approval, confirmation, limits and the record of the plan, in one transaction.
             approved = await self.writer.run(lambda ledger: self._put_on_record(ledger, record, planned))
         except BaseException:
             await self._heartbeat.stop()
             await release_lease(self.writer)
             raise
-        # 6. The engine, within its limits.
+        await self._prepare_engine(planned, approved)
+        self.has_begun = True
+        self._on_begin(self)
+
+    def _require_surroundings(self) -> None:
+        """Raise ConfigurationError, before anything is spent, for places or a service that cannot be used."""
+        spec = self.spec
+        require_writable(spec.out or spec.catalog_folder)
+        if spec.copy_below is not None:
+            require_store(spec.copy_below)
+        require_machines(spec.settings)
+        refuse_other_service(spec.settings)
+
+    async def _prepare_engine(self, planned: Preview, approved: Approval | None) -> None:
+        """Make the engine, within the limits of its run."""
         self.spec = with_spending_limits(self.spec, self.plan, approved)
         options = self.spec.options
         self.cost = cost_of(self.plan, options.prices, options.attempts, options.currency)
@@ -206,8 +214,6 @@ class Run:
         self.open_jobs = OpenJobs(self.engine, jobs)
         if self.refused is not None:
             self.halt.begin(rejection(self.refused))
-        self.has_begun = True
-        self._on_begin(self)
 
     async def _acquire_lease(self, ledger: Ledger, record: RunRecord) -> Lease:
         """Take the lease of the catalog. Raises Overlap, which is put on record."""
@@ -444,3 +450,42 @@ async def learn_what_works(
     stages, refinements = await writer.run(lambda ledger: ledger.purchases.accepted(environment, REFINEMENTS))
     api.known_to_work(stages, unstated.operations(stages, refinements))
     api.remember(await writer.run(lambda ledger: ledger.purchases.durations(environment)))
+
+
+def open_jobs(ledger: Ledger, plan: Plan) -> list[tuple[Item, Attempt]]:
+    """Return the jobs of a catalog that its plan does not follow: of rows edited or gone since, and of other takes."""
+    scope = {"environment": plan.scope.environment, "catalog": plan.scope.catalog}
+    where = "a.state = 'accepted' AND i.environment = :environment AND i.catalog = :catalog"
+    return [
+        (Item(item.stage, plan.scope, item.content), item.attempt)
+        for item in items_with_attempt(ledger, where, **scope)
+        if item.key not in plan.items or plan.items[item.key].reason not in TO_DO
+    ]
+
+
+class OpenJobs:
+    """Asks for these jobs in rounds, until they have ended or the run has."""
+
+    def __init__(self, engine: Engine, jobs: list[tuple[Item, Attempt]]) -> None:
+        self._engine, self._jobs = engine, jobs
+        self._asked = asyncio.Event()
+        self._following = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        while self._jobs:
+            asking = (self._engine.ask_once(*job) for job in self._jobs)
+            ended = await asyncio.gather(*asking, return_exceptions=True)
+            # The next run asks about what could not be asked or recorded.
+            self._jobs = [job for job, end in zip(self._jobs, ended, strict=True) if end is False]
+            self._asked.set()
+            await asyncio.sleep(_ROUND)
+        self._asked.set()
+
+    async def stop(self) -> None:
+        """Stop asking; each job has been asked for once by then, unless the run was halted for more than a pause."""
+        halt = self._engine.halt.reason
+        if halt is None or halt.outcome is Outcome.PAUSED:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), _FIRST_ROUND)
+        self._following.cancel()
+        await asyncio.gather(self._following, return_exceptions=True)

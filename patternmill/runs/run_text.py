@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from patternmill.ledger.catalogs import counts_of
 from patternmill.money import money, sums
-from patternmill.runs.refresh_changes import counts_line
+from patternmill.runs.preview import counts_line
 from patternmill.runs.results_files import CHANGES_FILE, GALLERY, RESULTS, Results, RunMoney
 from patternmill.states import Outcome, RowStatus
 from patternmill.tables.totals import RunCounts

@@ -16,6 +16,7 @@ from patternmill.runs import extras
 from patternmill.runs.extras import ReferencePlace, read_references
 from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.runs.spec import run_spec
+from patternmill.settings import load_settings
 from tests.unit.service.sites import Start, answer, redirect
 from tests.unit.service.sites import start as start
 
@@ -165,15 +166,10 @@ def test_reading_has_limits_of_size_and_time(
     assert "than a reference may have" in message("c.png", place)
 
 
-def test_folder_that_is_not_allowed(tmp_path: Path) -> None:
-    def refuse(path: Path) -> None:
-        raise ConfigurationError(f"{path} is outside.")
-
-    assert "is outside" in message("../a.png", ReferencePlace(tmp_path, refuse))
-
-
-def test_private_host_is_refused_for_a_deployment(tmp_path: Path) -> None:
-    shown = message("http://169.254.169.254:9/a.png?token=hush", ReferencePlace(tmp_path, public_only=True))
+def test_deployment_reads_pictures_of_its_folders_and_of_the_public_internet(here: Path) -> None:
+    limited = ReferencePlace(here, load_settings())
+    assert "is outside" in message("../elsewhere/a.png", limited)
+    shown = message("http://169.254.169.254:9/a.png?token=hush", limited)
     assert "public internet" in shown and "hush" not in shown
 
 

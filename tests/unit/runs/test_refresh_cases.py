@@ -21,6 +21,7 @@ from patternmill.ledger.reports.requests import unsettled
 from patternmill.planning.offer import Category, Offer
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
+from patternmill.runs.preview import change_lines
 from patternmill.runs.results_files import rebuild
 from patternmill.runs.settlement import Decision
 from patternmill.settings import load_settings
@@ -313,6 +314,12 @@ def test_suddenly_smaller_source_retires_nothing(shop: Shop, left: int) -> None:
         shop.refresh(retire=retire)
         assert (shop.changes["retired"], shop.changes.get("withheld", 0)) == (retired, withheld)
     assert shop.work.ended.outcome is Outcome.COMPLETED
+
+
+def test_refused_row_without_a_sku_is_named_by_its_number(shop: Shop) -> None:
+    shop.write({"a": {"prompt": "herons"}, "": {"prompt": "owls"}, "c": {"prompt": ""}})
+    lines = list(change_lines(asyncio.run(shop.refresh_work().preview()).changes, 9))
+    assert [line.split() for line in lines] == [["added", "a"], ["refused", "row", "3"], ["refused", "c"]]
 
 
 # -- changes that ask
