@@ -80,10 +80,8 @@ class Change:
     #: `prompt`, `category`, `option:<name>`: what differs from before.
     fields: tuple[str, ...] = ()
     before: CurrentRow | None = None
-    #: Of a removed row.
-    verdict: ChangeVerdict | None = None
-    #: What the source requests.
-    now: Content | None = None
+    verdict: ChangeVerdict | None = None  #: Of a removed row.
+    now: Content | None = None  #: What the source requests.
     #: The sku of a removed row with the same content, whose new name this may be.
     renamed_from: str = ""
     is_bought: bool = False

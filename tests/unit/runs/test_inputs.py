@@ -106,25 +106,6 @@ def test_remembered_encoding_garbles_no_file_that_shows_its_own(shop: Shop) -> N
     assert "Käuze" in shop.service.bought
 
 
-FAULTS = {
-    "[columns\n": "no TOML",
-    '[columns]\n"Name" = 3\n': "`Name` under [columns] cannot be `3`",
-    '[columns]\n"Name" = "colour"\n': "`colour`, for the column `Name`, is no column of a catalog",
-    '[columns]\n"Status" = "prompt"\n': "the results write a column `Status`",
-    '[reading]\nheader = "3"\n': "`header` under [reading] cannot be `3`",
-    '[reading]\nsheet = "A"\n': "`sheet` under [reading] cannot be `A`",
-    '[colums]\n"A" = "sku"\n': "`colums`, which means nothing there",
-}
-
-
-@pytest.mark.parametrize("text", FAULTS)
-def test_faults_of_a_mapping_file_are_named(shop: Shop, text: str) -> None:
-    named = shop.file(text, "named.toml")
-    with pytest.raises(ConfigurationError) as caught:
-        shop.load(shop.file(THEIRS), mapping=named)
-    assert FAULTS[text] in caught.value.message and "named.toml" in caught.value.message
-
-
 # -- sheets as people write them
 
 MADE_OF = Option("fabric", ("linen", "velvet")), Option("finish", ("glossy", "matte"))
