@@ -53,10 +53,10 @@ WHERE environment = :environment AND catalog = :catalog AND gone_at IS NULL AND 
 _CURRENT = """
 SELECT c.sku, c.row, c.product_key, c.product_id, c.pattern_id, c.since, c.run_id, c.retired_at,
     coalesce(p.picture_url, q.picture_url)
-FROM catalog_rows c JOIN items i ON i.key = c.product_key
+FROM catalog_rows c LEFT JOIN items i ON i.key = c.product_key
 LEFT JOIN attempts p ON p.item_key = c.product_key AND p.state = 'succeeded'
 LEFT JOIN attempts q ON q.item_key = i.pattern_key AND q.state = 'succeeded'
-WHERE c.environment = :environment AND c.catalog = :catalog
+WHERE c.environment = :environment AND c.catalog = :catalog AND c.product_key IS NOT NULL
 """
 #: What was requested and may exist, and what the runs without an end have planned.
 _PRODUCTS_OF_OTHERS = """
