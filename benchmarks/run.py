@@ -93,7 +93,7 @@ def find_fault(usage: Usage, score: dict[str, int], scenario: Scenario) -> str:
 
 
 def measure_all(scenarios: Sequence[Scenario], contenders: Sequence[str]) -> Iterator[Measurement]:
-    """Measure every contender in turn, so many rounds of each scenario."""
+    """Measure the contenders in turn, for as many rounds as each scenario has."""
     with tempfile.TemporaryDirectory(prefix="patternmill-bench-") as name:
         folder = Path(name)
         with OwnServer(folder / "server") as server:

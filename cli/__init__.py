@@ -1,1 +1,1 @@
-"""The command line `patternmill`: one file a verb."""
+"""The command line `patternmill`."""

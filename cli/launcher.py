@@ -129,7 +129,7 @@ class Launch:
     # -- before anything is written
 
     def look(self, spec: RunSpec, questions: MappingQuestions | None) -> None:
-        """Read, check and plan, again after each round of answers; write nothing but these."""
+        """Read, check and plan, again after each round of answers; write nothing but the answers."""
         answered: RunSpec | None = spec
         while answered is not None:
             self.spec = answered
@@ -158,7 +158,7 @@ class Launch:
             with self.display.showing():
                 running = run_in_thread(self._drive, self.on_signal, self._is_finished)
         except PatternmillError:
-            # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+            # Otherwise Prefect's client would keep sending at exit, to a server that has ended by then.
             self.connection.finish(*self._in_prefect())
             raise
         self.print_ending()

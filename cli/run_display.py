@@ -86,7 +86,7 @@ class Display:
 
 
 class _ProgressBar(Progress):
-    """The rows as a bar, and below it the line that is printed where there is no terminal."""
+    """Shows the rows as a bar, and below it the line that is printed where there is no terminal."""
 
     def __init__(self, display: Display, console: Console) -> None:
         self._display = display

@@ -169,7 +169,7 @@ filter_options = named_options(RowFilter, *RowFilter.model_fields)
 
 
 class PlaceType(click.Path):
-    """A file or folder to write to, which is no address."""
+    """Accepts a file or folder to write to, and no address."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         try:

@@ -54,7 +54,7 @@ class EmbeddedStudio(SharedProcess):
         return self._ready_file.exists()
 
     def wait_ready(self) -> None:
-        """Wait until it answers. Raises ConfigurationError when the running one is for another environment, too."""
+        """Wait until it answers. Raises ConfigurationError, too, when the running one is for another environment."""
         super().wait_ready()
         running = json.loads(self._ready_file.read_text())
         if running["environment"] != self._environment:
@@ -98,7 +98,7 @@ def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, An
 
 
 def offer_and_extras(settings: Settings, catalog: Catalog, address: str) -> tuple[Offer, Extras]:
-    """Return what an import would check a sheet against now, offers in the ledger included."""
+    """Return what an import would check a sheet against now; offers that the ledger remembers count."""
     from patternmill.planning.extras import Extras
     from patternmill.planning.offer import Category, Offer
     from patternmill.planning.unstated import read_unstated

@@ -70,7 +70,7 @@ _NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopp
 
 
 class _Output(io.FileIO):
-    """A stream that discards what nobody reads any more, so that a command finishes its work after `| head`, too."""
+    """Discards what nobody reads any more, so that a command finishes its work after `| head`, too."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -152,7 +152,7 @@ def said_yes(question: str, *, default: bool = False) -> bool:
 
 
 def typed(command: str) -> str:
-    """Return a command as it can be typed here, also where the program's environment is not active."""
+    """Return a command as a person can type it here, even if the program's environment is not active."""
     if shutil.which("patternmill") is not None:
         return command
     return f"source {shlex.quote(os.path.relpath(sys.prefix))}/bin/activate && {command}"

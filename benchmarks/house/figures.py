@@ -40,7 +40,7 @@ def imported_names(tree: ast.AST) -> set[str]:
 
 
 def imports(trees: Trees) -> dict[str, set[str]]:
-    """Return by module which of the others it imports; `from package import name` may name a module or its content."""
+    """Return what each module imports of the others; `from package import name` may name a module or its content."""
     graph = {}
     for module, tree in trees.items():
         names = imported_names(tree)

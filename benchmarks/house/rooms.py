@@ -16,7 +16,7 @@ COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
 
 
 def weights(root: Path, rooms: Iterable[str]) -> Counter[str]:
-    """Return lines by room. A file is in the deepest of its folders that is a room."""
+    """Return the lines of each room. A file counts for the deepest room among its folders."""
     lines = Counter(dict.fromkeys(rooms, 0))
     for top in {room.partition("/")[0] for room in lines}:
         for path in (root / top).rglob("*"):

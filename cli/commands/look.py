@@ -1,4 +1,4 @@
-"""The verb `look`: the page of a run, served to its own person, where each decision is saved."""
+"""The verb `look`: the page of a run, served to the person who runs it, where each decision is saved."""
 
 from __future__ import annotations
 

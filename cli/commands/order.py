@@ -69,7 +69,7 @@ def command(
         return _with_service(record.environment, partial(_show_address, record=record))
     if refresh:
         return _refresh(request.environment, request.catalog)
-    # Late, so that --help waits for no pictures: what was picked is read with them.
+    # Imported here so that --help does not wait for what draws pictures.
     from patternmill.orders.picked_rows import read_order
 
     order = read_order(request)

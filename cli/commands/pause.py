@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _scope(command: F) -> F:
-    """Add the options that say what is paused; without any it is everything."""
+    """Add the options that limit what is paused; without them it is everything."""
     environment = click.option(
         "--environment", default="", help="Only this environment: staging, production, ..."
     )

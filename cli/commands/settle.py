@@ -136,7 +136,7 @@ def _refuse_contradictions(
 
 
 async def _look_up(ledger: Ledger, item: RecordedItem, job_id: str) -> Job | None:
-    """Ask the service that the request went to."""
+    """Return the job as the service that the request went to shows it."""
     from patternmill.service.studio_api import StudioApi
 
     with available_service(settings_for_request(ledger, item.attempt.request_id)) as service:
@@ -176,7 +176,7 @@ def _report(decided: int, left: Mapping[RequestId, PatternmillError]) -> int:
 def waiting_sections(
     ledger: Ledger, items: Sequence[RecordedItem], young: Sequence[RecordedItem]
 ) -> dict[str, Iterable[Part]]:
-    """Return what waits for a decision; `young` is in doubt, and not yet for a person."""
+    """Return what waits for a decision; `young` are those in doubt that are not for a person yet."""
     waiting, driven = next_runs(ledger, young)
     resumed = f"In doubt, and resumed by the next run of their catalog ({len(waiting)}):"
     leased = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))

@@ -128,7 +128,7 @@ class Status:
         }
 
     def _is_meant(self, record: Any) -> bool:
-        """Return whether something is of the catalog or its orders, and of the environment."""
+        """Return whether a record is of the catalog or its orders, and of the environment."""
         is_here = self._environment in (None, record.environment)
         return is_here and self._catalog in (None, catalog_of(record.catalog))
 

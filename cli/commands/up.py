@@ -61,7 +61,7 @@ def command(port: int | None, limit: int | None, worker: bool) -> int:
             "PREFECT_API_URL is not set.",
             remedy="Set it, or leave --worker out: `up` has a server of its own.",
         )
-    # A worker's runs name their environments.
+    # Each run of a worker names its environment.
     settings = load_settings(unknown_too=worker)
     if worker:
         serve_worker(settings, limit)
@@ -154,7 +154,7 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
     """Let the runs drain; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
         echo("Stopping: runs drain, and write their results. A second Ctrl-C stops at once.")
-    # Where no signal led here, the first one ends them.
+    # If no signal led here, the first one ends the runs.
     most = min(stop.count, 1)
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
