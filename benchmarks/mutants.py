@@ -1,8 +1,7 @@
 """Change the code that decides about money, one place at a time, and count the changes that its tests notice.
 
 `python -m benchmarks.mutants [TARGET ...] [--most N]` plays all mutants of the targets, or N of each, one after another
-in a child process of low priority. For each mutant, only the tests that execute
-its line are run.
+in a child process of low priority. For each mutant, only the tests that execute its line are run.
 """
 
 from __future__ import annotations

@@ -133,13 +133,10 @@ FAULTS = {
     "WHERE result_id IS NOT NULL": "which asked for something else",
     "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
     "UPDATE spending SET amount = amount + 1": "booked on",
-    "UPDATE attempts SET state = 'failed' WHERE state = 'held'": "what is on record is",
     "DELETE FROM events WHERE kind = 'accepted'": "went from intended to succeeded",
     "DELETE FROM events WHERE kind = 'intended'": "what is on record is",
-    "UPDATE events SET request_id = 'nobody' WHERE kind = 'held'": "its attempt is gone",
     "UPDATE events SET seq = -seq WHERE kind = 'intended' AND request_id IN (SELECT request_id FROM attempts a "
     "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before what it is built on succeeded",
-    "DELETE FROM documents": "The input of run run-1 is gone",
     "UPDATE run_rows SET product_key = 'nothing' WHERE position = 0": "names an item that is gone",
 }
 

@@ -118,20 +118,17 @@ CAUSES = tuple(Cause("unknown_category", 2, (), f"category `{number}`", "") for 
 WAITS, FAILURES = {RowStatus.TO_CHOOSE: 3, RowStatus.DISCARDED: 2}, Outcome.COMPLETED_WITH_FAILURES
 BEGUN = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2}
 NEW, REFUSED, FAILED = {RowStatus.NOT_STARTED: 2}, {RowStatus.REFUSED: 1}, {RowStatus.FAILED: 1}
-DOUBT, ONE_WAITS = {RowStatus.IN_DOUBT: 3}, {RowStatus.WAITING: 1}
+DOUBT = {RowStatus.IN_DOUBT: 3}
 MORE = "Run again: what is left needs another approval."
 #: Outcome, rows by status, and what else differs: `left` are the rows that a retry takes up, if not all.
 ENDINGS: dict[str, tuple[Outcome, dict[RowStatus, int], dict[str, Any]]] = {
     "more causes than are listed": (FAILURES, {}, {"causes": CAUSES}),
     "no import decides about what waits for a choice": (Outcome.COMPLETED, WAITS, {"left": {}}),
-    "other rows wait beside it": (Outcome.COMPLETED, WAITS | ONE_WAITS, {"left": ONE_WAITS}),
     "a limit": (Outcome.BUDGET_REACHED, NEW, {"reason": "Raise --budget."}),
     "an approval that is used up": (Outcome.BUDGET_REACHED, NEW, {"reason": MORE}),
     "a pause": (Outcome.PAUSED, NEW, {}),
     "a person decides": (FAILURES, DOUBT, {"to_decide": 2}),
     "a person and a run go on": (FAILURES, DOUBT, {"to_decide": 2, "resumed": 1}),
-    "a run goes on": (FAILURES, DOUBT, {"resumed": 3}),
-    "stopped as all was begun": (Outcome.CANCELLED, BEGUN, {}),
     "stopped": (Outcome.CANCELLED, BEGUN | {RowStatus.NOT_STARTED: 7}, {}),
     "refused and failed": (FAILURES, REFUSED | FAILED, {}),
     "refused rows of a workbook": (FAILURES, REFUSED, {"files": (FAILURES_BOOK,)}),
