@@ -6,9 +6,6 @@ Nothing promises that these may be sent again: one that may have been made is a 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +15,7 @@ import pytest
 from patternmill.ledger.ledger import open_ledger
 from patternmill.settings import Settings
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import CHECKOUT, Room, Zygote, some_rows, wait_for
+from tests.acceptance.harness import Room, Zygote, some_rows, wait_for
 from tests.hostile import ExpectedRow, Hostile, Plan, Rule, Times
 from tests.integrity import problems
 
@@ -83,18 +80,9 @@ class Shop:
         asked = (line for line in lines if line["event"] == "request" and line["operation"] == operation)
         return Counter(line["requestId"] for line in asked if line["requestId"])
 
-    def held(self) -> list[tuple[str, str, int]]:
-        return self.evidence.ledger("SELECT request_id, error, price FROM attempts WHERE state = 'held'")
-
     @property
     def booked(self) -> int:
         return self.evidence.ledger("SELECT coalesce(sum(amount), 0) FROM spending")[0][0]
-
-    def settle(self, request_id: str, *decision: str) -> None:
-        command = (sys.executable, "-m", "cli.main", "settle", request_id, *decision, "--reason", "seen")
-        environment = {**os.environ, **self.room.environment}
-        done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -126,28 +114,6 @@ def test_kill_in_flight_holds_one(shop: Shop) -> None:
     shop.recovers()
     assert shop.statuses() == {"held": 1, "succeeded": 2}
     assert shop.executed(RECOLOR) == 3 and set(shop.sent(RECOLOR).values()) == {1}
-
-
-def test_resend_stays_booked_and_in_doubt_until_it_is_answered(shop: Shop) -> None:
-    """A person's word is no proof: what is sent again may have been made before, and is sent once for each word."""
-    shop.fails(RECOLOR, "status", code=502)
-    shop.statuses()
-    ((held, _, _),), booked = shop.held(), shop.booked
-    shop.settle(held, "--resend")
-    assert shop.booked == booked
-    assert shop.evidence.ledger("SELECT request_id FROM attempts WHERE state = 'intended'") == [(held,)]
-    shop.service.change(shop.plan(Rule(RECOLOR, "status", {"code": 422}, matching=ABOUT)))
-    assert shop.statuses()["held"] >= 1
-    assert held in {request_id for request_id, *_ in shop.held()}
-    shop.settle(held, "--resend")
-    shop.fails(RECOLOR, "late", delay=5.0)
-    sent = shop.sent(RECOLOR)[held]
-    started = shop.room.start()
-    wait_for(shop.service.record, '"late"')
-    started.kill()
-    shop.recovers()
-    shop.statuses()
-    assert shop.sent(RECOLOR)[held] == sent + 1
 
 
 def test_upload_is_held_and_its_patterns_are_not_begun(tmp_path: Path, zygote: Zygote) -> None:

@@ -73,14 +73,13 @@ class Bench:
         request_id = item.request_id(number)
         with self.ledger.transaction():
             for to in WAYS[state]:
-                job = {
-                    AttemptState.ACCEPTED: {"job_id": f"job-{number}"},
-                    AttemptState.SUCCEEDED: {"result_id": "pat"},
-                }
                 fields = {"error_code": code, "error": "why"} if to is state and code else {}
-                self.ledger.purchases.change(RUN, request_id, to, **job.get(to, {}), **fields)
-            if code and not WAYS[state]:
-                self.ledger.database.execute("UPDATE attempts SET error_code = :code", {"code": code})
+                fields |= {"job_id": f"job-{number}"} if to is AttemptState.ACCEPTED else {}
+                fields |= {"result_id": "pat"} if to is AttemptState.SUCCEEDED else {}
+                self.ledger.purchases.change(RUN, request_id, to, **fields)
+            if not WAYS[state]:
+                earlier = "UPDATE attempts SET error_code = :code, intended_at = intended_at - 60"
+                self.ledger.database.execute(earlier, {"code": code})
         return self.last(item)
 
     def last(self, item: Item = HERONS) -> Attempt:
@@ -124,7 +123,7 @@ def test_which_attempt_is_begun(bench: Bench, line: str) -> None:
     attempt, sent_ago = bench.begin(retried=retried == "r", after=int(after))
     if number == "-":
         assert before is not None and (attempt.attempt, attempt.state) == (1, before.state)
-        assert sent_ago is not None and (sent_ago > timedelta(0)) == (state == "intended")
+        assert sent_ago is not None and (sent_ago >= timedelta(minutes=1)) == (state == "intended")
     else:
         assert (attempt.attempt, attempt.state) == (int(number), AttemptState.INTENDED)
         assert sent_ago == (timedelta(0) if code == "redirected" else None)
@@ -234,7 +233,7 @@ def test_create_that_began_after_a_hold_ends_the_halt(bench: Bench, is_later: bo
     """One that began before it says nothing about the outage."""
     red, blue = bench.begin(RED)[0], bench.begin(BLUE)[0]
     if is_later:
-        moment = bench.ledger.now() + 5
+        moment = bench.ledger.now() + 3600
         with bench.ledger.transaction():
             bench.ledger.database.execute(
                 "UPDATE attempts SET intended_at = :at WHERE request_id = :id",

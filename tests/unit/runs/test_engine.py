@@ -163,14 +163,9 @@ def test_every_end(shop: Workshop, service: Service, line: str) -> None:
     assert service.bought.count(name) <= 1
 
 
-@pytest.mark.parametrize(
-    "end",
-    [outcomes.NOT_BEGUN, outcomes.Refusal(AttemptState.WITHDRAWN, "unauthorised", "401", stops=True)],
-    ids=lambda end: end.code,
-)
-def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: outcomes.CreateEnd) -> None:
+def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service) -> None:
     """It is not in doubt, reserves no budget, and the next run sends it."""
-    service.on_create["herons"] = [end]
+    service.on_create["herons"] = [outcomes.NOT_BEGUN]
     ended = shop.run(ONE, limits=SpendingLimits(items=2))
     assert shop.state("herons") is AttemptState.WITHDRAWN
     assert ended.statuses == {"H-1": RowStatus.NOT_STARTED}

@@ -174,7 +174,7 @@ ANY_JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
     ),
-    max_leaves=25,
+    max_leaves=12,
 )
 
 

@@ -54,17 +54,6 @@ def _follow(*answers: Answer, age: float = 0.0, **policy: Any) -> tuple[JobEnd, 
     return virtual.run(main())
 
 
-class Echo(Script):
-    """A service all of whose jobs are as this one."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        super().__init__({})
-        self.job = job
-
-    def answer(self, operation: str, question: Any) -> Answer:
-        return answered(200, {**self.job, **question})
-
-
 NAMELESS = answered(200, {**DONE, "result": None})
 PAUSED = answered(200, {**JOB, "status": "paused"})
 FIVE_MINUTES = {"job_timeout": timedelta(minutes=5)}
@@ -112,8 +101,8 @@ def test_every_wait_ends(
 
 async def test_abandoned_waits_end_at_once() -> None:
     """The end of a drain."""
-    api = Echo(JOB).api()
-    waits = [asyncio.create_task(api.follow(f"j{n}", Stage.PATTERN)) for n in range(50)]
+    api = Script({"jobs/get": [answered(200, JOB)]}).api()
+    waits = [asyncio.create_task(api.follow("job-1", Stage.PATTERN)) for _ in range(50)]
     await asyncio.sleep(5)
     api.abandon()
     ends = await asyncio.gather(*waits, api.follow("later", Stage.PRODUCT))
