@@ -181,7 +181,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    warm = Zygote(Path(tempfile.mkdtemp()))
-    code = main(sys.argv[1:], warm)
-    warm.close()
-    sys.exit(code)
+    sys.exit(main(sys.argv[1:], Zygote(Path(tempfile.mkdtemp()))))

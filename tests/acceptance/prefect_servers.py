@@ -68,15 +68,12 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_process, "start_process", user.start)
         yield
-    user.close()
 
 
 @pytest.fixture(scope="session")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Zygote:
     """The warm process that imports without Prefect are forked from, in the soak too."""
-    user = Zygote(shared_folder(tmp_path_factory.getbasetemp()))
-    yield user
-    user.close()
+    return Zygote(shared_folder(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture

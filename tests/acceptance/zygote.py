@@ -1,7 +1,7 @@
 """A warm process that imports, commands and Prefect's servers are forked from: a start is mostly imports.
 
 It only imports; what it forks is a process like any other, with its own session, directory, environment and files.
-One serves all testers of a run, on a socket of the file system, and ends with the last of them.
+One serves all testers of a run, on a socket of the file system, and ends with the process that has begun them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,8 +24,8 @@ import tempfile
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -35,8 +36,6 @@ from prefect_host import shared_process
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
-_STAYS = b"stays"
-LOCK = "warm.lock"
 PLAIN = "tests.acceptance.plain_import"
 _LONGEST_ORDER = 200_000
 #: What a server, a studio, a command and a flow load as they go along.
@@ -112,21 +111,9 @@ class Forked(subprocess.Popen[Any]):
         return ended
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Held by who starts the warm process or joins it, and by the process itself while it decides to end."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _connected(address: str) -> socket.socket:
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        line.connect(address)
-    except OSError:
-        line.close()
-        raise
+    line.connect(address)
     return line
 
 
@@ -136,81 +123,61 @@ class Zygote:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._address = ""
-        self._line: socket.socket | None = None
         self._joining = threading.Lock()
 
     def start(self, arguments: Sequence[str], **how: Any) -> Forked:
         """As `subprocess.Popen` does, for this interpreter and the command; each has a session of its own."""
         with self._joining:
-            self._line = self._line or self._joined()
+            self._address = self._address or self._joined()
         return Forked(self._address, arguments, **how)
 
-    def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
-
-    def _joined(self) -> socket.socket:
-        known = self._folder / "warm.address"
-        with _locked(self._folder / LOCK):
-            try:
-                self._address = known.read_text()
-                line = _connected(self._address)
-            except OSError:
-                # In a folder of its own, as the name of a socket has a hundred letters at most.
-                self._address = str(Path(tempfile.mkdtemp(prefix="warm-")) / "socket")
-                self._begin()
-                line = _connected(self._address)
-                known.write_text(self._address)
-            line.send(_STAYS)
-        return line
-
-    def _begin(self) -> None:
-        lock = self._folder / LOCK
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-            listener.bind(self._address)
-            listener.listen(100)
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "tests.acceptance.zygote",
-                    str(listener.fileno()),
-                    self._address,
-                    str(lock),
-                ],
-                cwd=CHECKOUT,
-                env=_foreign_left_out(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[listener.fileno()],
-                start_new_session=True,
-            ).returncode = 0  # it ends after its users; nobody waits for it
+    def _joined(self) -> str:
+        with (self._folder / "warm.address").open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            if address := file.read():
+                return address
+            # In a folder of its own, as the name of a socket has a hundred letters at most.
+            address = str(Path(tempfile.mkdtemp(prefix="warm-")) / "socket")
+            _begin(address)
+            file.write(address)
+        return address
 
 
-def _foreign_left_out() -> dict[str, str]:
+def _begin(address: str) -> None:
+    #: Of all testers, where there are several.
+    parent = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     ours = {n: text for n, text in os.environ.items() if not n.startswith(("PATTERNMILL_", "PREFECT_"))}
-    return {**ours, "DO_NOT_TRACK": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen(100)
+        module = ["-m", "tests.acceptance.zygote"]
+        subprocess.Popen(
+            [sys.executable, *module, str(listener.fileno()), address, str(parent)],
+            cwd=CHECKOUT,
+            env={**ours, "DO_NOT_TRACK": "1", "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        ).returncode = 0  # it ends after its users; nobody waits for it
 
 
 # The warm process
 
 
 def main() -> None:
-    """Serve orders until there are no users left; what it forks goes on from here to its own end."""
-    number, address, lock = sys.argv[1:]
+    """Serve orders until the testers are gone; what it forks goes on from here to its own end."""
+    number, address, parent = sys.argv[1:]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # minders need no burial
     read_settings = _load()
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(number)) as listener:
-        order = _serve(listener)
-        while order is None:
-            with _locked(Path(lock)):
-                if not select.select([listener], [], [], 0)[0]:
-                    Path(address).unlink()
-                    Path(address).parent.rmdir()
-                    return
-            order = _serve(listener)  # another user came at the last moment
+        order = _serve(listener, Path("/proc", parent))
+    if order is None:
+        shutil.rmtree(Path(address).parent)
+        return
     os.environ.clear()
     os.environ.update(order["env"])
     os.chdir(order["cwd"])
@@ -252,31 +219,20 @@ def _load() -> Callable[[], None]:
     return read_settings
 
 
-def _serve(listener: socket.socket) -> dict[str, Any] | None:
-    """Fork for each order. Returns it in the process that is to carry it out; None when there are no users left."""
-    users: set[socket.socket] = set()
-    while True:
-        ready, _, _ = select.select([listener, *users], [], [])
-        for line in ready:
-            if line is listener:
-                asker, _ = listener.accept()
-                text, descriptors, _, _ = socket.recv_fds(asker, _LONGEST_ORDER, 16)
-                if text == _STAYS:
-                    users.add(asker)
-                    continue
-                if text and os.fork() == 0:
-                    for user in users:
-                        user.close()
-                    _mind(asker, descriptors)
-                    return dict(json.loads(text))
-                asker.close()
-                for descriptor in descriptors:
-                    os.close(descriptor)
-            else:
-                users.remove(line)
-                line.close()
-        if not users:
-            return None
+def _serve(listener: socket.socket, parent: Path) -> dict[str, Any] | None:
+    """Fork for each order, and return it in the process that is to carry it out; None once the parent is gone."""
+    while parent.exists():
+        if not select.select([listener], [], [], 1.0)[0]:
+            continue
+        asker, _ = listener.accept()
+        text, descriptors, _, _ = socket.recv_fds(asker, _LONGEST_ORDER, 16)
+        if text and os.fork() == 0:
+            _mind(asker, descriptors)
+            return dict(json.loads(text))
+        asker.close()
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return None
 
 
 def _mind(asker: socket.socket, descriptors: list[int]) -> None:
