@@ -139,27 +139,6 @@ def test_prices_by_state_add_up_to_what_counts(ledger: Ledger) -> None:
     assert type(by_run.amounts["EUR"]) is int
 
 
-@pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
-def test_reservation_of_a_withdrawn_request_is_returned(
-    ledger: Ledger, clock: Clock, state: AttemptState
-) -> None:
-    """To the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
-    limits = SpendingLimits(items=1, run_amount=50)
-    begin(ledger, "a", limits=limits, price=50)
-    clock.now += DAY
-    for _ in range(2):
-        change(ledger, "a", state)
-        assert spent(ledger) == (0, 0)
-    begin(ledger, "b", limits=limits, price=50)
-    with pytest.raises(BudgetReached):
-        begin(ledger, "a", limits=limits, price=50)
-    begin(ledger, "a", limits=limits, price=50, run=OTHER_RUN)
-    assert spent(ledger) == (2, 100)
-    change(ledger, "b", AttemptState.ACCEPTED, AttemptState.FAILED)
-    change(ledger, "a", state)
-    assert spent(ledger) == (1, 50), "a failed job may have cost something"
-
-
 def test_price_of_what_a_person_sends_again_counts_for_today(ledger: Ledger, clock: Clock) -> None:
     attempt = begin(ledger, "a", price=50)
     clock.now += DAY
@@ -250,23 +229,16 @@ def drawn(ledger: Ledger) -> tuple[int, int]:
     return approval.purchases, approval.amount
 
 
-def test_request_and_decision_are_recorded_once(ledger: Ledger, clock: Clock) -> None:
-    """A different decision needs another request; without a request there is no decision."""
+def test_question_is_decided_once_or_overtaken(ledger: Ledger, clock: Clock) -> None:
+    """A request replaces what its flow run asked before, and ends what another one asked about the catalog."""
     waiting = ask(ledger, flow_run_id="flow-run-1")
     assert ledger.approvals.last_of("flow-run-1") == waiting
     with ledger.transaction():
         decided = ledger.approvals.decide("approval-1", Verdict.APPROVED, who="anna", note="yes")
-    assert ledger.approvals.find() == [decided]
     assert (decided.who, decided.note, decided.decided_at) == ("anna", "yes", clock.now)
-    assert ledger.approvals.items("approval-1") == set("abc")
-    for name in ("approval-1", "approval-9"):
+    for name in ("approval-1", "unknown"):
         with pytest.raises(LedgerError, match="does not wait"), ledger.transaction():
             ledger.approvals.decide(name, Verdict.REJECTED, who="bert")
-
-
-def test_request_replaces_what_its_flow_run_asked_before(ledger: Ledger) -> None:
-    """It ends what another flow run asked about the catalog; a decision stays, and so does another catalog's."""
-    decided = approve(ledger, flow_run_id="flow-run-1")
     autumn = ask(ledger, id="approval-9", catalog="autumn", flow_run_id="flow-run-9")
     ask(ledger, id="approval-2", flow_run_id="flow-run-2")
     for name in ("approval-3", "approval-4"):
@@ -276,7 +248,7 @@ def test_request_replaces_what_its_flow_run_asked_before(ledger: Ledger) -> None
     assert overtaken is not None
     assert (overtaken.verdict, overtaken.who) == (Verdict.OVERTAKEN, "flow run flow-run-1")
     assert ledger.approvals.find() == [decided, autumn, overtaken, last]
-    assert ledger.approvals.items("approval-3") == set()
+    assert [ledger.approvals.items(f"approval-{number}") for number in (1, 3)] == [set("abc"), set()]
     with pytest.raises(Overtaken, match="overtaken by flow run flow-run-1"), ledger.transaction():
         ledger.approvals.decide("approval-2", Verdict.APPROVED, who="bert")
 
@@ -293,7 +265,6 @@ def test_approvals_are_in_the_order_of_decisions_whatever_the_clock_says(
     ask(other, id="approval-2", asked_at=clock.now)
     with other.transaction():
         other.approvals.decide("approval-2", Verdict.REJECTED, who="bert")
-    ask(other, id="approval-4", catalog="autumn")
     named = [approval.id for approval in ledger.approvals.find(STAGING, CATALOG)]
     assert named == ["approval-3", "approval-1", "approval-2"]
 
@@ -320,15 +291,27 @@ def test_approval_is_never_exceeded(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
-def test_amount_of_a_withdrawn_request_returns_to_its_approval(ledger: Ledger, state: AttemptState) -> None:
-    """It is drawn again when the attempt is opened again, then perhaps under another approval."""
+def test_reservation_of_a_withdrawn_request_is_returned(
+    ledger: Ledger, clock: Clock, state: AttemptState
+) -> None:
+    """To the day it was reserved for, whatever the day is now, and to its approval; then it may be reserved again."""
+    limits = SpendingLimits(items=1, run_amount=50)
     approve(ledger)
-    for limits, amount in ((UNDER, (1, 10)), (UNDER, (1, 10)), (SpendingLimits(), (0, 0))):
-        begin(ledger, "a", limits=limits, price=10)
-        assert drawn(ledger) == amount
+    for _ in range(2):
+        begin(ledger, "a", limits=replace(limits, approval="approval-1"), price=50)
+        assert (spent(ledger), drawn(ledger)) == ((1, 50), (1, 50))
+        clock.now += DAY
         for _ in range(2):
             change(ledger, "a", state)
-            assert drawn(ledger) == (0, 0)
+            assert (spent(ledger), drawn(ledger)) == ((0, 0), (0, 0))
+    begin(ledger, "b", limits=limits, price=50)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "a", limits=limits, price=50)
+    begin(ledger, "a", limits=limits, price=50, run=OTHER_RUN)
+    assert (spent(ledger), drawn(ledger)) == ((2, 100), (0, 0)), "this time without an approval"
+    change(ledger, "b", AttemptState.ACCEPTED, AttemptState.FAILED)
+    change(ledger, "a", state)
+    assert spent(ledger) == (1, 50), "a failed job may have cost something"
     assert list(problems(ledger)) == []
 
 
