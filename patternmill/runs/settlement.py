@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from patternmill.engine.evidence import contradictions, owner_of_result
@@ -15,7 +17,7 @@ from patternmill.errors import ConfigurationError, Overlap, PatternmillError, Se
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.events import last_answer
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, is_free
+from patternmill.ledger.records import Attempt, Lease, is_free
 from patternmill.ledger.reports.requests import (
     NamedItems,
     RecordedItem,
@@ -30,14 +32,11 @@ from patternmill.planning.rows import tidy
 from patternmill.runs.lease import hold_lease
 from patternmill.runs.recorded_run import run_results
 from patternmill.service.jobs import Job, named_result
-from patternmill.states import UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
+from patternmill.states import OPEN_STATES, UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
 from patternmill.tables.row_filter import RowFilter, lines_meant
 from patternmill.text import duration
 
 LookUp = Callable[[str], Awaitable[Job | None]]
-#: What speaks against a decision, and what to do instead.
-Objection = tuple[str, str]
-
 #: The kind of the event that keeps who decided, what and why.
 SETTLED = "settled"
 _IN_CONSOLE = "Nothing was changed. Look for the job of this request in the service's console."
@@ -123,49 +122,23 @@ async def settle(
     `limit`), they have changed meanwhile, evidence speaks against it, or a run drives their catalog. `look_up` shows
     the job that a person names; raises ConfigurationError when it cannot, or no job can settle the one request.
     """
-    left: dict[RequestId, PatternmillError] = {}
-    job = None
+    settling = _Settling(ledger, settlement, limit)
     if settlement.decision is Decision.JOB:
         (item,) = items
         # The service is asked nothing about a request that no job can settle.
-        if objection := _objection(ledger, item, settlement, limit, None):
+        if objection := settling.objection(item):
             raise objection
-        job = await _look_at(settlement.named, look_up)
-    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
-        left |= await _settle_catalog(ledger, scope, list(group), settlement, limit, job)
-    return left
-
-
-async def _settle_catalog(
-    ledger: Ledger,
-    scope: tuple[str, str],
-    items: Sequence[RecordedItem],
-    settlement: Settlement,
-    limit: timedelta,
-    job: Job | None,
-) -> dict[RequestId, PatternmillError]:
-    """Settle requests of one catalog in one transaction; return why some were left."""
+        settling.job = await _look_at(settlement.named, look_up)
     left: dict[RequestId, PatternmillError] = {}
-    environment, catalog = scope
-    try:
-        async with hold_lease(ledger, environment, catalog, "settle") as lease:
-            with ledger.transaction(lease):
-                for item in items:
-                    if objection := _objection(ledger, item, settlement, limit, job):
-                        left[item.attempt.request_id] = objection
-                    else:
-                        _carry_out(ledger, lease.run_id, item.attempt, settlement)
-                # The results of the latest run show the decision; until a run has ended, its rows are not recorded.
-                latest = next(runs_with_lease(ledger, catalog, environment), None)
-                if latest is not None and latest.outcome is not None:
-                    ledger.runs.write_decided_rows(latest)
-    except Overlap as overlap:
-        return dict.fromkeys([item.attempt.request_id for item in items], overlap)
+    scope = attrgetter("environment", "catalog")
+    for (environment, catalog), group in groupby(sorted(items, key=scope), key=scope):
+        requests = {item.attempt.request_id: item for item in group}
+        try:
+            async with hold_lease(ledger, environment, catalog, "settle") as lease:
+                left |= settling.settle_catalog(lease, requests.values())
+        except Overlap as overlap:
+            left |= dict.fromkeys(requests, overlap)
     return left
-
-
-def _scope(item: RecordedItem) -> tuple[str, str]:
-    return item.environment, item.catalog
 
 
 async def _look_at(job_id: str, look_up: LookUp | None) -> Job:
@@ -184,88 +157,145 @@ async def _look_at(job_id: str, look_up: LookUp | None) -> Job:
     return job
 
 
-def _objection(
-    ledger: Ledger, shown: RecordedItem, settlement: Settlement, limit: timedelta, job: Job | None
-) -> ConfigurationError | None:
-    """Return why a decision about a request is not possible: its state, what was shown of it, or evidence.
+@dataclass
+class _Settling:
+    """A settlement that is carried out: what speaks against it for a request, and what it does."""
 
-    `job` is what the service shows of the job that the person names.
-    """
-    item = find_request(ledger, shown.attempt.request_id)
-    request = f"Request {item.attempt.request_id}"
-    for message, remedy in _objections_of_state(ledger, item, settlement, limit):
-        return ConfigurationError(f"{request} {message}", remedy=remedy)
-    if item.attempt != shown.attempt:
-        message = f"{request} has changed since it was shown; it is {item.attempt.state} now."
-        return ConfigurationError(message, remedy="See `patternmill settle`.")
-    evidence: Iterable[str] = ()
-    if job is not None:
-        evidence = _against_job(ledger, item, settlement.named, job)
-    elif settlement.decision is Decision.MADE:
-        evidence = _against_result(ledger, item, settlement.named)
-    return next((ConfigurationError(message, remedy=_IN_CONSOLE) for message in evidence), None)
+    ledger: Ledger
+    settlement: Settlement
+    limit: timedelta
+    #: What the service shows of the job that the person names.
+    job: Job | None = None
 
+    def settle_catalog(
+        self, lease: Lease, items: Iterable[RecordedItem]
+    ) -> dict[RequestId, PatternmillError]:
+        """Settle requests of the lease's catalog in one transaction; return why some were left."""
+        left: dict[RequestId, PatternmillError] = {}
+        with self.ledger.transaction(lease):
+            for item in items:
+                if objection := self.objection(item):
+                    left[item.attempt.request_id] = objection
+                else:
+                    self._carry_out(lease.run_id, item.attempt)
+            # The results of the latest run show the decision; until a run has ended, its rows are not recorded.
+            latest = next(runs_with_lease(self.ledger, lease.catalog, lease.environment), None)
+            if latest is not None and latest.outcome is not None:
+                self.ledger.runs.write_decided_rows(latest)
+        return left
 
-def _objections_of_state(
-    ledger: Ledger, item: RecordedItem, settlement: Settlement, limit: timedelta
-) -> Iterator[Objection]:
-    """Yield what the state of a request has against a decision."""
-    attempt, decision, named = item.attempt, settlement.decision, NamedItems(ledger)
-    is_open = attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
-    is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
-    if not is_led_back and not is_for_a_person(ledger, item, limit, named):
-        if is_open and (age := age_of(ledger, item)) is not None:
-            hours = f"{limit.total_seconds() / 3600:g} h"
-            message = f"is {attempt.state} for {duration(age)}; a person decides after {hours} only."
-            yield message, "Run the same import again: it resumes it."
-        yield f"is {attempt.state}: there is nothing to decide.", _explain(attempt)
-    if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
-        remedy = "Wait for the job with another run, or write it off."
-        yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
-    if decision is Decision.RESEND and item not in named:
-        remedy = "Name what was made of it, or write it off; or import a sheet that has its row as it was."
-        yield "is for no row of its catalog any more: no run would send it again.", remedy
-    if decision is Decision.JOB:
-        yield from _objections_to_a_job(ledger, item, settlement.named)
+    def objection(self, shown: RecordedItem) -> ConfigurationError | None:
+        """Return why the decision is not possible: by the request's state, by what was shown of it, or by evidence."""
+        item = find_request(self.ledger, shown.attempt.request_id)
+        request = f"Request {item.attempt.request_id}"
+        for text, remedy in self._against_state(item):
+            return ConfigurationError(f"{request} {text}", remedy=remedy)
+        if item.attempt != shown.attempt:
+            text = f"{request} has changed since it was shown; it is {item.attempt.state} now."
+            return ConfigurationError(text, remedy="See `patternmill settle`.")
+        evidence: Iterable[str] = ()
+        if self.job is not None:
+            evidence = self._against_job(item, self.job)
+        elif self.settlement.decision is Decision.MADE:
+            evidence = self._against_result(item)
+        return next((ConfigurationError(text, remedy=_IN_CONSOLE) for text in evidence), None)
 
+    def _against_state(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
+        """Yield what the state of a request has against the decision, and what to do instead."""
+        attempt, decision, named = item.attempt, self.settlement.decision, NamedItems(self.ledger)
+        is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
+        if not is_led_back and not is_for_a_person(self.ledger, item, self.limit, named):
+            if attempt.state in OPEN_STATES and (age := age_of(self.ledger, item)) is not None:
+                hours = f"{self.limit.total_seconds() / 3600:g} h"
+                text = f"is {attempt.state} for {duration(age)}; a person decides after {hours} only."
+                yield text, "Run the same import again: it resumes it."
+            yield f"is {attempt.state}: there is nothing to decide.", _explain(attempt)
+        if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
+            remedy = "Wait for the job with another run, or write it off."
+            yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
+        if decision is Decision.RESEND and item not in named:
+            remedy = (
+                "Name what was made of it, or write it off; or import a sheet that has its row as it was."
+            )
+            yield "is for no row of its catalog any more: no run would send it again.", remedy
+        if decision is Decision.JOB:
+            yield from self._against_following(item)
 
-def _objections_to_a_job(ledger: Ledger, item: RecordedItem, job_id: str) -> Iterator[Objection]:
-    """Yield what the state of a request has against following a job for it."""
-    attempt = item.attempt
-    if attempt.is_forgotten:
-        remedy = "Import its row again, and retry it: the service is asked about its own job first."
-        yield "asked for what was forgotten since, so that no job can be compared with it.", remedy
-    if item.stage is Stage.CHECKOUT:
-        remedy = "Decide with --resend or --write-off: a checkout that nobody pays costs nothing."
-        yield "is for a checkout, which no job makes.", remedy
-    if ledger.purchases.attempts_of(attempt.item_key, bodies=False)[-1].request_id != attempt.request_id:
-        yield "was followed by another attempt.", _explain(attempt)
-    if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, job_id):
-        yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
-    if attempt.state is AttemptState.ACCEPTED:
-        yield f"has job {attempt.job_id} already.", "Write it off if that job will never end."
+    def _against_following(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
+        """Yield what the state of a request has against following a job for it."""
+        attempt = item.attempt
+        if attempt.is_forgotten:
+            remedy = "Import its row again, and retry it: the service is asked about its own job first."
+            yield "asked for what was forgotten since, so that no job can be compared with it.", remedy
+        if item.stage is Stage.CHECKOUT:
+            remedy = "Decide with --resend or --write-off: a checkout that nobody pays costs nothing."
+            yield "is for a checkout, which no job makes.", remedy
+        *_, last = self.ledger.purchases.attempts_of(attempt.item_key, bodies=False)
+        if last.request_id != attempt.request_id:
+            yield "was followed by another attempt.", _explain(attempt)
+        if attempt.state is AttemptState.FAILED and attempt.job_id not in (None, self.settlement.named):
+            yield f"had job {attempt.job_id}.", f"Name that one: --job {attempt.job_id}."
+        if attempt.state is AttemptState.ACCEPTED:
+            yield f"has job {attempt.job_id} already.", "Write it off if that job will never end."
+
+    def _against_job(self, item: RecordedItem, job: Job) -> Iterator[str]:
+        """Yield what speaks against the job that is named: what does against any response, and what it repeats.
+
+        A person may have mistaken a job of another kind for it, or one for another prompt or selection.
+        """
+        attempt = replace(item.attempt, job_id=self.settlement.named)
+        not_its = f"Job {attempt.job_id} is not of request {attempt.request_id}:"
+        for contradiction in contradictions(
+            self.ledger.purchases, job, attempt, item.stage, item.environment
+        ):
+            yield f"{not_its} {contradiction.message}"
+        if job.has_another_kind(item.stage):
+            yield f"{not_its} its kind is {job.kind!r}, and a {item.stage} was asked for."
+        body = json.loads(attempt.body)
+        for shown in job.repeated:
+            for name in body.keys() & shown.keys() - {"requestId"}:
+                if shown[name] not in (None, "", {}) and not _is_repeated(body[name], shown[name]):
+                    yield f"{not_its} its {name} is {shown[name]!r}, and the request's is {body[name]!r}."
+
+    def _against_result(self, item: RecordedItem) -> Iterator[str]:
+        """Yield what on record speaks against the result that is named.
+
+        The interface states no operation that shows a refinement or a reference, so the service is not asked.
+        """
+        attempt, result_id = item.attempt, self.settlement.named
+        answer = last_answer(self.ledger, attempt.request_id)
+        named = named_result(json.loads(answer[1]).get("body"), item.stage) if answer is not None else None
+        if item.stage not in UNPROMISED_STAGES or attempt.state is AttemptState.ACCEPTED:
+            yield f"A job makes the {item.stage} of request {attempt.request_id}: name that with --job."
+        if named not in (None, result_id):
+            yield f"The service answered request {attempt.request_id} with {named}."
+        if other := owner_of_result(self.ledger.purchases, result_id, attempt, item.stage, item.environment):
+            yield f"{result_id} was made for request {other}."
+
+    def _carry_out(self, run_id: RunId, attempt: Attempt) -> None:
+        """Record the decision, then do what it says."""
+        settlement, request_id, decision = self.settlement, attempt.request_id, self.settlement.decision
+        change = partial(self.ledger.purchases.change, run_id, request_id)
+        detail = {"decision": decision, "by": settlement.by, "reason": settlement.reason}
+        if settlement.named:
+            detail[f"{decision}_id"] = settlement.named
+        self.ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
+        if decision is Decision.RESEND:
+            self.ledger.purchases.reopen_for_resend(run_id, request_id)
+        elif decision is Decision.WRITE_OFF:
+            text = f"Written off by {settlement.by}: {settlement.reason}"
+            if attempt.state is AttemptState.INTENDED:
+                change(AttemptState.HELD, error_code=WRITTEN_OFF, error=text)
+            change(AttemptState.FAILED, error_code=WRITTEN_OFF, error=text)
+        else:
+            # What is made without a job has its own ID in the job's place.
+            change(AttemptState.ACCEPTED, job_id=settlement.named)
+            if decision is Decision.MADE:
+                change(AttemptState.SUCCEEDED, result_id=settlement.named)
 
 
 def _explain(attempt: Attempt) -> str:
     return f"See `patternmill explain {attempt.request_id}`."
-
-
-def _against_job(ledger: Ledger, item: RecordedItem, job_id: str, job: Job) -> Iterator[str]:
-    """Yield what speaks against a job that a person names: what does against any response, and what it repeats.
-
-    A person may have mistaken a job of another kind for it, or one for another prompt or selection.
-    """
-    attempt = replace(item.attempt, job_id=job_id)
-    not_its = f"Job {job_id} is not of request {attempt.request_id}:"
-    for contradiction in contradictions(ledger.purchases, job, attempt, item.stage, item.environment):
-        yield f"{not_its} {contradiction.message}"
-    if job.has_another_kind(item.stage):
-        yield f"{not_its} its kind is {job.kind!r}, and a {item.stage} was asked for."
-    body = json.loads(attempt.body)
-    for shown in job.repeated:
-        for name in body.keys() & shown.keys() - {"requestId"}:
-            if shown[name] not in (None, "", {}) and not _is_repeated(body[name], shown[name]):
-                yield f"{not_its} its {name} is {shown[name]!r}, and the request's is {body[name]!r}."
 
 
 def _is_repeated(asked: Any, shown: Any) -> bool:
@@ -278,40 +308,3 @@ def _is_repeated(asked: Any, shown: Any) -> bool:
     if isinstance(asked, str) and isinstance(shown, str):
         return tidy(asked) == tidy(shown)
     return bool(asked == shown)
-
-
-def _against_result(ledger: Ledger, item: RecordedItem, result_id: str) -> Iterator[str]:
-    """Yield what on record speaks against a result that a person names.
-
-    The interface states no operation that shows a refinement or a reference, so the service is not asked.
-    """
-    attempt = item.attempt
-    answer = last_answer(ledger, attempt.request_id)
-    named = named_result(json.loads(answer[1]).get("body"), item.stage) if answer is not None else None
-    if item.stage not in UNPROMISED_STAGES or attempt.state is AttemptState.ACCEPTED:
-        yield f"A job makes the {item.stage} of request {attempt.request_id}: name that with --job."
-    if named not in (None, result_id):
-        yield f"The service answered request {attempt.request_id} with {named}."
-    if other := owner_of_result(ledger.purchases, result_id, attempt, item.stage, item.environment):
-        yield f"{result_id} was made for request {other}."
-
-
-def _carry_out(ledger: Ledger, run_id: RunId, attempt: Attempt, settlement: Settlement) -> None:
-    """Record the decision, then do what it says."""
-    request_id, decision, change = attempt.request_id, settlement.decision, ledger.purchases.change
-    detail = {"decision": decision, "by": settlement.by, "reason": settlement.reason}
-    if settlement.named:
-        detail[f"{decision}_id"] = settlement.named
-    ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
-    if decision is Decision.RESEND:
-        ledger.purchases.reopen_for_resend(run_id, request_id)
-    elif decision is Decision.WRITE_OFF:
-        text = f"Written off by {settlement.by}: {settlement.reason}"
-        if attempt.state is AttemptState.INTENDED:
-            change(run_id, request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=text)
-        change(run_id, request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=text)
-    else:
-        # What is made without a job has its own ID in the job's place.
-        change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
-        if decision is Decision.MADE:
-            change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
