@@ -44,17 +44,6 @@ class Model:
 
     def may_be_bought(self, sku: str | None, content: Content, take: int) -> bool:
         """Return whether a product, or a pattern (without a sku), was asked for: by a sheet, and on this take."""
-        rows = self.asked[sku] if sku else [one for contents in self.asked.values() for one in contents]
-        return (
-            content[0] in {one[0] for one in rows}
-            and (not sku or content in rows)
-            and self._has(content, take)
-        )
-
-    def _has(self, content: Content, take: int) -> bool:
-        return take <= self.again[content[0]] + self.most_takes
-
-    def retired(self, has: Collection[str], named: Collection[str], unreadable: int) -> list[str]:
-        """Return the skus that are retired: not all of a catalog, nor those that an unreadable row may be about."""
-        absent = sorted(set(has) - set(named))
-        return absent[: 0 if len(absent) == len(has) else max(0, len(absent) - unreadable)]
+        prompts = {each[0] for contents in self.asked.values() for each in contents}
+        was_asked = content in self.asked[sku] if sku else content[0] in prompts
+        return was_asked and take <= self.again[content[0]] + self.most_takes

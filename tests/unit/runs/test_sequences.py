@@ -28,7 +28,6 @@ from patternmill.planning.offer import Category, Offer, Option
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.settlement import Decision as Settled
 from patternmill.runs.settlement import Settlement, settle
-from patternmill.service.jobs import Job, read_job
 from patternmill.service.outcomes import GAVE_UP, Refusal
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Decided, RowStatus, Stage
@@ -164,12 +163,10 @@ class Story:
         return sheet
 
     def _refresh(self) -> None:
-        sheet, unreadable = self._sheet(self.rows), int(self.chance.random() < 0.1)
-        if unreadable:
-            sheet[""] = {"prompt": "geese", "category": "Mug"}
+        sheet = self._sheet(self.rows)
         self.log.append(f"refresh {sheet}")
         terms = {"retire": None, "retire_at_most": "99,100%"}
-        self._run(lambda: self.shop.refresh(sheet, **terms), self.rows, unreadable=unreadable)
+        self._run(lambda: self.shop.refresh(sheet, **terms), self.rows, is_whole=True)
 
     def _import(self) -> None:
         some = self.chance.sample(sorted(self.rows), self.chance.randint(1, len(self.rows)))
@@ -212,21 +209,9 @@ class Story:
             {"take": self.chance.randint(1, 3)},
             {"again": True},
         ]
-        asked = self.chance.choice(ways if named else [{}, {"picks": self._picks()}])
+        asked = self.chance.choice(ways) if named else {}
         self.log.append(f"remake {named} {asked}")
         self._run(lambda: self.shop.remake(*named, **asked), takes=asked.get("takes", 1))
-
-    def _picks(self) -> Path:
-        """Write decisions into the latest results."""
-        rows = sheet_of(self.shop.folder / "results/spring/latest/results.csv")
-        for row in rows.values():
-            row["decision"] = self.chance.choice(("", "", "pick", "reject", "again"))
-        self.log.append(f"decided in results: { {sku: row['decision'] for sku, row in rows.items()} }")
-        with (self.shop.folder / "decided.csv").open("w", encoding="utf-8", newline="") as lines:
-            writer = csv.DictWriter(lines, list(next(iter(rows.values()))))
-            writer.writeheader()
-            writer.writerows(rows.values())
-        return self.shop.folder / "decided.csv"
 
     def _decide(self) -> None:
         takes = sorted({(what[1][0], what[2]) for what, _ in self._requests().values()})
@@ -239,16 +224,11 @@ class Story:
     def _settle(self) -> None:
         """A person decides about some of what is open, as if it was too old to be sent again."""
         for item in unsettled(self.ledger, timedelta(0)):
-            decision = self.chance.choice([None, Settled.RESEND, Settled.WRITE_OFF, Settled.JOB])
-            job = self.shop.service.jobs.get(item.attempt.request_id)
-            if decision and (
-                decision is not Settled.JOB or (job is not None and item.attempt.job_id is None)
-            ):
+            decision = self.chance.choice([None, Settled.RESEND, Settled.WRITE_OFF])
+            if decision is not None:
                 self.log.append(f"settle {decision} {item.stage} {item.content}")
-                terms = Settlement(
-                    decision, "so", "A. Weaver", (job or "") if decision is Settled.JOB else ""
-                )
-                asyncio.run(settle(self.ledger, [item], terms, limit=timedelta(0), look_up=running))
+                terms = Settlement(decision, "so", "A. Weaver")
+                asyncio.run(settle(self.ledger, [item], terms, limit=timedelta(0)))
         self._judge()
 
     # The run
@@ -259,9 +239,9 @@ class Story:
         rows: Mapping[str, Cells] | None = None,
         *,
         takes: int = 1,
-        unreadable: int | None = None,
+        is_whole: bool = False,
     ) -> None:
-        """Run a command, with a confirmation where it asks for one. `unreadable`: the sheet is the whole catalog."""
+        """Run a command, with a confirmation where it asks for one."""
         shop, model, before = self.shop, self.model, self._requests()
         runs, shop.terms, had = len(shop.runs), {"change_at_most": f"{CHANGES}"}, self._has()
         is_confirmed = False
@@ -287,7 +267,7 @@ class Story:
         for sku, content in contents.items():
             model.asked[sku] |= {content} if content else set()
             model.gone -= {sku} if content else set()
-        retired = set(model.retired(had, contents, unreadable) if unreadable is not None else ())
+        retired = had.keys() - contents.keys() if is_whole and had.keys() & contents.keys() else set()
         bought = {what for one, (what, _) in self._requests().items() if one not in before}
         replaced = {sku for sku, content, _ in bought if sku in had and had[sku][:2] != (sku, content)}
         self._require(is_confirmed or len(replaced) <= CHANGES, f"{replaced} replaced unasked")
@@ -429,10 +409,6 @@ class Story:
 
 def folded_sku(text: str) -> str:
     return "".join(text.split()).casefold()
-
-
-async def running(job_id: str) -> Job | None:
-    return read_job({"jobId": job_id, "kind": "", "status": "running", "result": None})
 
 
 def sheet_of(path: Path) -> dict[str, Cells]:
