@@ -1,1 +1,1 @@
-"""What a run is: request, pipeline, lease, approval, retry, settlement."""
+"""Runs: request, plan, lease, approval, retry, settlement and results."""

@@ -176,4 +176,4 @@ def verdicts_on_products(ledger: Ledger, environment: str, catalog: str) -> dict
     decisions = {
         product: takes.decisions.get(takes.unrefined(pattern)) for product, pattern in products.items()
     }
-    return {product: one.verdict.value for product, one in decisions.items() if one is not None}
+    return {product: latest.verdict.value for product, latest in decisions.items() if latest is not None}

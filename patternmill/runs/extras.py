@@ -1,4 +1,4 @@
-"""What rows name besides the offer, looked at before anything is spent: operations, models, and pictures.
+"""Looks at what rows name besides the offer, before anything is spent: operations, models, and pictures.
 
 A picture is read once, by its path or address, and known by its bytes from then on.
 """

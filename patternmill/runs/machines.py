@@ -47,7 +47,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Report:
-    """How far an execution of a group is, and why it begins nothing more."""
+    """The progress of an execution of a group, and the reason for which it begins nothing more."""
 
     progress: Progress
     halt: HaltReason | None

@@ -57,7 +57,7 @@ def plan_lines(planned: Preview, *, is_whole: bool = False) -> Iterator[str]:
     if planned.duplicates is not None:
         yield f"Note: {planned.duplicates.message}"
     for stage in plan.stages:
-        yield f"{f'{stage}s:':10} {counted({one.value: n for one, n in plan.reasons_of(stage).items()})}"
+        yield f"{f'{stage}s:':10} {counted({reason.value: n for reason, n in plan.reasons_of(stage).items()})}"
     if plan.refused():
         yield f"refused:   {plural(plan.refused(), 'row')}"
     yield from sum_lines(planned)

@@ -180,14 +180,14 @@ def remember(
 
 def last_attempts(attempts: Iterable[Attempt]) -> dict[ItemKey, LastAttempt]:
     """Return the last attempts at items as a plan needs them."""
-    return {one.item_key: LastAttempt(one.state, one.attempt, one.result_id) for one in attempts}
+    return {last.item_key: LastAttempt(last.state, last.attempt, last.result_id) for last in attempts}
 
 
 def _last_decisions(ledger: Ledger, scope: Scope, new: Iterable[Decision]) -> dict[ItemKey, LastDecision]:
     """Return the latest decision about each take; `new` ones come after all that are on record."""
     recorded = last_decisions(ledger, scope.environment, scope.catalog)
     last = max((decision.sequence for decision in recorded.values()), default=0)
-    latest = {item: LastDecision(one.verdict, one.sequence) for item, one in recorded.items()}
+    latest = {item: LastDecision(last.verdict, last.sequence) for item, last in recorded.items()}
     for sequence, decision in enumerate(not_overtaken(new, recorded), start=last + 1):
         latest[decision.item] = LastDecision(decision.verdict, sequence)
     return latest

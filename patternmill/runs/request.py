@@ -1,4 +1,4 @@
-"""What a person, a schedule or a form asks for: each option once, with its type, bounds, unit and help.
+"""The options of a run, as a person, a schedule or a form sets them: each once, with type, bounds, unit and help.
 
 The options of the command line and the forms of the flows are made of these models.
 Loads nothing but pydantic, so that `--help` is quick.

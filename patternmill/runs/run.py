@@ -56,7 +56,7 @@ _ROUND, _FIRST_ROUND = 10.0, 10.0
 
 @dataclass(frozen=True)
 class RunEnding:
-    """How a run ended, in numbers that agree with its ledger."""
+    """The end of a run, in numbers that agree with its ledger."""
 
     record: RunRecord
     rows: Mapping[RowStatus, int]

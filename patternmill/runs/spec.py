@@ -1,4 +1,4 @@
-"""What a run is made from: a request, completed from the settings and from the run that its file comes from."""
+"""Completes a request from the settings, and from the run that its file comes from."""
 
 from __future__ import annotations
 

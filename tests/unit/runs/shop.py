@@ -179,7 +179,7 @@ class Shop:
                 await through
 
         self.work = work
-        asyncio.run(asyncio.wait_for(main(), 30))
+        asyncio.run(asyncio.wait_for(main(), 120))
         self.runs.append(work.record.run_id)
         self.is_dead = self.apis[-1].crashed.is_set()
         if self.is_dead:

@@ -76,7 +76,7 @@ def last_decision(shop: Workshop) -> Approval:
     """The last decision; the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-        return [one for one in ledger.approvals.find() if one.verdict is not Verdict.WAITING][-1]
+        return [plan for plan in ledger.approvals.find() if plan.verdict is not Verdict.WAITING][-1]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
         await drive(begun)
         return await begun.end()
 
-    ending = asyncio.run(asyncio.wait_for(main(), 30))
+    ending = asyncio.run(asyncio.wait_for(main(), 120))
     assert (ending.outcome, ending.rows) == (Outcome.CANCELLED, {RowStatus.NOT_STARTED: 4})
     assert "rejected by bert: too dear. Nothing was bought." in (ending.record.reason or "")
     assert (service.creates, known_runs(shop)) == ([], 1)
@@ -260,5 +260,5 @@ def test_newer_run_or_question_ends_a_waiting_one(shop: Workshop) -> None:
     approve(shop, FOUR)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
     with shop.ledger() as ledger:
-        kept = ledger.approvals.get(decided.id)
-    assert kept is not None and kept.verdict is Verdict.APPROVED
+        first = ledger.approvals.get(decided.id)
+    assert first is not None and first.verdict is Verdict.APPROVED

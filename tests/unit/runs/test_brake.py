@@ -89,7 +89,7 @@ def test_pause_in_a_run(shop: Workshop, service: Service) -> None:
         left = {RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.NOT_STARTED}
         assert set(ending.rows) <= {RowStatus.SUCCEEDED, *left}
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), 120))
     assert braked.awaited and "of 'spring' (staging)" in braked.awaited[0]
     assert braked.before <= braked.after == len(service.creates) < 40
     states = {attempt.state for attempts in shop.attempts().values() for attempt in attempts}
@@ -220,6 +220,6 @@ def test_run_is_braked_that_a_pause_found_before_its_engine(shop: Workshop, serv
         return run
 
     shop.run(many(1))
-    run = asyncio.run(asyncio.wait_for(main(), 30))
+    run = asyncio.run(asyncio.wait_for(main(), 120))
     assert run.ended.outcome is Outcome.PAUSED
     assert len(service.creates) == 2, "those of the run before"

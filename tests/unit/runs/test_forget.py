@@ -99,9 +99,9 @@ def test_what_goes_and_what_stays(past: Shop, home: Path, capsys: pytest.Capture
     assert all(told(home).values())
     copy = home / "ledger.sqlite3.schema-001-20270101-000000-abcd"
     shutil.copy(home / "ledger.sqlite3", copy)
-    for said in ("Forgotten.", "Nothing that fits is left"):
+    for sentence in ("Forgotten.", "Nothing that fits is left"):
         assert forget("--before", TOMORROW) == 0
-        assert said in capsys.readouterr().out
+        assert sentence in capsys.readouterr().out
         assert told(home) == STAYS
         assert [results(past, number).exists() for number in range(4)] == [False, False, False, True]
     assert not copy.exists()

@@ -346,7 +346,7 @@ def test_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Servi
         await drive(run)
 
     shop.broken(many(200), LedgerError, driving=fill_up, max_in_flight=4)
-    intended = {one.request_id for these in shop.attempts().values() for one in these}
+    intended = {attempt.request_id for attempts in shop.attempts().values() for attempt in attempts}
     assert {create.request_id for create in service.creates} <= intended
     shop.bury()
     assert shop.run(many(200), max_in_flight=50).outcome is Outcome.COMPLETED

@@ -56,9 +56,7 @@ def offer(offered: Offered | None) -> Offer:
     if offered is None:
         return Offer(None, "no categories", False)
     options = (Option("name"), Option("Print side", SIDES))
-    return Offer(
-        tuple(Category(one, NAMES[one], options if of else None) for one, of in offered.items()), None
-    )
+    return Offer(tuple(Category(id, NAMES[id], options if of else None) for id, of in offered.items()), None)
 
 
 class Story:
@@ -109,7 +107,7 @@ class Story:
     def _edit(self) -> None:
         """Remove a row, rename it, or give it cells: new ones, or those that some row had before."""
         for sku in self.chance.sample(SKUS, self.chance.randint(1, 2)):
-            others, what = [one for one in SKUS if one not in self.rows], self.chance.random()
+            others, what = [other for other in SKUS if other not in self.rows], self.chance.random()
             if sku in self.rows and what < 0.15 and len(self.rows) > 1:
                 del self.rows[sku]
             elif sku in self.rows and what < 0.3 and others:
@@ -268,7 +266,7 @@ class Story:
             model.asked[sku] |= {content} if content else set()
             model.gone -= {sku} if content else set()
         retired = had.keys() - contents.keys() if is_whole and had.keys() & contents.keys() else set()
-        bought = {what for one, (what, _) in self._requests().items() if one not in before}
+        bought = {what for request, (what, _) in self._requests().items() if request not in before}
         replaced = {sku for sku, content, _ in bought if sku in had and had[sku][:2] != (sku, content)}
         self._require(is_confirmed or len(replaced) <= CHANGES, f"{replaced} replaced unasked")
         self._judge()
@@ -322,7 +320,7 @@ class Story:
         for run, most in self.limits.items():
             self._require(ledger.purchases.spent_by_run(RunId(run)).items.total() <= most, "over budget")
         self._require(service.jobs.keys() <= requests.keys(), "a job is lost")
-        bought = Counter(requests[one][0] for one in service.jobs if requests[one][1] != "failed")
+        bought = Counter(requests[job][0] for job in service.jobs if requests[job][1] != "failed")
         self._require(not {what: count for what, count in bought.items() if count > 1}, f"twice: {bought}")
         for what in bought:
             self._require(self.model.may_be_bought(*what), f"unasked: {what}")
@@ -370,12 +368,12 @@ class Story:
             if story is not None and story.now is not None and story.now.status is RowStatus.SUCCEEDED:
                 named = story.now.items[-1].result_id
                 self._require(named == has, f"explain has {named} for {sku}: {has}")
-        for one in current:
+        for row in current:
             try:
-                (line,) = read_order(OrderRequest(sku=(one.sku,), catalog="spring")).planned(ledger).lines
+                (line,) = read_order(OrderRequest(sku=(row.sku,), catalog="spring")).planned(ledger).lines
             except InputRefused:
                 continue
-            self._require(line.product_id == one.product_id, f"{one.sku} is ordered as {line.product_id}")
+            self._require(line.product_id == row.product_id, f"{row.sku} is ordered as {line.product_id}")
         counts = Counter(RowStatus(row["status"]).words for row in results.values())
         lines = text_of(Status(ledger, load_settings(), "spring").sections(1)).splitlines()
         status = next(line for line in lines if "rows:" in line).partition("rows:")[2]

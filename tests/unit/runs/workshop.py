@@ -112,7 +112,7 @@ class Workshop:
             ending = await run.end()
             return Ended(ending, self.results(ending), run)
 
-        return asyncio.run(asyncio.wait_for(main(), 30))
+        return asyncio.run(asyncio.wait_for(main(), 120))
 
     def broken(
         self, catalog: str, error: type[Exception], *, driving: Driving | None = None, **begun: Any
@@ -127,7 +127,7 @@ class Workshop:
             assert run.halt.reason is not None
             return run.halt.reason.code
 
-        return asyncio.run(asyncio.wait_for(main(), 30))
+        return asyncio.run(asyncio.wait_for(main(), 120))
 
     def at(self, number: int, happens: Callable[[], object]) -> None:
         """Have this happen as the service receives its next create of this number, once."""
@@ -150,7 +150,7 @@ class Workshop:
             assert api.crashed.is_set(), "the run ended before it crashed"
             return run
 
-        run = asyncio.run(asyncio.wait_for(main(), 30))
+        run = asyncio.run(asyncio.wait_for(main(), 120))
         # As the kernel does for a process that has died.
         run.writer._thread.shutdown(wait=True)
         run.writer._ledger.close()
