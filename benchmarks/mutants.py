@@ -36,8 +36,7 @@ TARGETS = {  # its module, and the tests that are to notice
     "evidence": "patternmill/engine/evidence.py tests/unit/runs/test_evidence.py",
     "attempts": "patternmill/engine/item_attempts.py tests/unit/runs/test_attempts.py",
     "purchases": "patternmill/ledger/purchases.py tests/integration/ledger tests/unit/ledger",
-    "lease": "patternmill/runs/lease.py tests/unit/runs/test_lease.py tests/unit/runs/test_brake.py "
-    "tests/integration/ledger/test_leases.py",
+    "lease": "patternmill/runs/lease.py tests/unit/runs/test_lease.py tests/unit/runs/test_brake.py",
     "takes": "patternmill/planning/takes.py tests/unit/planning tests/unit/runs/test_decision_files.py",
 }
 HEAVY = ("hypothesis", "httpx_aiohttp", "pandas", "orjson", "rich", "psycopg")
