@@ -82,17 +82,6 @@ def test_end_names_catalog_environment_machine_money_and_the_paid_failure(
     assert body.index("the loom broke") < body.index("Samt"), body
 
 
-def test_cancel_sends_one_message(
-    prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
-) -> None:
-    begun = begin_import(prefect, service, tmp_path, "cancelled")
-    prefect.cancel(begun.flow_run)
-    prefect.ended(begun.flow_run, within=60)
-    subject, body = inbox.only_message()
-    assert subject == "Partly (Cancelled): import cancelled"
-    assert "Cancelled in the Prefect UI" in body and "spent" in body, body
-
-
 def test_paused_run_says_since_when_by_whom_and_why(
     prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
 ) -> None:

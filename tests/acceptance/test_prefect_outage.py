@@ -6,6 +6,7 @@ Whatever that is, the run goes on or ends in order, and what the server shows is
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import sqlite3
@@ -200,7 +201,10 @@ def test_returning_server(stage: Stage, play: Callable[[Stage], tuple[Started, P
 
 
 def test_groups_do_not_wait_for_a_frozen_server(stage: Stage) -> None:
-    """It is woken when 400 more patterns and products were bought: a run that waited for it would not get there."""
+    """It is woken when 400 more patterns and products were bought: a run that waited for it would not get there.
+
+    Then each row's group is found among the task runs, which have all ended.
+    """
     stage.room.rows = some_rows(600)
     write_csv(stage.room.file, stage.room.rows)
     stage.room.settings["PATTERNMILL_MAX_IN_FLIGHT"] = "100"
@@ -210,6 +214,10 @@ def test_groups_do_not_wait_for_a_frozen_server(stage: Stage) -> None:
     stage.await_purchases(600)
     stage.server.send(signal.SIGCONT)
     stage.assert_made(running.wait(300))
+    eventually(lambda: stage.open_task_runs() == [], 60)
+    (table,) = [a for a in everything(stage.server.api, "artifacts") if str(a["key"]).endswith("-groups")]
+    groups = {line["group"] for line in json.loads(table["data"])}
+    assert groups <= {run["name"] for run in everything(stage.server.api, "task_runs")}
 
 
 # A flow run that its command left open

@@ -19,17 +19,15 @@ from patternmill.looking.page import page
 from patternmill.looking.server import Door, LookServer
 from patternmill.looking.viewed_run import ViewedRun
 from prefect_host.shared_process import bound_socket
-from studio.testing import Studio
 from tests.acceptance.browser import Browser
 from tests.acceptance.test_looking_page import READY, RUN, rows, shown
 
 #: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
 ATTACK = """(async () => {
   const reached = [];
-  for (const [path, how] of [['/page', {}], ['/pictures/0.png', {}], ['/console/settings/api-keys', {}],
+  for (const [path, how] of [['/page', {}], ['/pictures/0.png', {}],
                              ['/decisions', {method: 'POST', body: '[]'}], ['/approve', {method: 'POST', body: '{}'}],
-                             ['/commands/remake', {method: 'POST', body: '{}'}],
-                             ['/console/settings/api-keys', {method: 'POST', body: new URLSearchParams('name=x')}]]) {
+                             ['/commands/remake', {method: 'POST', body: '{}'}]]) {
     for (const mode of ['cors', 'no-cors']) {
       try { reached.push((await fetch(TARGET + path, {...how, mode, credentials: 'include'})).type); }
       catch { reached.push('refused'); }
@@ -139,34 +137,3 @@ def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]])
         attack(browser, url, target)
         assert len(run.asked) == asked, run.asked[asked:]
         assert secret not in " ".join(heard) and "cookie" not in " ".join(heard).lower()
-
-
-def test_other_port_has_no_session_of_the_console(tmp_path: Path, other: tuple[str, list[str]]) -> None:
-    """The person logs in, goes from page to page, makes a key and logs out; another port does none of it."""
-    url, heard = other
-    with Studio() as studio, Browser(tmp_path / "profile") as browser:
-        target = studio.base_url.removesuffix("/v1")
-        browser.watch()
-        browser.open(f"{target}/console")
-        browser.fill("API key", "wrong")
-        browser.click("Log in")
-        browser.shows("no API key of this studio")
-        browser.fill("API key", studio.key)
-        browser.click("Log in")
-        browser.shows("No pattern yet")
-        browser.click("Settings")
-        browser.shows("What the key is for")
-        assert browser.do("document.cookie + complaints.join()") == ""
-        attack(browser, url, target)
-        assert "cookie" not in " ".join(heard).lower()
-        browser.open(f"{target}/console/settings/api-keys")
-        browser.shows("What the key is for")
-        assert "Last used" not in browser.text()
-        browser.fill("What the key is for", "nightly")
-        browser.click("Create key")
-        browser.shows("It is not shown again")
-        browser.click("Log out")
-        browser.shows("Studio console")
-        browser.open(f"{target}/console/products")
-        browser.shows("Studio console")
-        assert browser.do("complaints.join()") == ""

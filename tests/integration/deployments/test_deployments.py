@@ -88,6 +88,9 @@ def test_all_deployments_are_registered(deployed: Deployed) -> None:
     Every parameter is described, and none asks for an address or a key.
     """
     assert set(deployed) == set(NAMES)
+    assert "schedules" not in (CHECKOUT / "deployments" / "prefect.yaml").read_text(), (
+        "they would be set back"
+    )
     for name, deployment in deployed.items():
         assert deployment["work_pool_name"] == POOL
         assert deployment["enforce_parameter_schema"] is True
@@ -233,21 +236,6 @@ def test_parameters_that_a_flow_has_no_longer_are_dropped(
     assert retry_failed["parameters"] == {"environment": "staging"}
     (its,) = retry_failed["schedules"]
     assert its["active"] and its["parameters"] == {"catalog": "spring"}
-
-
-def test_prefects_own_deploy_keeps_schedules(
-    deployed: Deployed, environment: dict[str, str], ask: Ask
-) -> None:
-    """prefect.yaml has none, so that `prefect deploy` cannot set any back; parameters it does set back."""
-    nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
-    remake = deployed["remake-patterns"]["id"]
-    ask(f"deployments/{remake}/schedules", [{"active": True, "schedule": nightly, "parameters": {}}])
-    before = of_people(by_name(ask)["remake-patterns"])
-    words = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-    words += ["--prefect-file", "deployments/prefect.yaml"]
-    done = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert of_people(by_name(ask)["remake-patterns"]) == before
 
 
 def test_wrong_parameters_are_refused_before_a_run(deployed: Deployed, ask: Ask) -> None:
