@@ -14,7 +14,7 @@ from patternmill.ledger.ledger import open_database
 #: How long before the first write of what it makes a task run may start, and how long after the last it may end.
 CLOSE = 5.0
 #: Of each item its stage, its content as JSON, and when its first and last event were written.
-ITEM_TIMES = """
+_ITEM_TIMES = """
     SELECT i.stage, i.content, i.sku, MIN(e.at), MAX(e.at) FROM events e
     JOIN attempts a ON a.request_id = e.request_id JOIN items i ON i.key = a.item_key
     GROUP BY i.key, i.stage, i.content, i.sku
@@ -22,19 +22,15 @@ ITEM_TIMES = """
 Span = tuple[float, float]
 
 
-def item_times(rows: Iterable[tuple[Any, ...]]) -> dict[str, Span]:
-    """Return the first and last write of each item, by the name of its task run; `rows` are of ITEM_TIMES."""
-    named: dict[str, Span] = {}
+def item_times_in(home: Path) -> dict[str, Span]:
+    """Return the first and last write of each item in the ledger of a home, by the name of its task run."""
+    with closing(open_database(None, home)) as database, database.transaction():
+        rows = database.rows(_ITEM_TIMES)
+    named = {}
     for stage, content, sku, first, last in rows:
         about = json.loads(content)["prompt"] if stage == "pattern" else sku
         named[f"{stage} · {about}"] = first, last
     return named
-
-
-def item_times_in(home: Path) -> dict[str, Span]:
-    """Return them of the ledger of a home."""
-    with closing(open_database(None, home)) as database, database.transaction():
-        return item_times(database.rows(ITEM_TIMES))
 
 
 def disagreements(task_runs: Iterable[Mapping[str, Any]], written: Mapping[str, Span]) -> list[str]:

@@ -66,15 +66,15 @@ def some_rows(count: int, *, about: str = "herons", shared: int = 4, goods: int 
 
 
 def write_csv(path: Path, rows: Sequence[ExpectedRow]) -> Path:
+    extras = _EXTRAS if any(row.extras for row in rows) else ()
+    columns = ["sku", "prompt", "category", *(f"option:{name}" for name in _OPTIONS), *extras]
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        extras = _EXTRAS if any(row.extras for row in rows) else ()
-        writer.writerow(["sku", "prompt", "category", *(f"option:{name}" for name in _OPTIONS), *extras])
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
         for row in rows:
-            cells = [row.selections.get(name, "") for name in _OPTIONS]
-            writer.writerow(
-                [row.sku, row.prompt, row.category, *cells, *(row.extras.get(n, "") for n in extras)]
-            )
+            options = {f"option:{name}": value for name, value in row.selections.items()}
+            named = {"sku": row.sku, "prompt": row.prompt, "category": row.category}
+            writer.writerow({**named, **options, **row.extras})
     if extras:
         (path.parent / "guide.png").write_bytes(b"\x89PNG\r\n\x1a\n" + path.name.encode())
     return path

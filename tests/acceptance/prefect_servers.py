@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import itertools
 import os
 import shutil
 import signal
@@ -127,8 +128,6 @@ class NamedServer:
 
     directory: Path
     port: int = field(default_factory=free_port)
-    #: Of its database; without one it is SQLite in the directory.
-    database: str | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -145,7 +144,7 @@ class NamedServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prefect", "server", "start", "--port", str(self.port)],
                 cwd=self.directory,
-                env=clean_environment() | server_environment(self.directory, self.port) | self._database(),
+                env=clean_environment() | server_environment(self.directory, self.port),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -154,9 +153,6 @@ class NamedServer:
 
     def await_ready(self) -> None:
         eventually(lambda: server_answers(self.api.url, timeout=2.0), within=120)
-
-    def _database(self) -> dict[str, str]:
-        return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": self.database} if self.database else {}
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None, "it was not started"
@@ -260,16 +256,11 @@ def eventually(
         time.sleep(0.05)
 
 
-def everything(
-    api: PrefectApi, kind: str, where: Mapping[str, Any] | None = None
-) -> Iterator[dict[str, Any]]:
+def everything(api: PrefectApi, kind: str) -> Iterator[dict[str, Any]]:
     """All of the server's flow runs, or task runs."""
-    offset = 0
-    while True:
-        order = {"limit": 200, "offset": offset, "sort": "ID_DESC"}
-        page = api.post(f"{kind}/filter", {**(where or {}), **order})
+    for offset in itertools.count(0, 200):
+        page = api.post(f"{kind}/filter", {"limit": 200, "offset": offset, "sort": "ID_DESC"})
         yield from page
-        offset += 200
         if len(page) < 200:
             return
 
