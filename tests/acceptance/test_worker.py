@@ -226,7 +226,7 @@ def test_run_of_a_killed_machine_is_begun_again_once(
 
     eventually(lambda: begun.creates() > spent + WINDOW, 120, lambda: prefect.state(again))
     kill_runs_of(second)
-    eventually(lambda: prefect.state(again)["name"] == "Crashed", 30)
+    eventually(lambda: prefect.state(again)["name"] == "Crashed", 90, lambda: prefect.state(again))
     assert "It had resumed a crashed run: begin it again" in look(prefect)
     assert imports(prefect) == runs | {again}
     parameters = prefect.ask(f"flow_runs/{again}")["parameters"]
@@ -344,8 +344,9 @@ def test_newer_run_of_the_catalog_ends_a_waiting_question(
     older = suspended(prefect, tmp_path, "overtaken")
     assert "Waits for approval" in status(prefect, "overtaken")
     file = write_csv(tmp_path / "newer.csv", some_rows(1, about="newer"))
-    newer = prefect.begin("bulk-import", file=str(file), environment="staging", catalog="overtaken")
-    assert prefect.ended(newer)["name"] == "Completed"
+    terms = {"file": str(file), "out": str(tmp_path / "newer"), "environment": "staging"}
+    state = prefect.ended(prefect.begin("bulk-import", catalog="overtaken", **terms))
+    assert state["name"] == "Completed", state
     (question,) = approvals(prefect, "overtaken")
     assert question.verdict == "overtaken"
     assert "Waits for approval" not in status(prefect, "overtaken")
