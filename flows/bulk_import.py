@@ -5,17 +5,8 @@ from typing import Any
 
 from prefect import State, flow
 
+from patternmill import parameters
 from patternmill.errors import PatternmillError
-from patternmill.parameters import (
-    AmountText,
-    Confirmation,
-    Count,
-    EnvironmentName,
-    MaxFailures,
-    Place,
-    SourceName,
-    Takes,
-)
 from patternmill.runs.request import ImportRequest, Request, SheetRequest
 from patternmill.runs.run_text import RunSummary
 from tasks.approval_form import approve
@@ -40,18 +31,18 @@ from tasks.run_steps import (
 @flow(name="bulk-import", flow_run_name="import {file}", retries=0, persist_result=False)
 @documented_by(ImportRequest)
 async def bulk_import(
-    file: SourceName,
+    file: parameters.SourceName,
     catalog: Box[str] = None,
-    environment: Box[EnvironmentName] = None,
+    environment: Box[parameters.EnvironmentName] = None,
     mapping: Box[Path] = None,
     whole: bool = False,
-    takes: Takes = 1,
-    out: Box[Place] = None,
-    budget: Box[AmountText] = None,
-    max_items: Box[Count] = None,
-    max_failures: Box[MaxFailures] = None,
+    takes: parameters.Takes = 1,
+    out: Box[parameters.Place] = None,
+    budget: Box[parameters.AmountText] = None,
+    max_items: Box[parameters.Count] = None,
+    max_failures: Box[parameters.MaxFailures] = None,
     change_at_most: Box[str] = None,
-    confirm: Box[Confirmation] = None,
+    confirm: Box[parameters.Confirmation] = None,
     plan_only: bool = False,
     check: bool = False,
 ) -> State[Any]:

@@ -6,16 +6,7 @@ from typing import Any
 from prefect import State, flow
 
 from flows.bulk_import import make_products
-from patternmill.parameters import (
-    AmountText,
-    CatalogName,
-    Confirmation,
-    Count,
-    EnvironmentName,
-    MaxFailures,
-    Place,
-    SourceName,
-)
+from patternmill import parameters
 from patternmill.runs.request import RefreshRequest
 from patternmill.runs.run_text import RunSummary
 from tasks.flow_parameters import Box, documented_by
@@ -25,18 +16,18 @@ from tasks.run_steps import summary_of
 @flow(name="catalog-refresh", flow_run_name="refresh {source}", retries=0, persist_result=False)
 @documented_by(RefreshRequest)
 async def catalog_refresh(
-    source: SourceName,
-    catalog: Box[CatalogName] = None,
-    environment: Box[EnvironmentName] = None,
+    source: parameters.SourceName,
+    catalog: Box[parameters.CatalogName] = None,
+    environment: Box[parameters.EnvironmentName] = None,
     retire_at_most: Box[str] = None,
-    retire: Box[Count] = None,
+    retire: Box[parameters.Count] = None,
     mapping: Box[Path] = None,
-    out: Box[Place] = None,
-    budget: Box[AmountText] = None,
-    max_items: Box[Count] = None,
-    max_failures: Box[MaxFailures] = None,
+    out: Box[parameters.Place] = None,
+    budget: Box[parameters.AmountText] = None,
+    max_items: Box[parameters.Count] = None,
+    max_failures: Box[parameters.MaxFailures] = None,
     change_at_most: Box[str] = None,
-    confirm: Box[Confirmation] = None,
+    confirm: Box[parameters.Confirmation] = None,
     plan_only: bool = False,
     check: bool = False,
 ) -> State[Any]:

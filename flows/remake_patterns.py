@@ -6,14 +6,7 @@ from typing import Any
 from prefect import State, flow
 
 from flows.bulk_import import make_products
-from patternmill.parameters import (
-    AmountText,
-    Confirmation,
-    Count,
-    EnvironmentName,
-    MaxFailures,
-    Takes,
-)
+from patternmill import parameters
 from patternmill.runs.request import RemakeRequest
 from patternmill.runs.run_text import RunSummary
 from tasks.flow_parameters import Box, documented_by
@@ -24,17 +17,17 @@ from tasks.run_steps import summary_of
 @documented_by(RemakeRequest)
 async def remake_patterns(
     catalog: Box[str] = None,
-    environment: Box[EnvironmentName] = None,
+    environment: Box[parameters.EnvironmentName] = None,
     sku: tuple[str, ...] = (),
     picks: Box[Path] = None,
-    takes: Takes = 1,
-    take: Box[Takes] = None,
+    takes: parameters.Takes = 1,
+    take: Box[parameters.Takes] = None,
     again: bool = False,
-    budget: Box[AmountText] = None,
-    max_items: Box[Count] = None,
-    max_failures: Box[MaxFailures] = None,
+    budget: Box[parameters.AmountText] = None,
+    max_items: Box[parameters.Count] = None,
+    max_failures: Box[parameters.MaxFailures] = None,
     change_at_most: Box[str] = None,
-    confirm: Box[Confirmation] = None,
+    confirm: Box[parameters.Confirmation] = None,
     plan_only: bool = False,
 ) -> State[Any]:
     """Choose the rows and their takes, and import them from the catalog as the ledger has it."""

@@ -6,14 +6,7 @@ from typing import Any
 from prefect import State, flow
 
 from flows.bulk_import import make_products
-from patternmill.parameters import (
-    AmountText,
-    Confirmation,
-    Count,
-    EnvironmentName,
-    MaxFailures,
-    Place,
-)
+from patternmill import parameters
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.run_text import RunSummary
 from patternmill.tables.row_filter import Since, Statuses
@@ -25,7 +18,7 @@ from tasks.run_steps import summary_of
 @documented_by(RetryRequest)
 async def retry_failed(
     catalog: Box[str] = None,
-    environment: Box[EnvironmentName] = None,
+    environment: Box[parameters.EnvironmentName] = None,
     run: str = "latest",
     status: Statuses = (),
     code: tuple[str, ...] = (),
@@ -33,12 +26,12 @@ async def retry_failed(
     category: tuple[str, ...] = (),
     changed_since: Box[Since] = None,
     picks: Box[Path] = None,
-    out: Box[Place] = None,
-    budget: Box[AmountText] = None,
-    max_items: Box[Count] = None,
-    max_failures: Box[MaxFailures] = None,
+    out: Box[parameters.Place] = None,
+    budget: Box[parameters.AmountText] = None,
+    max_items: Box[parameters.Count] = None,
+    max_failures: Box[parameters.MaxFailures] = None,
     change_at_most: Box[str] = None,
-    confirm: Box[Confirmation] = None,
+    confirm: Box[parameters.Confirmation] = None,
     plan_only: bool = False,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file."""
