@@ -321,8 +321,8 @@ function picture(address, how = {}) {
   return image;
 }
 
-/* On a served page the script fetches pictures, few at a time, so that no decision waits: of what is laid out, as it is laid out. */
-const wanted = [];
+/* On a served page the script fetches pictures: those in the window first, and few at a time, so that no decision waits. */
+let wanted = [];
 const digests = new Map();
 let fetching = 0;
 
@@ -331,11 +331,17 @@ function want(picture) {
   setTimeout(fetchNext);
 }
 
+function isInWindow({ image }) {
+  const { top, bottom } = image.parentElement.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+}
+
 function fetchNext() {
+  // What has left the page is not wanted any more.
+  wanted = wanted.filter(({ image }) => image.isConnected);
   while (fetching < MOST_FETCHED && wanted.length) {
-    const next = wanted.shift();
-    // What has left the page is not wanted any more.
-    if (!next.image.isConnected) continue;
+    const next = wanted.find(isInWindow) ?? wanted[0];
+    wanted.splice(wanted.indexOf(next), 1);
     fetching += 1;
     fill(next).finally(() => { fetching -= 1; fetchNext(); });
   }
