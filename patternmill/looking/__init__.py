@@ -1,1 +1,1 @@
-"""What people look at and decide: the gallery, the page that is served, and decisions in files."""
+"""The page of a run, to look at and to decide on: as a file, and served with its pictures and commands."""

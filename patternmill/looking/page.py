@@ -56,7 +56,7 @@ def gallery(ledger: Ledger, run: RunRecord, results: RunResults, share: Share = 
     rows, scope = results.lines, (run.environment, run.catalog)
     # Reading all takes of a large catalog takes as long as writing the page.
     takes = CatalogTakes(ledger, *scope) if has_choices(ledger, *scope) else None
-    known = known_patterns(takes, rows) if takes is not None else {}
+    patterns = pattern_facts(takes, rows) if takes is not None else {}
     urls = (
         picture_urls(rows, takes.as_shown(rows).values() if takes is not None else ())
         if is_drawn(run)
@@ -65,7 +65,7 @@ def gallery(ledger: Ledger, run: RunRecord, results: RunResults, share: Share = 
     share(urls)
     beside = {url: f"{FOLDER}/{picture_name(url)}" for url in urls}
     cell = run_cell(run.run_id, takes.last_sequence if takes is not None else 0)
-    return page(run, results, beside, known=known, facts={"cell": cell})
+    return page(run, results, beside, patterns=patterns, facts={"cell": cell})
 
 
 def page(
@@ -73,13 +73,13 @@ def page(
     results: RunResults,
     pictures: Mapping[str, str],
     *,
-    known: Mapping[ItemKey, Facts] = MappingProxyType({}),
+    patterns: Mapping[ItemKey, Facts] = MappingProxyType({}),
     facts: Facts = _NO_FACTS,
     served: bool = False,
 ) -> Iterator[bytes]:
     """Return the bytes of the page of a run.
 
-    `pictures` maps a picture's URL to a file next to the page; `known` is what `known_patterns` returns.
+    `pictures` maps a picture's URL to a file next to the page; `patterns` is what `pattern_facts` returns.
     `facts` are for the script: `cell`, the column `run` of its file of decisions; and on a served page `approval`, a
     plan that waits, `paused`, and `actions`, the names of its commands.
     """
@@ -96,7 +96,7 @@ def page(
         "script": [script.encode()],
         "run": [_for_script(json_bytes(shown))],
         "rows": _array(_card(row, pictures, [cells[row.line][at] for at in own]) for row in rows),
-        "patterns": _array(_patterns(rows, pictures, known)),
+        "patterns": _array(_patterns(rows, pictures, patterns)),
     }
     for number, text in enumerate(_SLOT.split(page_part("page.html"))):
         yield from parts[text] if number % 2 else [text.encode()]
@@ -112,15 +112,15 @@ def _array(values: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _patterns(
-    rows: Sequence[ResultLine], pictures: Mapping[str, str], known: Mapping[ItemKey, Facts]
+    rows: Sequence[ResultLine], pictures: Mapping[str, str], patterns: Mapping[ItemKey, Facts]
 ) -> Iterator[dict[str, Any]]:
     """Yield each pattern with the rows that share it; a row that was refused stands alone."""
     together: dict[ItemKey | int, list[int]] = {}
     for index, row in enumerate(rows):
-        together.setdefault(_group_of(row, known) or index, []).append(index)
+        together.setdefault(_group_of(row, patterns) or index, []).append(index)
     for indexes in together.values():
         first = rows[indexes[0]]
-        facts = known.get(first.take or ItemKey(""), {})
+        facts = patterns.get(first.take or ItemKey(""), {})
         takes = facts.get("takes", ())
         if first.take and not takes:
             takes = ({"item": first.take, "take": 1, "picture": first.picture_url, "digest": ""},)
@@ -133,13 +133,13 @@ def _patterns(
         }
 
 
-def _group_of(row: ResultLine, known: Mapping[ItemKey, Facts]) -> ItemKey | None:
+def _group_of(row: ResultLine, patterns: Mapping[ItemKey, Facts]) -> ItemKey | None:
     """Return the first take of a row's pattern, which all rows that share it have; None for a refused row."""
-    takes = known.get(row.take or ItemKey(""), {}).get("takes")
+    takes = patterns.get(row.take or ItemKey(""), {}).get("takes")
     return ItemKey(takes[0]["item"]) if takes else row.take
 
 
-def known_patterns(
+def pattern_facts(
     takes: CatalogTakes,
     rows: Sequence[ResultLine],
     digests: Mapping[ItemKey, str] = MappingProxyType({}),
@@ -163,17 +163,17 @@ def known_patterns(
             "decision": _decision(decision, digest) if decision is not None else None,
         }
 
-    known = {}
+    patterns = {}
     for key in {row.take for row in rows if row.take is not None}:
         requested = takes.of(key)
         if len(requested) == 1 and key not in takes.decisions:
             # Such a pattern follows from its rows, and there may be many.
             continue
-        known[key] = {
+        patterns[key] = {
             "takes": [told(take) for take in requested if take.is_made],
             "open": [take.number for take in requested if not take.is_made and take.state in MAY_EXIST],
         }
-    return known
+    return patterns
 
 
 def _decision(decision: Decision, digest: str) -> dict[str, Any]:

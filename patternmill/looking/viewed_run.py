@@ -10,7 +10,7 @@ from patternmill.errors import InputRefused
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
-from patternmill.looking.page import known_patterns, page
+from patternmill.looking.page import page, pattern_facts
 from patternmill.looking.pictures import FOLDER, Pictures, Source, is_drawn, picture_name, picture_urls
 from patternmill.planning.plan import Cost
 from patternmill.runs.catalog_takes import CatalogTakes
@@ -91,7 +91,7 @@ class ViewedRun:
             self.record,
             self._results,
             {url: f"{FOLDER}/{name}" for name, url in self._names.items()},
-            known=known_patterns(self._catalog, self._results.lines, self._pictures.digests(decided)),
+            patterns=pattern_facts(self._catalog, self._results.lines, self._pictures.digests(decided)),
             facts={
                 "actions": actions,
                 "approval": _approval(waiting) if waiting else None,

@@ -88,10 +88,10 @@ def shown(made: Sequence[RowResult]) -> RunResults:
 
 
 def html(made: Sequence[RowResult] = (), **how: Any) -> bytes:
-    known = {key: {"takes": takes} for key, takes in TAKES.items()}
+    patterns = {key: {"takes": takes} for key, takes in TAKES.items()}
     names = [f"{pattern}-{n}.png" for pattern in range(30) for n in (1, 2, 3)]
     pictures = {f"http://x/{name}": f"pictures/{name}" for name in names}
-    return b"".join(page(RUN, shown(made or rows()), pictures, known=known, **how))
+    return b"".join(page(RUN, shown(made or rows()), pictures, patterns=patterns, **how))
 
 
 def picture(take: int) -> bytes:

@@ -52,7 +52,7 @@ class _Run:
         url = "https://studio.example/0.png"
         take = {"item": "p0", "take": 1, "picture": url, "digest": "", "chosen": True, "decision": None}
         looks = {ItemKey("p0"): {"takes": [take]}}
-        return page(self.record, shown(rows()), {url: "pictures/0.png"}, known=looks, served=True)
+        return page(self.record, shown(rows()), {url: "pictures/0.png"}, patterns=looks, served=True)
 
     def picture(self, name: str) -> tuple[Path, str]:
         self.asked.append(name)
