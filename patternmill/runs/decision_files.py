@@ -208,7 +208,6 @@ class _Reader:
         #: For lines that name no run, or an unknown one.
         self._newest = self._runs[record.run_id]
         self._rows = dict(ChainMap(*(dict(run.rows) for run in self._runs.values()))).values()
-        self._made = self._takes.as_shown(self._rows)
 
     def _read_run(self, record: RunRecord) -> _SheetRun:
         file = input_file(self._ledger, record)
@@ -239,7 +238,7 @@ class _Reader:
         verdict, run = Decided(text.casefold()), self._run_of(cells)
         row = run.row(sku)
         item = self._item(run.record, row, verdict, tidy(cells["take"])) if row is not None else None
-        if row is None or item is None or item not in self._made:
+        if row is None or item is None or item not in self._takes.made:
             what = f"take {plain(tidy(cells['take']))}" if self._sheet.is_of_page else "pattern"
             raise ValueError(f": run {run.record.run_id} has no {what} for {shown(sku)}; empty the cell")
         sequence, latest = read_run_cell(cells[RUN_COLUMN])[1], self._takes.last_sequence
