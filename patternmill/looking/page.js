@@ -669,25 +669,27 @@ async function offer(name) {
   deal(`${title}: ${plan.sum}`, plan.lines, button(name === "order" ? "Open the checkout" : `Buy ${plan.sum}`, () => begin(name, plan)));
 }
 
+/* Ask for one confirmation, send it, and show the server's sentence or its reason. */
+function offerOnce(title, line, word, path, value, done) {
+  deal(title, [line], button(word, async () => {
+    const { text, error } = await told(path, value());
+    if (text) done(text);
+    deal(text ? `${word}d` : `Not ${word.toLowerCase()}d`, [text ?? error]);
+  }));
+}
+
 function offerPause(title) {
   const reason = make("input", { "aria-label": "Why", placeholder: "Why", maxlength: 200 });
-  deal(title, ["Nothing more is created; jobs in flight are followed. Only `patternmill unpause` lifts it."], button("Pause", async () => {
-    const { text, error } = await told("/pause", { reason: reason.value.trim() });
-    byId("paused").textContent = text ?? "";
-    deal(text ? "Paused" : "Not paused", [text ?? error]);
-  }));
+  offerOnce(title, "Nothing more is created; jobs in flight are followed. Only `patternmill unpause` lifts it.", "Pause",
+    "/pause", () => ({ reason: reason.value.trim() }), (text) => { byId("paused").textContent = text; });
   reason.addEventListener("keydown", ({ key }) => key === "Enter" && byId("deal-buttons").firstChild.click());
   byId("deal-lines").append(reason);
   reason.focus();
 }
 
 function offerApproval(title) {
-  const { digest, text: plan } = run.approval;
-  deal(title, [`Approve ${plan}? This buys them.`], button("Approve", async () => {
-    const { text, error } = await told("/approve", { digest });
-    byId("do-approve").hidden = Boolean(text);
-    deal(text ? "Approved" : "Not approved", [text ?? error]);
-  }));
+  const { digest, text } = run.approval;
+  offerOnce(title, `Approve ${text}? This buys them.`, "Approve", "/approve", () => ({ digest }), () => { byId("do-approve").hidden = true; });
 }
 
 async function begin(name, { sum, digest, token }) {

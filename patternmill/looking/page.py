@@ -44,7 +44,6 @@ _FOR_SCRIPT = {
 #: How many rows or patterns are written at once.
 _BATCH = 1000
 Facts = Mapping[str, Any]
-_NO_FACTS: Facts = MappingProxyType({})
 Share = Callable[[list[str]], object]
 
 
@@ -74,7 +73,7 @@ def page(
     pictures: Mapping[str, str],
     *,
     patterns: Mapping[ItemKey, Facts] = MappingProxyType({}),
-    facts: Facts = _NO_FACTS,
+    facts: Facts = MappingProxyType({}),
     served: bool = False,
 ) -> Iterator[bytes]:
     """Return the bytes of the page of a run.
@@ -117,7 +116,10 @@ def _patterns(
     """Yield each pattern with the rows that share it; a row that was refused stands alone."""
     together: dict[ItemKey | int, list[int]] = {}
     for index, row in enumerate(rows):
-        together.setdefault(_group_of(row, patterns) or index, []).append(index)
+        takes = patterns.get(row.take or ItemKey(""), {}).get("takes")
+        # All rows that share a pattern have its first take; a row that was refused has none.
+        first_take = ItemKey(takes[0]["item"]) if takes else row.take
+        together.setdefault(first_take or index, []).append(index)
     for indexes in together.values():
         first = rows[indexes[0]]
         facts = patterns.get(first.take or ItemKey(""), {})
@@ -131,12 +133,6 @@ def _patterns(
             "rows": indexes,
             "made": bool(facts.get("takes")) or any(rows[index].pattern_id for index in indexes),
         }
-
-
-def _group_of(row: ResultLine, patterns: Mapping[ItemKey, Facts]) -> ItemKey | None:
-    """Return the first take of a row's pattern, which all rows that share it have; None for a refused row."""
-    takes = patterns.get(row.take or ItemKey(""), {}).get("takes")
-    return ItemKey(takes[0]["item"]) if takes else row.take
 
 
 def pattern_facts(

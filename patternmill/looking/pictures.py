@@ -129,17 +129,14 @@ class Pictures:
             thread.start()
         return threads
 
-    def share(self, urls: Iterable[str], beside: Path) -> bool:
-        """Put the pictures that are here next to a gallery; return False if the disk refuses one."""
-        try:
+    def share(self, urls: Iterable[str], beside: Path) -> None:
+        """Put the pictures that are here next to a gallery, as far as the disk takes them."""
+        with suppress(OSError):
             for name in map(picture_name, urls):
                 target, path = beside / FOLDER / name, self.path(name)
                 if path is not None and not target.exists():
                     # A copy, not a link: files of the home are private, and results have the umask's permissions.
                     write_whole(target, [path.read_bytes()])
-        except OSError:
-            return False
-        return True
 
     def _fetched(self, url: str) -> Path | None:
         """Return the file of a picture, which is fetched unless it is here; None if it is not available."""

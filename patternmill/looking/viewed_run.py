@@ -82,10 +82,10 @@ class ViewedRun:
         """Return the bytes of the page; `actions` are the names of its commands."""
         if not self._is_fresh:
             self._read()
-        self._is_fresh = False
+        self._is_fresh, scope = False, (self.record.environment, self.record.catalog)
         with self.ledger() as ledger:
             waiting = self._waiting(ledger) if actions else None
-            pauses = [pause for pause in ledger.brake.pauses() if pause.covers(*self._scope)]
+            pauses = [pause for pause in ledger.brake.pauses() if pause.covers(*scope)]
         decided = (self._takes[item] for item in self._catalog.decisions.keys() & self._takes.keys())
         return page(
             self.record,
@@ -99,10 +99,6 @@ class ViewedRun:
             },
             served=True,
         )
-
-    @property
-    def _scope(self) -> tuple[str, str]:
-        return self.record.environment, self.record.catalog
 
 
 def _approval(plan: Approval) -> dict[str, str]:

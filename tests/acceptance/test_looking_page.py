@@ -24,6 +24,7 @@ from patternmill.states import RowStatus, Stage
 from patternmill.tables.results import RunResults
 from patternmill.tables.written import restore
 from tests.acceptance.browser import Browser, installed
+from tests.acceptance.prefect_servers import eventually
 from tests.row_results import RowResult
 from tests.unit.planning.test_takes import CASES, takes
 from tests.unit.tables.builders import RUN, item, refused, results_of, row
@@ -422,6 +423,7 @@ def test_pictures_of_what_is_shown_come_first_and_hold_up_no_decision(browser: B
     desk.may_draw.clear()
     opened(browser, desk.url, 390, 600)
     browser.until("fetching === 4 && wanted.length")
+    eventually(lambda: len(desk.asked) == 4, 20)
     browser.shows("The picture is being made")
     browser.press("p")
     saved(browser, 1)
@@ -429,7 +431,7 @@ def test_pictures_of_what_is_shown_come_first_and_hold_up_no_decision(browser: B
     browser.until("wanted.some(({ address }) => address.includes('29-1'))", 15)
     desk.may_draw.set()
     browser.until("cells.get(groups.at(-1)).querySelector('.open img')?.naturalWidth")
-    assert "4-1" in desk.asked[:4] and "29-1" in desk.asked[4:8]
+    assert "4-1" in desk.asked[:4] and "29-1" in desk.asked[4:8], desk.asked
 
 
 def test_remake_is_one_confirmation_of_what_the_server_plans(browser: Browser, desk: Desk) -> None:
