@@ -116,9 +116,9 @@ def _patterns(
     """Yield each pattern with the rows that share it; a row that was refused stands alone."""
     together: dict[ItemKey | int, list[int]] = {}
     for index, row in enumerate(rows):
-        takes = patterns.get(row.take or ItemKey(""), {}).get("takes")
+        made = patterns.get(row.take or ItemKey(""), {}).get("takes")
         # All rows that share a pattern have its first take; a row that was refused has none.
-        first_take = ItemKey(takes[0]["item"]) if takes else row.take
+        first_take = ItemKey(made[0]["item"]) if made else row.take
         together.setdefault(first_take or index, []).append(index)
     for indexes in together.values():
         first = rows[indexes[0]]
