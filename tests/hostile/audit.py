@@ -82,7 +82,6 @@ class Audit:
     purchases: tuple[Purchase, ...]
     #: Bought while another purchase of the same content stood: the money spent for nothing.
     double_purchases: tuple[Purchase, ...]
-    requests: Counter[tuple[str, int]]
     faults: Counter[str]
     rules_fired: Counter[int]
     #: requestIds that came with more than one body.
@@ -134,10 +133,6 @@ class Audit:
         """The rules of a plan that never fell on anything: with any here, the run proved nothing about them."""
         return [f"{r.operation} {r.fault}" for n, r in enumerate(plan.rules) if not self.rules_fired[n]]
 
-    def count(self, operation: str, status: int | None = None) -> int:
-        """Requests of an operation, with this status if one is named; 0 means no answer at all."""
-        return sum(n for (o, s), n in self.requests.items() if o == operation and status in {None, s})
-
 
 def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = None) -> Audit:
     """Read a record. Rows with equal content may each buy their product once; a pattern may be bought once.
@@ -152,8 +147,7 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
     return Audit(
         purchases=purchases,
         double_purchases=_doubles(purchases, Counter(wanted.values())),
-        requests=Counter((line["operation"], line["status"]) for line in asked),
-        faults=Counter(line["fault"] for line in asked if line["fault"]) + _fates(lines),
+        faults=Counter(line["fault"] for line in asked if line["fault"]),
         rules_fired=Counter(index for line in asked for index, _ in line["rules"]),
         changed_bodies=_changed_bodies(asked),
         strayed=len(strayed),
@@ -172,10 +166,6 @@ def _wanted(rows: Iterable[ExpectedRow], plan: Plan) -> dict[str, Goods]:
     }
 
 
-def _fates(lines: list[Line]) -> Counter[str]:
-    return Counter(line["fate"] for line in lines if line["event"] == "created" and line["fate"])
-
-
 def _purchases(lines: list[Line]) -> tuple[Purchase, ...]:
     ends = {line["jobId"]: line for line in lines if line["event"] == "ended"}
     prompts: dict[str, str] = {}
@@ -190,17 +180,12 @@ def _purchases(lines: list[Line]) -> tuple[Purchase, ...]:
     return tuple(purchases)
 
 
-def _purchase(
-    line: Line,
-    end: Line | None,
-    prompts: Mapping[str, str],
-) -> Purchase:
+def _purchase(line: Line, end: Line | None, prompts: Mapping[str, str]) -> Purchase:
     body = line["body"]
     stage, prompt = _made_by(line["operation"], body, prompts)
-    content = _content(stage, prompt, body)
     return Purchase(
-        stage=stage, content=content, request_id=line["requestId"], job_id=line["jobId"], at=line["at"],
-        prompt=prompt, category_id=body.get("categoryId", ""),
+        stage=stage, content=_content(stage, prompt, body), request_id=line["requestId"], job_id=line["jobId"],
+        at=line["at"], prompt=prompt, category_id=body.get("categoryId", ""),
         selections=tuple(sorted(body.get("selections", {}).items())), ended=end["status"] if end else None,
         ended_at=end["at"] if end else None, result_id=end["resultId"] if end else None,
     )  # fmt: skip
