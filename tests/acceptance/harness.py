@@ -188,13 +188,11 @@ class Room:
     def out(self) -> Path:
         return self.folder / f"results-{self.home}"
 
-    def start(
-        self, *options: str, inject: Sequence[str] = HURRY, verb: str = "import", **settings: str
-    ) -> Started:
-        """Start an import of the catalog, or another verb; `inject` is what the test does to the program."""
+    def start(self, *options: str, inject: Sequence[str] = HURRY, **settings: str) -> Started:
+        """Start an import of the catalog; `inject` is what the test does to the program."""
         environment = {**self.environment, **{f"PATTERNMILL_{n.upper()}": v for n, v in settings.items()}}
-        named = (str(self.file), "--out", str(self.out)) if verb == "import" else ()
-        arguments = [sys.executable, "-m", PLAIN, *inject, "--verb", verb, "--", *named, *options]
+        named = (str(self.file), "--out", str(self.out))
+        arguments = [sys.executable, "-m", PLAIN, *inject, "--", *named, *options]
         return started(self.zygote.start, self.folder, arguments, environment)
 
     def run(self, *options: str, timeout: float = 180.0, **settings: Any) -> Ended:

@@ -52,7 +52,7 @@ _BY_NUMBER: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
 _OF_POLLS = (
     Rule("jobs/get", "answer_lost", nth=every(80, 7)),
     Rule("jobs/get", "status", {"code": 503}, nth=every(80, 20)),
-    Rule("jobs/get", "edit", {"set": {"status": "pondering"}}, nth=every(15, 3), state="running"),
+    Rule("jobs/get", "edit", {"set": {"status": "pondering"}}, nth=every(15, 3)),
     Rule("jobs/get", "half_json", nth=every(80, 40)),
 )
 #: Of refinements and uploads there are fewer. The first request for an upload is the look at whether it is there.

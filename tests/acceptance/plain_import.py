@@ -46,7 +46,10 @@ def main(arguments: Sequence[str]) -> int:
     own, theirs = _split(list(arguments))
     inject = _parser().parse_args(own)
     cli.launcher.PrefectConnection = NoConnection  # type: ignore[misc]
-    _hurry(inject.first_pause, inject.young)
+    if inject.first_pause is not None:
+        first_pause = timedelta(seconds=inject.first_pause)
+        policy = functools.partial(ResendPolicy, first_pause=first_pause)
+        studio_api.ResendPolicy = policy  # type: ignore[misc,assignment]
     if inject.drain is not None:
         _drain_for(timedelta(seconds=inject.drain))
     if inject.silence is not None:
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         _explode()
     if inject.points is not None:
         points.watch(inject.points, at=inject.at, do=inject.do)
-    return run([inject.verb, *theirs])
+    return run(["import", *theirs])
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -68,12 +71,10 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plain_import")
-    parser.add_argument("--verb", default="import", help="another one that begins a run")
     parser.add_argument("--points", type=Path, help="write the crash points passed into this file")
     parser.add_argument("--at", help="the point, as the file names it, at which something is done")
     parser.add_argument("--do", choices=sorted(points.DEEDS))
     parser.add_argument("--first-pause", type=float, help="seconds before a first second try (0.5)")
-    parser.add_argument("--young", type=float, help="seconds for which an unknown job may be new (60)")
     parser.add_argument("--create-rate", type=float, help="creates a second (500)")
     parser.add_argument("--explode", action="store_true", help="an unexpected error that names the key")
     parser.add_argument("--drain", type=float, help="seconds for which a stopped run follows its jobs (20)")
@@ -81,17 +82,6 @@ def _parser() -> argparse.ArgumentParser:
         "--silence", type=float, help="seconds after which a silent holder is taken over (20)"
     )
     return parser
-
-
-def _hurry(first_pause: float | None, young: float | None) -> None:
-    """Shorter waits of those that no setting names, so that a test does not sit through them."""
-    shorter: dict[str, timedelta] = {}
-    if first_pause is not None:
-        shorter["first_pause"] = timedelta(seconds=first_pause)
-    if young is not None:
-        shorter["young"] = timedelta(seconds=young)
-    if shorter:
-        studio_api.ResendPolicy = functools.partial(ResendPolicy, **shorter)  # type: ignore[misc,assignment,arg-type]
 
 
 def _drain_for(drain: timedelta) -> None:

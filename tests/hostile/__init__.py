@@ -1,15 +1,12 @@
 """An independent implementation of the written interface that fails by plan, with a record of its own as evidence.
 
-    plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, times=9)))
-    with Hostile(plan, tmp_path) as hostile:           # in a thread; stop(), start(), change(plan)
-        run_patternmill(env=hostile.environment)
-        evidence = audit(hostile.record, rows)
-    assert evidence.double_purchases == ()
-    assert evidence.wrong_products(product_id_by_sku) == []
-    assert evidence.unfired(plan) == []                # a fault that never fired proves nothing
-
-To see a status run backward, the first end must be unreadable, for a client that knows the end polls no more:
-`edit` with remove=["result"] and each=1 before `edit` with set={"status": "running"}, both with state="ended".
+plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, times=9)))
+with Hostile(plan, tmp_path) as hostile:           # in a thread; stop(), start(), change(plan)
+    run_patternmill(env=hostile.environment)
+    evidence = audit(hostile.record, rows)
+assert evidence.double_purchases == ()
+assert evidence.wrong_products(product_id_by_sku) == []
+assert evidence.unfired(plan) == []                # a fault that never fired proves nothing
 """
 
 from tests.hostile.audit import Audit, ExpectedRow, audit

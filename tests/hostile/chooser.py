@@ -53,10 +53,8 @@ class Chooser:
         self._fired_for[index, subject] += 1
 
     def _fits(self, rule: Rule, call: Call) -> bool:
-        return (
-            (not rule.matching or rule.matching in call.content)
-            and (rule.repeat is None or rule.repeat == call.facts.get("repeat"))
-            and (rule.state is None or rule.state == call.facts.get("state"))
+        return (not rule.matching or rule.matching in call.content) and (
+            rule.repeat is None or rule.repeat == call.facts.get("repeat")
         )
 
     def _falls(self, index: int, rule: Rule, call: Call, subject: str) -> bool:

@@ -37,8 +37,6 @@ WIRE_FAULTS = frozenset(
 #: Faults under which nothing is executed, unless params have execute=True.
 NOT_EXECUTED = frozenset({"reset_before", "status", "redirect"})
 
-State = Literal["running", "ended", "reported"]
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -60,8 +58,6 @@ class Rule:
     each: int | None = None
     #: Creates: only of a requestId known already (True), or not (False).
     repeat: bool | None = None
-    #: Polls: only of jobs that run, that ended, or whose end was reported to the client before.
-    state: State | None = None
 
     def __post_init__(self) -> None:
         if self.fault not in WIRE_FAULTS | FATES:

@@ -148,8 +148,6 @@ class HostileService:
         if chosen is None:
             answer, fate_rule = (refused, None) if refused else self._execute(call)
             self._note(call, answer.status, None, fate_rule, executed=refused is None)
-            if call.job and call.operation == "jobs/get" and call.job.ended:
-                call.job.reported = True
             await line.answer(answer)
             return
         await self._misbehave(line, request, call, refused, chosen)

@@ -293,9 +293,7 @@ class Shop:
         job = self.jobs.get(job_id)
         if job is None or job.key != key:
             return Call("jobs/get", body, raw, key, job_id, "")
-        state = ("reported" if job.reported else "ended") if job.ended else "running"
-        facts = {"state": state}
-        return Call("jobs/get", body, raw, key, job_id, job.content, job, facts)
+        return Call("jobs/get", body, raw, key, job_id, job.content, job)
 
     def _plain_call(self, operation: str, body: dict[str, Any], raw: bytes, key: str) -> Call:
         content = self.content_of(operation, body)
