@@ -124,6 +124,7 @@ def test_prices_by_state_add_up_to_what_counts(ledger: Ledger) -> None:
         change(ledger, name, state)
     for _ in range(2):
         begin(ledger, "d", price=10)
+    begin(ledger, "free", limits=SpendingLimits(currency="JPY"))
     begin(ledger, "far", price=7, environment="production", run=OTHER_RUN)
     amounts = ledger.purchases.amounts_by_state(RUN)
     assert {state: dict(of_state) for state, of_state in amounts.items() if of_state} == {
@@ -133,7 +134,7 @@ def test_prices_by_state_add_up_to_what_counts(ledger: Ledger) -> None:
         AttemptState.INTENDED: {"": 10},
     }
     by_run = ledger.purchases.spent_by_run(RUN)
-    assert by_run == Spent(Counter({Stage.PATTERN: 3}), Counter({"EUR": 3 * HUGE, "": 10}))
+    assert by_run == Spent(Counter({Stage.PATTERN: 4}), Counter({"EUR": 3 * HUGE, "": 10}))
     far = Spent(Counter({Stage.PATTERN: 1}), Counter({"": 7}))
     assert ledger.purchases.spent_on(day_of(ledger.now())) == {STAGING: by_run, "production": far}
     assert type(by_run.amounts["EUR"]) is int
