@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from patternmill.planning.problems import OF_A_WORD, Problem, rows_named
@@ -13,6 +12,8 @@ from patternmill.text import plain, plural
 _MOST_CAUSES = 30
 _EXAMPLES = 2
 _LONGEST = 400
+#: Of a problem, for programs, as they are.
+_FIELDS = ("sku", "column", "code", "message", "remedy", "value", "suggestion")
 
 
 def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
@@ -36,18 +37,15 @@ def cause_lines(checked: Checked, most: int | None = _MOST_CAUSES) -> list[str]:
 def report_json(checked: Checked) -> dict[str, Any]:
     """Return the same for programs; docs/commands.md states the fields, of which none changes its meaning."""
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
-    layout = (
-        sheet.layout.on_record()
-        if not sheet.layout.is_usual
-        else {"format": "CSV", "encoding": sheet.layout.encoding}
-    )
+    usual = {"format": "CSV", "encoding": sheet.layout.encoding}
+    layout = usual if sheet.layout.is_usual else sheet.layout.on_record()
     cells = dict(sheet.records()) if checked.problems else {}
     places = {name: at for at, name in reversed(list(enumerate(header)))}
     problems = []
     for problem in checked.problems:
         cell = cells[problem.line][places[problem.column]] if problem.column is not None else None
-        record = asdict(problem) | {"offered": list(problem.offered), "cell": cell}
-        problems.append({"row": record.pop("line"), "sku": record.pop("sku"), **record})
+        fields = {name: getattr(problem, name) for name in _FIELDS}
+        problems.append({"row": problem.line, **fields, "offered": list(problem.offered), "cell": cell})
     return {
         "schema_version": 1,
         "file": {"name": sheet.name, "sha256": sheet.layout.sha256},

@@ -31,8 +31,7 @@ Odd = tuple[str, str, str | None]
 Place = tuple[int, int]
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
-#: Whether a part of Excel has anything that calamine does not tell, but for formats.
-_TELLING = re.compile(rb'\bhidden=|\bt="e"|<(?:\w+:)?f\b')
+_FORMULA = re.compile(rb"<(?:\w+:)?f\b")
 #: What makes an OpenDocument's program show another text than the number's own.
 _DOCUMENT_FORMAT = re.compile(rb'number:min-integer-digits="(?:[2-9]|\d\d)|<number:text\b')
 #: Number formats that show numbers as they are; the others that every workbook has are no codes of articles.
@@ -140,17 +139,17 @@ def _fill_down(rows: list[list[Any]], top: int, bottom: int, left: int, right: i
 
 
 def _filled_rows(
-    rows: Iterable[Sequence[Any]], others: Unread
+    rows: Iterable[list[Any]], others: Unread
 ) -> Iterator[tuple[int, list[str], dict[int, tuple[str, str | None]]]]:
+    cells = others.cells
     for number, values in enumerate(rows):
-        odd = {
-            at: others.odd((number, at), value)
-            for at, value in enumerate(values)
-            if not isinstance(value, str) or (number, at) in others.cells
-        }
-        texts = [odd[at][0] if at in odd else value for at, value in enumerate(values)]
-        if any(text and not text.isspace() for text in texts):
-            yield number + 1, texts, {at: (what, shown) for at, (_, what, shown) in odd.items()}
+        odd: dict[int, tuple[str, str | None]] = {}
+        for at, value in enumerate(values):
+            if not isinstance(value, str) or (cells and (number, at) in cells):
+                values[at], what, shown = others.odd((number, at), value)
+                odd[at] = what, shown
+        if "".join(values).strip():
+            yield number + 1, values, odd
 
 
 def _last(texts: Sequence[str]) -> int:
@@ -215,8 +214,9 @@ def _formats(styles: ElementTree.Element) -> dict[str, str]:
 def _unread_sheet(part: bytes, formats: Mapping[str, str]) -> Unread:
     unread = Unread(has_filter=b"autoFilter" in part or b"filterMode" in part)
     assert unread.formats is not None
+    is_telling = formats or b" hidden=" in part or b't="e"' in part or _FORMULA.search(part)
     row = -1
-    for _, element in ElementTree.iterparse(io.BytesIO(part)) if formats or _TELLING.search(part) else ():  # noqa: S314
+    for _, element in ElementTree.iterparse(io.BytesIO(part)) if is_telling else ():  # noqa: S314
         if _tag(element) != "row":
             continue
         row, column = int(element.get("r", row + 2)) - 1, -1
@@ -224,6 +224,8 @@ def _unread_sheet(part: bytes, formats: Mapping[str, str]) -> Unread:
             unread.hidden.append(row + 1)
         for cell in element:
             place = row, (column := _column(cell.get("r"), column + 1))
+            if cell.get("t") in ("s", "inlineStr"):
+                continue
             if odd := _odd_of_excel(cell):
                 unread.cells[place] = odd
             elif cell.get("s") in formats:

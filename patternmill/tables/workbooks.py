@@ -119,5 +119,7 @@ def _worksheets(lines: Iterable[Any], limits: Reading) -> list[Worksheet]:
             limits.check_columns(len(texts))
         limits.check_rows(number)
         worksheet.rows.append((number, texts))
-        worksheet.unfit.update({(number, int(at)): (what, shown) for at, (what, shown) in odd.items()})
+        worksheet.unfit.update(
+            {(number, int(at)): (what, displayed) for at, (what, displayed) in odd.items()}
+        )
     return worksheets
