@@ -65,12 +65,11 @@ def read_picks(path: Path, quantity: int) -> Picks:
     from patternmill.tables.sheet import parse_sheet
 
     sheet = parse_sheet(stable_bytes(path), name, _score)
-    columns, is_results = _columns(sheet.header, name), is_results_header(sheet.header)
+    columns, written = _columns(sheet.header, name), restore if is_results_header(sheet.header) else str
     picks: list[Pick] = []
     problems: list[str] = []
-    for line, written in sheet.records():
-        cells = [tidy(restore(cell) if is_results else cell) for cell in written]
-        texts = {column: cells[index] for column, index in columns.items()}
+    for line, cells in sheet.records():
+        texts = {column: tidy(written(cells[at])) for column, at in columns.items()}
         if texts["picked"].casefold() in _NO:
             continue
         try:
@@ -139,14 +138,14 @@ def _columns(header: Sequence[str], name: str) -> Mapping[str, int]:
 
 def _pick(texts: Mapping[str, str], row: str, default: int) -> Pick:
     """Return the pick of a row. Raises ValueError, which says what is wrong."""
-    sku, quantity = texts["sku"], texts.get("quantity", "")
+    sku, quantity = texts["sku"], texts.get("quantity") or str(default)
     if texts["picked"].casefold() not in _YES:
         word = shown(texts["picked"])
         raise ValueError(f"{row}, column picked: {word} is neither yes nor no; write yes, or leave it empty")
     if not sku:
         raise ValueError(f"{row}, column sku: it is picked and has no sku; write the row's sku")
-    if quantity and (not _QUANTITY.fullmatch(quantity) or not 1 <= int(quantity) <= MOST_OF_A_PRODUCT):
+    if not _QUANTITY.fullmatch(quantity) or not 1 <= int(quantity) <= MOST_OF_A_PRODUCT:
         bounds = f"from 1 to {MOST_OF_A_PRODUCT:,}"
         raise ValueError(f"{row}, column quantity: {shown(quantity)} is no whole number {bounds}; correct it")
-    count, place = int(quantity) if quantity else default, f"{row}, column sku"
-    return Pick(sku, count, place, texts.get("note") or None, texts.get("product_id") or None)
+    note, product_id = texts.get("note") or None, texts.get("product_id") or None
+    return Pick(sku, int(quantity), f"{row}, column sku", note, product_id)
