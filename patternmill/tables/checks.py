@@ -34,6 +34,10 @@ UNCHECKED = "Categories and options were not checked, because no offer was read.
 PROMPT_LIMIT = 4000
 #: The columns of the frame of rows: the fields of a Row but for its line, in their order behind the sku.
 ROW_COLUMNS = ("sku", *Content.__slots__)
+#: The columns of the frame of problems; `row` as a spreadsheet numbers it.
+PROBLEM_COLUMNS = ("row", "sku", "column", "code", "message", "remedy", "value", "nearest", "offered")
+#: Behind row and sku: the fields of a Problem.
+_FAULT_FIELDS = ("column", "code", "message", "remedy", "value", "suggestion", "offered")
 #: What separates the cells of a text file, for people.
 _SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _REPEATED = (
@@ -54,8 +58,8 @@ class Checked:
     catalog: Catalog
     #: The rows that are fit, by row number; ROW_COLUMNS.
     rows: pd.DataFrame = field(repr=False)
-    #: Each fault with its row and sku, in the order of the rows.
-    problems: Sequence[Problem] = field(repr=False)
+    #: One line a fault, in the order of the rows; PROBLEM_COLUMNS.
+    problems: pd.DataFrame = field(repr=False)
     #: In sentences: how it was read, and what could not be checked.
     notes: tuple[str, ...] = ()
     offer: Offer | None = None
@@ -81,15 +85,14 @@ class Checked:
         lines = zip(self.rows.index.tolist(), zip(*columns, strict=True), strict=True)
         fit = {line: Row(*content, line=line, sku=sku) for line, (sku, *content) in lines}
         problems = defaultdict[int, list[Problem]](list)
-        for problem in self.problems:
-            problems[problem.line].append(problem)
+        for row, sku, column, code, *rest in self.problems.itertuples(index=False, name=None):
+            problems[row].append(Problem(column, RowCode(code), *rest).at(row, sku))
         sku_column = self.catalog.columns.header[self.catalog.columns.sku]
         # Of a fit row there are none.
-        unreadable = {
-            problem.line
-            for problem in self.problems
-            if problem.column == sku_column and problem.code is not RowCode.DUPLICATE_SKU
-        }
+        of_sku = self.problems["column"].eq(sku_column) & self.problems["code"].ne(
+            RowCode.DUPLICATE_SKU.value
+        )
+        unreadable = set(self.problems["row"][of_sku])
         return tuple(
             Entry(line, fit.get(line), tuple(problems.get(line, ())), line not in unreadable)
             for line in self.catalog.sheet.rows.index.tolist()
@@ -101,7 +104,8 @@ def recorded_rows(catalog: Catalog, entries: Sequence[Entry], extras: Extras) ->
     fit = [entry.row for entry in entries if entry.row is not None]
     cells = [[getattr(row, name) for name in ROW_COLUMNS] for row in fit]
     rows = pd.DataFrame(cells, [row.line for row in fit], list(ROW_COLUMNS), dtype=object)
-    return Checked(catalog, rows, [problem for entry in entries for problem in entry.problems], extras=extras)
+    faults = ((fault.line, fault.sku, fault) for entry in entries for fault in entry.problems)
+    return Checked(catalog, rows, _problem_frame(faults), extras=extras)
 
 
 def check_catalog(
@@ -131,8 +135,8 @@ class _Check:
         rows = chosen.assign(
             sku=self._skus, prompt=_changed(prompts, is_odd, normalised), take=None, **extras
         )[list(ROW_COLUMNS)]
-        if problems:
-            rows = rows[~rows.index.isin({problem.line for problem in problems})]
+        if len(problems):
+            rows = rows[~rows.index.isin(problems["row"])]
         read_as = None if self._sheet.layout.is_usual else f"Read as {self._sheet.layout.text}."
         unchecked = UNCHECKED if self._offer is None else self._offer.note
         notes = tuple(filter(None, (read_as, *self._sheet.notes, unchecked, self._extras.note)))
@@ -140,8 +144,8 @@ class _Check:
 
     def _problems(
         self, chosen: pd.DataFrame, extras: dict[str, pd.Series], odd_prompts: pd.Series
-    ) -> list[Problem]:
-        """Return what is wrong, each with its row and sku, in the order of the rows."""
+    ) -> pd.DataFrame:
+        """Return what is wrong, in the order of the rows."""
         misfits = dict(self._misfits(chosen))
         sku_faults = dict(
             _faults_in(_of_each(self._rows.loc[self._odd_skus, self._columns.sku], self._sku_fault))
@@ -156,14 +160,9 @@ class _Check:
             *((row, step) for row, step in _listed(extras["refinements"]) if isinstance(step, Problem)),
         ]
         not_text = list(self._not_text())
-        if not faults and not not_text:
-            return []
-        skus = self._skus.to_dict()
-        problems = [
-            fault.at(row, skus[row] or None)
-            for row, fault in (*not_text, *self._own_faults(faults, misfits.keys(), not_text))
-        ]
-        return sorted(problems, key=lambda problem: problem.line)
+        skus = self._skus.to_dict() if faults or not_text else {}
+        of_rows = (*not_text, *self._own_faults(faults, misfits.keys(), not_text))
+        return _problem_frame((row, skus[row] or None, fault) for row, fault in of_rows)
 
     # --- cells that are no text, and rows of another shape
 
@@ -278,6 +277,14 @@ class _Check:
 
     def _read(self, at: int, read: Callable[[str, str], Any]) -> pd.Series:
         return _of_each(self._rows[at], partial(read, self._header[at]))
+
+
+def _problem_frame(faults: Iterable[tuple[int, str | None, Problem]]) -> pd.DataFrame:
+    """Return faults, each with its row and sku, as a frame in the order of the rows; those of a row stay in theirs."""
+    records = [(row, sku, *(getattr(fault, name) for name in _FAULT_FIELDS)) for row, sku, fault in faults]
+    frame = pd.DataFrame(records, columns=list(PROBLEM_COLUMNS), dtype=object)
+    frame["code"] = frame["code"].map(str).astype(object)
+    return frame.astype({"row": "int64"}).sort_values("row", kind="stable", ignore_index=True)
 
 
 # --- texts: a look at all, a close one at the few that are odd

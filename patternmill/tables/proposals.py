@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import pandas as pd
+
 from patternmill.planning.offer import Category, Offer, offer_key
-from patternmill.planning.problems import Problem, RowCode, rows_named
+from patternmill.planning.problems import RowCode, rows_named
 from patternmill.planning.rows import is_blank, sku_key, tidy
 from patternmill.tables.checks import Checked
 from patternmill.tables.choices import options_called, parts_of
@@ -94,23 +96,23 @@ def number_questions(checked: Checked) -> list[Question]:
 
 def word_questions(checked: Checked) -> list[Question]:
     """Ask what unknown categories and values mean: the most frequent first, each once however many rows have it."""
-    answers = set(map(offer_key, checked.catalog.mapping.values.values()))
-    by_word: dict[str, list[Problem]] = {}
-    for problem in checked.problems:
-        if problem.code in (RowCode.UNKNOWN_CATEGORY, RowCode.UNKNOWN_VALUE) and problem.offered:
-            by_word.setdefault(offer_key(problem.value or ""), []).append(problem)
-    words = [problems for word, problems in by_word.items() if word not in answers]
-    words.sort(key=lambda problems: -len({problem.line for problem in problems}))
-    return list(map(_word_question, words[:_MOST_WORDS]))
+    problems = checked.problems
+    is_of_word = problems["code"].isin([RowCode.UNKNOWN_CATEGORY.value, RowCode.UNKNOWN_VALUE.value])
+    unknown = problems[is_of_word & problems["offered"].map(bool).astype(bool)]
+    unknown = unknown.assign(key=unknown["value"].map(lambda word: offer_key(word or "")))
+    unknown = unknown[~unknown["key"].isin(set(map(offer_key, checked.catalog.mapping.values.values())))]
+    counts = unknown.drop_duplicates(["key", "row"])["key"].value_counts(sort=False)
+    keys = counts.sort_values(ascending=False, kind="stable").head(_MOST_WORDS).index
+    groups = unknown.groupby("key", sort=False)
+    return [_word_question(groups.get_group(key)) for key in keys]
 
 
-def _word_question(problems: Sequence[Problem]) -> Question:
-    word = problems[0].value or ""
-    offers = dict.fromkeys(problem.offered for problem in problems)
-    choices = dict.fromkeys((value for offered in offers for value in offered), "")
-    meant = {meant_by(word, offered) for offered in offers}
+def _word_question(problems: pd.DataFrame) -> Question:
+    word, column = problems["value"].iloc[0] or "", problems["column"].iloc[0]
+    choices = dict.fromkeys((value for offered in problems["offered"] for value in offered), "")
+    meant = {meant_by(word, offered) for offered in set(problems["offered"])}
     suggestion, is_certain = meant.pop() if len(meant) == 1 else meant_by(word, tuple(choices))
-    about = f"{plain(problems[0].column or '')} of {rows_named((one.line for one in problems), 3)}"
+    about = f"{plain(column or '')} of {rows_named(problems['row'], 3)}"
     return Question("values", word, choices, suggestion, is_certain and not meant, about)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from patternmill.planning.problems import OF_A_WORD, Problem, rows_named
+import pandas as pd
+
+from patternmill.planning.problems import OF_A_WORD, rows_named
 from patternmill.tables.checks import Checked
 from patternmill.text import plain, plural
 
 _MOST_CAUSES = 30
 _EXAMPLES = 2
 _LONGEST = 400
-#: Of a problem, for programs, as they are.
-_FIELDS = ("sku", "column", "code", "message", "remedy", "value", "suggestion")
 
 
 def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
@@ -22,7 +22,7 @@ def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
     `everything`: before them each problem.
     """
     lines = [f"Note: {plain(note, _LONGEST)}" for note in checked.notes]
-    if not checked.problems:
+    if checked.problems.empty:
         return [*lines, summary(checked)]
     if everything:
         lines += ["Problems:", *_problem_lines(checked.problems), ""]
@@ -39,13 +39,10 @@ def report_json(checked: Checked) -> dict[str, Any]:
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
     usual = {"format": "CSV", "encoding": sheet.layout.encoding}
     layout = usual if sheet.layout.is_usual else sheet.layout.on_record()
-    cells = dict(sheet.records()) if checked.problems else {}
-    places = {name: at for at, name in reversed(list(enumerate(header)))}
-    problems = []
-    for problem in checked.problems:
-        cell = cells[problem.line][places[problem.column]] if problem.column is not None else None
-        fields = {name: getattr(problem, name) for name in _FIELDS}
-        problems.append({"row": problem.line, **fields, "offered": list(problem.offered), "cell": cell})
+    problems = checked.problems.rename(columns={"nearest": "suggestion"}).assign(cell=None)
+    for position, name in reversed(list(enumerate(header))):
+        rows = problems.loc[problems["column"].eq(name), "row"]
+        problems.loc[rows.index, "cell"] = sheet.column(position).reindex(rows).to_numpy()
     return {
         "schema_version": 1,
         "file": {"name": sheet.name, "sha256": sheet.layout.sha256},
@@ -56,7 +53,9 @@ def report_json(checked: Checked) -> dict[str, Any]:
         "refused": checked.refused_count,
         "blank_rows": sheet.blank_rows,
         "notes": list(checked.notes),
-        "problems": problems,
+        "problems": [
+            {**record, "offered": list(record["offered"])} for record in problems.to_dict("records")
+        ],
     }
 
 
@@ -71,36 +70,42 @@ def summary(checked: Checked) -> str:
     return f"{name}: {rows}, {len(checked.rows):,} accepted, {refused:,} refused{blank}."
 
 
-def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
+def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
     """Yield each cause with its rows: by code and column, faults of a word by the word too.
 
     Where its rows have different things to say, two of them follow as examples.
     """
-    by_cause: dict[tuple[str | None, ...], list[Problem]] = {}
-    for problem in problems:
-        word = (problem.value, problem.suggestion) if problem.code in OF_A_WORD else ()
-        by_cause.setdefault((problem.code, problem.column, *word), []).append(problem)
-    causes = sorted(by_cause.values(), key=len, reverse=True)
-    for cause in causes[:limit]:
-        rows, first = rows_named(problem.line for problem in cause), cause[0]
-        different: dict[str, Problem] = {}
-        for problem in cause:
-            different.setdefault(str(problem), problem)
+    is_of_word = problems["code"].isin(OF_A_WORD)
+    causes = pd.DataFrame(
+        {
+            "code": problems["code"],
+            "column": problems["column"].fillna(""),
+            "word": problems["value"].where(is_of_word).fillna(""),
+            "nearest": problems["nearest"].where(is_of_word).fillna(""),
+        }
+    )
+    number = causes.groupby(list(causes), sort=False).ngroup()
+    counts = number.value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    for cause in counts.index[:limit]:
+        of_cause = problems[number.eq(cause)]
+        rows, different = rows_named(of_cause["row"]), of_cause.drop_duplicates(["message", "remedy"])
         if len(different) == 1:
-            yield _problem_line(first, rows, sku=None)
+            yield _problem_line({**different.iloc[0], "sku": None}, rows)
             continue
-        column = f", {plain(first.column)}" if first.column else ""
-        yield f"  {rows}{column}: {first.code}, as in"
-        yield from (f"  {line}" for line in _problem_lines(list(different.values())[:_EXAMPLES]))
-    if limit is not None and len(causes) > limit:
-        yield f"  and {plural(len(causes) - limit, 'more cause')}; `patternmill check --all` lists them"
+        code, column = different[["code", "column"]].iloc[0]
+        yield f"  {rows}{f', {plain(column)}' if column else ''}: {code}, as in"
+        yield from (f"  {line}" for line in _problem_lines(different.head(_EXAMPLES)))
+    if limit is not None and len(counts) > limit:
+        yield f"  and {plural(len(counts) - limit, 'more cause')}; `patternmill check --all` lists them"
 
 
-def _problem_lines(problems: Sequence[Problem]) -> Iterator[str]:
-    return (_problem_line(problem, f"row {problem.line}", problem.sku) for problem in problems)
+def _problem_lines(problems: pd.DataFrame) -> Iterator[str]:
+    for problem in problems.to_dict("records"):
+        yield _problem_line(problem, f"row {problem['row']}")
 
 
-def _problem_line(problem: Problem, rows: str, sku: str | None) -> str:
-    place = f", {plain(problem.column)}" if problem.column else ""
-    named = f" ({plain(sku)})" if sku else ""
-    return f"  {rows}{named}{place}: {plain(str(problem), _LONGEST)} [{problem.code}]"
+def _problem_line(problem: Mapping[Any, Any], rows: str) -> str:
+    place = f", {plain(problem['column'])}" if problem["column"] else ""
+    sku = f" ({plain(problem['sku'])})" if problem["sku"] else ""
+    text = f"{problem['message']}; {problem['remedy']}" if problem["remedy"] else problem["message"]
+    return f"  {rows}{sku}{place}: {plain(text, _LONGEST)} [{problem['code']}]"

@@ -81,11 +81,16 @@ def checked_row(row: str, offer: Offer | None = OFFER, *, header: str = HEADER) 
     return checked(f"{header}\n{row}\n", offer)
 
 
+def problems(found: Checked) -> list[Any]:
+    """Return each with the columns of the frame as its fields."""
+    return list(found.problems.itertuples(index=False))
+
+
 def codes(found: Checked) -> dict[int, list[str]]:
     """The codes by row number, of rows that have any."""
     by_row: dict[int, list[str]] = {}
-    for problem in found.problems:
-        by_row.setdefault(problem.line, []).append(problem.code.value)
+    for problem in problems(found):
+        by_row.setdefault(problem.row, []).append(problem.code)
     return by_row
 
 

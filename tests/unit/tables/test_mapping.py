@@ -13,7 +13,7 @@ from patternmill.tables.proposals import Question, column_questions, trade_score
 from patternmill.tables.sheet import parse_sheet
 from patternmill.tables.trade_words import meant_by
 
-from .samples import SHOP, checked, read
+from .samples import SHOP, checked, problems, read
 from .sheet_files import delimited
 
 ROWS = (
@@ -133,7 +133,7 @@ def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
 def test_column_that_nobody_confirmed_is_not_carried_in_silence() -> None:
     """An unattended run refuses the row, and its reason names the column or the word."""
     text = "sku,prompt,category,option:size,option:finish,Farbe\nA,x,Mug,11oz,glänzend,white\n"
-    word, column = checked(text, SHOP).problems
+    word, column = problems(checked(text, SHOP))
     assert (column.code, word.code) == ("option_column", "unknown_value")
     assert "`Farbe`" in column.message and "`glänzend`" in word.message
     mapped = read(text, {"Farbe": "note"}, {"glänzend": "glossy"})

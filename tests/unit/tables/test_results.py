@@ -40,6 +40,7 @@ from patternmill.tables.written import (
 from tests.row_results import RowResult
 
 from .builders import ENDED, HEADER, RUN, item, published, refused, results_of, row, table_of
+from .samples import problems
 
 NASTY = st.sampled_from(
     [
@@ -106,8 +107,8 @@ def test_malformed_rows_shift_nothing_and_stay_refused_until_they_are_corrected(
     assert short[:8] == ["B", "herons", "", "", "", "", "refused", ""]
     assert tuple(long[:6]) == surplus and len(long) == len(header)
     found = check_catalog(read_catalog((tmp_path / "failures.csv").read_bytes(), "failures.csv"), None)
-    assert [problem.code for problem in found.problems] == ["empty_category", "surplus_cells"]
-    assert found.problems[1].message == "the row has 6 cells, but the header has 4"
+    assert [problem.code for problem in problems(found)] == ["empty_category", "surplus_cells"]
+    assert problems(found)[1].message == "the row has 6 cells, but the header has 4"
     cells = list(found.catalog.sheet.records())[1][1]
     assert (cells[:4], cells[-2:]) == (surplus[:4], surplus[4:])
     corrected = (tmp_path / "failures.csv").read_bytes()
@@ -420,5 +421,5 @@ def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str
     assert again == given_cells
     bought = [[(row.sku, row.identity) for row in checked.accepted] for checked in (before, after)]
     assert bought[0] == bought[1]
-    codes = [[problem.code for problem in checked.problems] for checked in (before, after)]
+    codes = [[problem.code for problem in problems(checked)] for checked in (before, after)]
     assert codes[0] == codes[1]

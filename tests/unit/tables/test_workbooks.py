@@ -19,7 +19,7 @@ from patternmill.errors import InputRefused
 from patternmill.reading import FileCode, Reading
 from patternmill.tables import workbooks
 
-from .samples import cells, checked, codes, read, rows
+from .samples import cells, checked, codes, problems, read, rows
 from .sheet_files import (
     HEADER,
     ROWS,
@@ -93,7 +93,7 @@ def test_numbers_are_the_texts_that_people_write() -> None:
     table.append(("B", *ROWS[0][1:4], datetime.date(2025, 3, 1)))
     formats = {f"B{at}": code for at, (_, code, _) in enumerate(odd, 2)}
     found = checked(read(workbook({"Artikel": table}, formats)))
-    assert [problem.message for problem in found.problems] == [
+    assert [problem.message for problem in problems(found)] == [
         f"Artikel!B{at} holds {shown}, not text" for at, (_, _, shown) in enumerate(odd, 2)
     ]
 
@@ -109,7 +109,7 @@ def test_skus_that_are_numbers_are_taken_as_shown_where_the_mapping_says_so() ->
     formats = {"00000": "00012", "General": "12", "0000": "0012", '"ART-"000': "ART-012", "0000-0": "0001-2"}
     found = checked(read(numbered(*formats)))
     assert codes(found) == {row: ["not_text"] for row in range(2, len(formats) + 2)}
-    message, remedy = found.problems[0].message, found.problems[0].remedy
+    message, remedy = problems(found)[0].message, problems(found)[0].remedy
     assert message == "Artikel!A2 holds a number, of which leading zeros are lost"
     assert 'sheet shows them (`00012`), write `sku_numbers = "as shown"`' in remedy
     assert "Data > Text to Columns > Text" in remedy and "export the sheet as CSV" in remedy
@@ -121,7 +121,7 @@ def test_number_in_a_format_that_is_not_told_stays_refused() -> None:
     """Thousands, a scale, a condition; and a fraction that the format does not show."""
     found = checked(read(numbered("#,##0", "0%", "0.00E+00", "[>9]000;0"), sku_numbers="as shown"))
     assert codes(found) == {row: ["not_text"] for row in (2, 3, 4, 5)}
-    assert not any("as shown" in problem.remedy for problem in found.problems)
+    assert not any("as shown" in problem.remedy for problem in problems(found))
     assert codes(checked(read(numbered("000", sku=12.5), sku_numbers="as shown"))) == {2: ["not_text"]}
     cell = '<table:table-cell office:value-type="float" office:value="12"/>'
     found = checked(read(open_document(ods_row(HEADER) + ods_row([cell, *ROWS[0][1:]]))))
@@ -165,13 +165,13 @@ def test_errors_and_formulas_without_a_result_are_not_taken_for_empty() -> None:
     calculated = '<c r="A3" t="str"><f>A1</f><v>S-3</v></c><c r="B3"><f>6*2</f><v>12</v></c>'
     table = f'<row r="2">{first}</row><row r="3">{calculated}<c r="C3" t="inlineStr"><is><t>Mug</t></is></c></row>'
     found = checked(read(raw_workbook(xml_row(1, HEADER[:3]) + table)))
-    assert [(problem.column, problem.message.partition(" holds ")[2]) for problem in found.problems] == [
+    assert [(problem.column, problem.message.partition(" holds ")[2]) for problem in problems(found)] == [
         ("sku", "the error #REF!, not text"),
         ("prompt", "a formula whose result is not stored, not text"),
         ("category", "a formula whose result is not stored, not text"),
     ]
-    assert "correct the formula" in found.problems[0].remedy
-    assert "save it again" in found.problems[1].remedy
+    assert "correct the formula" in problems(found)[0].remedy
+    assert "save it again" in problems(found)[1].remedy
     assert (found.accepted[0].sku, found.accepted[0].prompt) == ("S-3", "12")
     header = ("sku", "prompt", "category", "option:fabric")
     table_of_options = [header, ("A", "b", "Cushion", "=A1"), ("B", "b", "Cushion", None)]
