@@ -152,6 +152,8 @@ def test_page_is_its_own_persons_and_saves_each_decision_once(bench: Bench, ende
     with bench.viewed.ledger() as ledger:
         (saved,) = last_decisions(ledger, "staging", "spring").values()
     assert (saved.verdict, saved.by) == ("pick", "anna")
+    (take,) = patterns_on(bench.ask("/page").text)[0]["takes"]
+    assert (take["decision"]["verdict"], take["decision"]["changed"]) == ("pick", False)
 
 
 def test_network_opens_the_page_once_and_buys_nothing(bench: Bench, ended: Ended) -> None:
