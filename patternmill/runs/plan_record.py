@@ -126,16 +126,7 @@ def put_on_record(
         return record
     if spec.recorded is None:
         ledger.catalogs.add_to_sheet(record, is_new=spec.origin is None)
-    if spec.selection is None:
-        _keep_requests(ledger, record, plan, rows)
-    else:
-        # What was sent before a row's takes were rejected is followed, and does not become its product.
-        decided = (
-            row
-            for its, row in zip(plan.rows, rows, strict=True)
-            if its.decided is not None and row.product_key is not None
-        )
-        ledger.catalogs.keep_requests(record, decided)
+    _keep_requests(ledger, record, plan, rows, is_retry=spec.selection is not None)
     last = last_decisions(ledger, record.environment, record.catalog)
     record_decisions(ledger, record.run_id, not_overtaken(spec.decisions, last))
     if planned.is_whole:
@@ -181,16 +172,21 @@ def _run_row(plan: Plan, row: PlannedRow) -> RunRow:
     return RunRow(row.position, row.entry.line, row.known_sku, row.pattern, row.product, text)
 
 
-def _keep_requests(ledger: Ledger, record: RunRecord, plan: Plan, rows: list[RunRow]) -> None:
+def _keep_requests(
+    ledger: Ledger, record: RunRecord, plan: Plan, rows: list[RunRow], *, is_retry: bool
+) -> None:
     """Write what the rows ask for: nothing where a row is refused, or where an item of it failed before.
 
     What was asked for before stays the catalog's, as a correction does while its source row is refused or has failed,
-    but no row asks for it now.
+    but no row asks for it now. A retry asks for what its rows asked for; but what was sent for one whose takes were
+    rejected since is followed, and does not become its product.
     """
     before = ledger.catalogs.requested_items(record.environment, record.catalog)
     asking: list[RunRow] = []
     others: list[str] = []
     for planned, row in zip(plan.rows, rows, strict=True):
+        if is_retry and planned.decided is None:
+            continue
         last = before.get(sku_key(row.sku))
         is_other = last is not None and last != row.product_key
         if row.product_key is None or (is_other and _failed_before(plan, planned)):

@@ -224,10 +224,9 @@ def _spec_of_sheet(request: ImportRequest | RefreshRequest, settings: Settings) 
     if isinstance(request, RefreshRequest):
         limit = RowLimit.parse(request.retire_at_most or settings.retire_at_most)
         spec = replace(spec, retire_limit=limit, retire=request.retire)
-    elif request.whole:
-        spec = replace(spec, retire_limit=RowLimit.parse(settings.retire_at_most), takes=request.takes)
     else:
-        spec = replace(spec, takes=request.takes)
+        whole = RowLimit.parse(settings.retire_at_most) if request.whole else None
+        spec = replace(spec, retire_limit=whole, takes=request.takes)
     return replace(spec, origins=tuple(origins)).with_mapping(confirmed)
 
 
@@ -334,16 +333,18 @@ def runs_of_file(source: Path, choices: ReadingChoices, settings: Settings) -> l
         return []
     name = plain(source.name)
     if not named:
-        raise _unknown(name, "no run in its column `run`", "unknown_run")
+        raise _unknown(name, "no run in its column `run`")
     for ledger in every_ledger(settings):
-        records = [record for run_id in named if (record := ledger.runs.get(RunId(run_id))) is not None]
-        if records and len(records) < len(named):
-            unknown = next(iter(named - {record.run_id for record in records}))
-            raise _unknown_run(name, unknown)
+        newest_first = sorted(named, reverse=True)
+        records = [
+            record for run_id in newest_first if (record := ledger.runs.get(RunId(run_id))) is not None
+        ]
+        if records and (lacking := named - {record.run_id for record in records}):
+            raise _unknown_run(name, min(lacking))
         if len({(record.environment, record.catalog) for record in records}) > 1:
             raise _unknown(name, "results of several catalogs", "several_catalogs")
         if records:
-            return sorted(records, key=lambda record: record.run_id, reverse=True)
+            return records
     raise _unknown_run(name, min(named))
 
 
@@ -363,10 +364,10 @@ def _mapping_of_runs(records: Sequence[RunRecord], settings: Settings) -> SheetM
 
 def _unknown_run(name: str, run_id: str) -> InputRefused:
     what = f"results of run {plain(run_id)}, which this ledger lacks: what was bought for them is not known"
-    return _unknown(name, what, "unknown_run")
+    return _unknown(name, what)
 
 
-def _unknown(name: str, what: str, code: str) -> InputRefused:
+def _unknown(name: str, what: str, code: str = "unknown_run") -> InputRefused:
     return InputRefused(
         f"{name} has {what}.",
         code=code,

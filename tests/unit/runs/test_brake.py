@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.brake import Pause
+from patternmill.identifiers import RunId
+from patternmill.ledger.brake import Brake, Pause
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.records import Lease
 from patternmill.runs import lease
 from patternmill.runs.lease import pause, unpause
 from patternmill.runs.run import Run
@@ -195,6 +197,16 @@ def test_dead_and_silent_holders_are_not_waited_for(shop: Workshop, service: Ser
 
     pause(shop.settings, Pause("", "spring", **BY), awaited.append, sleep=sleep)
     assert len(awaited) == 1 and now[0] == pytest.approx(20, abs=0.5)
+
+
+def test_group_on_another_machine_is_waited_for(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its creates are out: the ledger leaves it out once it has no heartbeats."""
+    shop.run(many(1))
+    looks = iter([[Lease("staging", "spring", 0, RunId("its"), group=2)]] * 300)
+    monkeypatch.setattr(Brake, "holders_without", lambda self, count: next(looks, []))
+    slept, awaited = list[float](), list[str]()
+    pause(shop.settings, EVERYTHING, awaited.extend, sleep=slept.append)
+    assert (len(slept), awaited) == (300, ["group 2 of run its of 'spring' (staging)"])
 
 
 def test_run_is_braked_that_a_pause_found_before_its_engine(shop: Workshop, service: Service) -> None:
