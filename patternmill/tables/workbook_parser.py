@@ -38,7 +38,7 @@ _DOCUMENT_FORMAT = re.compile(rb'number:min-integer-digits="(?:[2-9]|\d\d)|<numb
 _AS_IT_IS = frozenset({"", "General", "GENERAL", "@"})
 _BUILT_IN = {0: "General", 1: "0", 49: "@"}
 #: A quoted text, an escaped sign, a digit, what is shown as it is; in anything else it is not told what is shown.
-_TOKEN = re.compile(r'"([^"]*)"|\\(.)|(0)|([-+/():!^&\'~{}<>= $])')
+_TOKEN = re.compile(r'"([^"]*)"|\\(.)|([0#])|([-+/():!^&\'~{}<>= $])')
 _LANGUAGE = re.compile(r"\[\$-[0-9A-Fa-f]+\]")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NOUNS = {time: "time", timedelta: "duration", bool: "truth value"}
@@ -169,13 +169,15 @@ def shown_number(text: str, number_format: str) -> str | None:
     places = sum(token[3] is not None for token in tokens)
     if not places or not text.isdecimal() or "".join(token[0] for token in tokens) != code:
         return None
-    digits, shown = list(text.rjust(places, "0")), list[str]()
+    digits, shown = list(text.lstrip("0")), list[str]()
     for token in reversed(tokens):
         if token[3] is None:
             shown.append(token[1] or token[2] or token[4] or "")
             continue
         places -= 1
-        shown.append(digits.pop() if places else "".join(digits))
+        # All that are left stand in the first place; where none is left, `0` shows a zero, and `#` nothing.
+        taken = digits.pop() if places and digits else "".join(digits)
+        shown.append(taken or token[3].strip("#"))
     return "".join(reversed(shown))
 
 

@@ -106,7 +106,14 @@ def numbered(*formats: str, sku: float = 12) -> bytes:
 
 def test_skus_that_are_numbers_are_taken_as_shown_where_the_mapping_says_so() -> None:
     """Never 12 for 00012; the remedy is for a whole column."""
-    formats = {"00000": "00012", "General": "12", "0000": "0012", '"ART-"000': "ART-012", "0000-0": "0001-2"}
+    formats = {
+        "00000": "00012",
+        "General": "12",
+        "0000": "0012",
+        '"N"#': "N12",
+        '"ART-"000': "ART-012",
+        "0000-0": "0001-2",
+    }
     found = checked(read(numbered(*formats)))
     assert codes(found) == {row: ["not_text"] for row in range(2, len(formats) + 2)}
     message, remedy = problems(found)[0].message, problems(found)[0].remedy
