@@ -165,14 +165,14 @@ def test_pages_of_the_ended_run(
     """Summary, failures with the service's reasons, logs, names."""
     pages = artifacts(up)
     seen = [texts[name] for name in ("image", "html link", "angle address", "entities", "backslashes")]
-    look(browser, listener, f"{up.ui}{ui}/{pages['summary']}", *seen, texts["odd backtick"])
-    failures = f"{up.ui}{ui}/{pages['failures']}"
-    if ui:
-        # It shows ten rows of a table, and leads to no others; it has them all as they were sent.
-        look(browser, listener, failures, "pattern_failed")
-        look(browser, listener, f"{failures}?tab=Raw", "unsafe_characters")
-    else:
-        look(browser, listener, failures, *seen, "unsafe_characters")
+    look(
+        browser,
+        listener,
+        f"{up.ui}{ui}/{pages['summary']}",
+        *seen,
+        texts["odd backtick"],
+        "unsafe_characters",
+    )
     # It has the lines of a log alone that fit on its screen.
     log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.host}/angle>"
     look(browser, listener, f"{up.ui}{ui}/runs/flow-run/{ended}", log_line)
