@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from itertools import count
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from patternmill.errors import ServiceStopped
-from patternmill.planning.offer import Offer
 from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.resend import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -95,97 +93,58 @@ def test_access_is_asked_for_once(answer: Answer, result: str | None) -> None:
     assert len(script.sent) == 1
 
 
-NUMBERS = count()
-IDS = ("c-1", "c-2", "c-3", "c-4", "c-5")
-#: The answer, by its records and what marks the next page, if there is one.
-Shape = Callable[[list[Body], str | None], Body]
-
-
 def record(category_id: str) -> Body:
     return {"categoryId": category_id, "name": f"Name of {category_id}"}
 
 
-def by_cursor(records: list[Body], following: str | None) -> Body:
-    return {"categories": records, "nextCursor": following}
+def page(*category_ids: str, cursor: str | None = None, **marks: object) -> Answer:
+    return answered(200, {"categories": [*map(record, category_ids)], "nextCursor": cursor, **marks})
 
 
-class Paged(Script):
-    """A service that answers with pages of two, and with 400 to any other field than `cursor`."""
-
-    def __init__(self, shape: Shape = by_cursor) -> None:
-        super().__init__({})
-        self.shape = shape
-        self.details: dict[str, Any] = {}
-        #: In place of every page after the first.
-        self.fault: Answer | None = None
-
-    def answer(self, operation: str, question: Any) -> Answer:
-        if operation == "categories/get":
-            read = answered(200, {"options": {"size": ["S"]}})
-            return self.details.get(question["categoryId"], read)
-        if question and self.fault is not None:
-            return self.fault
-        if question.keys() - {"cursor"}:
-            return answered(400)
-        return answered(200, self.page(int(question.get("cursor", "mark=/0").removeprefix("mark=/"))))
-
-    def page(self, start: int) -> Body:
-        following = f"mark=/{start + 2}" if start + 2 < len(IDS) else None
-        return self.shape([record(category_id) for category_id in IDS[start : start + 2]], following)
+FIRST, LAST, EMPTY = page("c-1", "c-2", cursor="m2"), page("c-3"), page()
+OPTIONS = answered(200, {"options": {"size": ["S"]}})
 
 
-def offer_from(script: Script) -> Any:
-    return ask(script, lambda api: api.offer())[0]
+def offer_from(*pages: Answer, details: Sequence[Answer] = (OPTIONS,)) -> tuple[Any, list[bytes]]:
+    """Return the offer, or the code with which the question stops; and what was asked for the list."""
+    script = Script({"categories/list": [*pages], "categories/get": [*details]})
+    return ask(script, lambda api: api.offer())[0], script.bodies("categories/list")
 
 
-def ids(offer: Offer) -> tuple[str, ...]:
-    return tuple(category.id for category in offer.categories or ())
+@pytest.mark.parametrize("pages", [(FIRST, LAST), (FIRST, page("c-2", "c-3", cursor="m4"), EMPTY)])
+def test_every_page_is_read(pages: tuple[Answer, ...]) -> None:
+    """Each category once, with its options; services that cannot look ahead lead to an empty last page."""
+    offer, questions = offer_from(*pages)
+    assert [category.id for category in offer.categories] == ["c-1", "c-2", "c-3"]
+    assert offer.note is None and all(category.checkable for category in offer.categories)
+    assert questions == [b"{}", b'{"cursor":"m2"}', b'{"cursor":"m4"}'][: len(pages)]
 
 
-@pytest.mark.parametrize("last", [None, "mark=/6"], ids=["nothing follows", "an empty page follows"])
-def test_every_page_is_read(last: str | None) -> None:
-    """Each category once, with its options."""
-    script = Paged(lambda page, following: by_cursor(page, following or (last if page else None)))
-    offer = offer_from(script)
-    assert (ids(offer), offer.note) == (IDS, None)
-    assert all(category.checkable for category in offer.categories or ())
-
-
-@pytest.mark.parametrize(
-    ("shape", "pages"),
-    [
-        (lambda page, following: {"categories": page, "hasMore": True}, 1),
-        (lambda page, following: {"categories": page, "total": len(IDS)}, 1),
-        (lambda page, following: by_cursor(page, "mark=/0"), 2),
-        (lambda page, following: by_cursor([{"id": f"c-{next(NUMBERS)}"}], "mark=/0"), 500),
-    ],
-    ids=["no cursor", "a total", "a cursor for nothing", "endless"],
-)
-def test_list_that_does_not_lead_to_its_end_is_not_checked(shape: Shape, pages: int) -> None:
+def test_list_that_does_not_lead_to_its_end_is_not_checked() -> None:
     """A part of it would refuse rows that are right."""
-    script = Paged(shape)
-    offer = offer_from(script)
-    assert offer.categories is None and "more pages" in (offer.note or "")
-    assert len(script.bodies("categories/list")) == pages
+    endless = [page(f"c-{number}", cursor="m") for number in range(600)]
+    for pages, count in (
+        ([page("c-1", hasMore=True)], 1),
+        ([page("c-1", total=5)], 1),
+        ([FIRST], 2),
+        (endless, 500),
+    ):
+        offer, questions = offer_from(*pages)
+        assert offer.categories is None and "more pages" in (offer.note or "")
+        assert len(questions) == count
 
 
 @pytest.mark.parametrize("answer", [answered(500), answered(429), lost(Trouble.TIMEOUT)])
 def test_page_that_is_not_reached_stops(answer: Answer) -> None:
     """Nothing is bought for names that could be looked up a minute later."""
-    script = Paged()
-    script.fault = answer
-    assert offer_from(script) == UNREACHABLE
+    assert offer_from(FIRST, answer)[0] == UNREACHABLE
 
 
-@pytest.mark.parametrize(
-    "answer", [answered(302), answered(404), answered(500), answered(200, "what"), not_sent()]
-)
+@pytest.mark.parametrize("answer", [answered(302), answered(404), answered(400), answered(200, "what")])
 def test_unreadable_category_does_not_affect_the_others(answer: Answer) -> None:
-    script = Paged()
-    script.details["c-3"] = answer
-    offer = offer_from(script)
-    assert [category.checkable for category in offer.categories or ()] == [True, True, False, True, True]
-    assert "Name of c-3" in (offer.note or "")
+    offer, _ = offer_from(FIRST, LAST, details=[OPTIONS, answer, OPTIONS])
+    assert [category.checkable for category in offer.categories or ()] == [True, False, True]
+    assert "Name of c-2" in (offer.note or "")
 
 
 @pytest.mark.parametrize(
@@ -203,15 +162,12 @@ def test_unreadable_category_does_not_affect_the_others(answer: Answer) -> None:
 )
 def test_list_that_cannot_be_read_says_why_or_stops_before_planning(answer: Answer, result: str) -> None:
     """9, 13, 20: the key is refused, no request arrives, or there is no clear answer."""
-    offer = offer_from(Script({"categories/list": [answer]}))
+    offer, _ = offer_from(answer)
     assert offer == result or offer.note.endswith(f"the list of them cannot be read. {result}")
 
 
 def test_offer_is_read_through_faults() -> None:
     """A lost answer, a 500 and a 429 do not hide the options."""
-    listed = answered(200, {"categories": [record("c-1"), record("c-2")]})
-    details = answered(200, {"options": [{"name": "size", "values": ["s", "l"]}]})
-    lists = [lost(), answered(500), listed]
-    script = Script({"categories/list": lists, "categories/get": [answered(429, retry_after="2"), details]})
-    offer = offer_from(script)
-    assert ids(offer) == ("c-1", "c-2") and all(category.checkable for category in offer.categories)
+    details = [answered(429, retry_after="2"), answered(503), OPTIONS]
+    offer, _ = offer_from(lost(), answered(500), LAST, details=details)
+    assert [category.checkable for category in offer.categories] == [True]
