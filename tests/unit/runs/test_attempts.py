@@ -312,6 +312,8 @@ def test_what_is_learned_from_a_job(
     assert bench.last().state is to and bench.last().job_id == "job-1"
     if to is AttemptState.SUCCEEDED:
         assert learned.result_id == "pat-1"
+    if to is AttemptState.FAILED and "error" in shown:
+        assert learned.error in ("broke", "a trademark")
     assert (bench.halt.reason is not None) == (code == "wrong_job")
 
 
