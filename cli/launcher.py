@@ -1,7 +1,8 @@
 """Takes a run from the command line to its end: a first look, a person's agreement, the flow, the summary.
 
-`run_request` is the way: it reads the input, looks (reads, checks and plans, and writes nothing), asks, and runs. Where
-something is to be made or followed, the flow does all of it again in this process, shown by a Prefect server.
+`run_request` is the way: it reads the file, looks (checks and plans, and writes nothing), asks, and runs. Where
+something is to be made or followed, the flow checks and plans again in this process, with the file as it was read,
+shown by a Prefect server.
 """
 
 from __future__ import annotations

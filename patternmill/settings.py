@@ -194,7 +194,7 @@ def in_environment(
 
 
 def with_service(settings: Settings) -> Settings:
-    """Return the settings of a worker's run with a service: their environment's, or the embedded studio of `up`.
+    """Return the settings with a service: their environment's, or the embedded studio of `up`.
 
     Raises ConfigurationError where there is neither.
     """

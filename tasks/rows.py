@@ -1,4 +1,4 @@
-"""Rows in the Prefect UI: up to 500 items to make each is a task run; above that each group of rows is one.
+"""Rows in the Prefect UI: each item to make is a task run; above 500 of them, each group of rows is one.
 
 A task run is the work: it begins with the run's first write for its item or group, and ends with the last.
 """

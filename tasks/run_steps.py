@@ -64,7 +64,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
             if command is not None:
                 command.on_begin(run)
 
-        spec = await asyncio.to_thread(spec_of, request)
+        spec = await asyncio.to_thread(spec_of_flow, request)
         await name_flow_run(spec)
         async with Run(spec, on_begin, gallery=gallery) as run:
             if command is not None:
@@ -72,7 +72,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
             yield run
 
 
-def spec_of(request: Request) -> RunSpec:
+def spec_of_flow(request: Request) -> RunSpec:
     """Complete a request from the settings and the ledger; a caller in this process adds what is its own."""
     if (command := current_command.get()) is not None:
         return command.completed(run_spec(command.request))

@@ -16,7 +16,7 @@ from cli.run_options import verb
 from cli.terminal import can_ask, confirmed, echo, echo_lines, said_yes, steps
 from patternmill.addresses import file_path, is_remote, shown_address
 from patternmill.errors import ConfigurationError, PatternmillError
-from patternmill.runs.preview import preview
+from patternmill.runs.preview import make_preview
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.spec import RunSpec, run_spec
@@ -187,7 +187,7 @@ def _retry_lines(selection: RetrySelection, spec: RunSpec) -> Iterator[str]:
     yield from more(len(rows), _MOST_ROWS)
     counts = Counter(row.status for row in rows.values())
     yield f"{plural(len(rows), 'row')}: {counted({s.words: counts[s] for s in RowStatus if counts[s]})}"
-    planned = preview(spec, selection.checked)
+    planned = make_preview(spec, selection.checked)
     cost = planned.proposal.cost
     yield f"To buy: {goods(planned.plan.purchases())}{f' for {cost}' if cost and cost.worst else ''}."
 

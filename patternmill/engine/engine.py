@@ -90,7 +90,7 @@ class Engine:
             if planned.reason is Reason.TRIED_AGAIN
             and memory.last_attempts[key].state is AttemptState.REJECTED
         }
-        self._make_item: Make = self.make
+        self._wrapped_make: Make = self.make
         #: By group: its rows that have a slot and are not begun, and the tasks of those that are.
         self._granted = defaultdict[int, asyncio.Queue[PlannedRow]](asyncio.Queue)
         self._rows = defaultdict[int, list[asyncio.Task[None]]](list)
@@ -129,7 +129,7 @@ class Engine:
         if make_group is not None:
             await self.make_shared_references(make or self.make)
             make = None
-        self._make_item = make or self.make
+        self._wrapped_make = make or self.make
         async with asyncio.TaskGroup() as groups:
             for rows in self._in_order():
                 await self._window.emptied()
@@ -139,7 +139,7 @@ class Engine:
         await self._withhold_the_rest()
 
     async def _grant_slot(self, row: PlannedRow, group: Group) -> bool:
-        """Give a row its slot, unless its group has ended or begins no more; return whether it is the group's first.
+        """Wait for a slot and give it to a row, unless its group takes no more; return whether this begins the group.
 
         So a group begins with its first write: its first row has a slot by then.
         """
@@ -187,7 +187,7 @@ class Engine:
 
     async def make_shared_references(self, make: Make) -> None:
         """Make the references that several groups share, before any of them begins."""
-        self._make_item = make
+        self._wrapped_make = make
         users = Counter(
             key for group in self.groups for key in {key for row in group.rows for key in row.keys}
         )
@@ -263,7 +263,7 @@ class Engine:
         try:
             if self.halt.halts(item.stage):
                 return
-            fault = await _fault_of(self._make_item(item))
+            fault = await _fault_of(self._wrapped_make(item))
             if fault is not None and not isinstance(fault, PatternmillError):
                 await self._follow_lost(item, fault)
             is_put_off = not self._has_ended(item) and suspicions != self._alike.suspicions
@@ -324,7 +324,9 @@ class Engine:
         attempt = await self._send(item, retried=is_retried)
         failed_before = attempt.state is AttemptState.FAILED and attempt.attempt == planned.after
         # A person's retry counts its attempts from the beginning, also after a final failure.
-        renewed = attempt.attempt - (not failed_before) if is_retried else 0
+        renewed = 0
+        if is_retried:
+            renewed = attempt.attempt if failed_before else attempt.attempt - 1
         if not failed_before:
             attempt = await self._follow(item, attempt)
         while attempt.state is AttemptState.FAILED and attempt.attempt < self.options.attempts + renewed:

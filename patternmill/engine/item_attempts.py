@@ -99,7 +99,7 @@ class Attempts:
     ) -> tuple[Attempt, timedelta | None]:
         """Return the last attempt where it is open or final, else a new one whose intent this transaction records.
 
-        With it comes how long ago another run or process may have sent its request; None where it was never sent.
+        Also return how long ago another run or process may have sent its request; None where it was never sent.
 
         `made`: at least what the item is built on. `retried`: by a person. `after`: the number of an attempt that has
         just failed. Raises BudgetReached, and NotStarted where its stage was halted meanwhile.
@@ -107,7 +107,7 @@ class Attempts:
         #: What this very call has begun, should its transaction be repeated after a lost connection.
         begun: dict[RequestId, timedelta | None] = {}
 
-        def begin(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
+        def begin_in(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
             attempts = ledger.purchases.attempts_of(item.key)
             last = attempts[-1] if attempts else None
             if last is not None and last.state is AttemptState.INTENDED and last.request_id in begun:
@@ -124,7 +124,7 @@ class Attempts:
             return attempt, begun[attempt.request_id]
 
         try:
-            return await self._writer.write(begin)
+            return await self._writer.write(begin_in)
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # A pattern without its product is bought for nothing; products of patterns that exist are still bought.

@@ -9,7 +9,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.planning.changes import change_counts
 from patternmill.planning.plan import WITHOUT_PRODUCT, Plan, Reason
 from patternmill.runs.approval import LEAST_DIGEST
-from patternmill.runs.preview import Preview, change_lines, counts_line, preview
+from patternmill.runs.preview import Preview, change_lines, counts_line, make_preview
 from patternmill.runs.request import RemakeRequest
 from patternmill.runs.spec import run_spec
 from patternmill.settings import Settings
@@ -120,7 +120,7 @@ def plan_remake(settings: Settings, catalog: str, environment: str) -> ShownPlan
     assert remake is not None, "a remake has its rows from the ledger"
     if spec.settings.service is None and settings.service is not None:
         spec = replace(spec, settings=spec.settings.at(settings.service))
-    planned = preview(spec, remake.checked)
+    planned = make_preview(spec, remake.checked)
     proposal, bought = planned.proposal, planned.plan.purchases()
     named = [plural(count, stage) for stage, count in worth_naming(bought) if count]
     price = f" for {proposal.cost}" if proposal.cost is not None and proposal.cost.worst else ""

@@ -85,7 +85,7 @@ class Preview:
         return self.is_whole and any(change.kind in changing for change in self.changes)
 
 
-def preview(spec: RunSpec, checked: Checked) -> Preview:
+def make_preview(spec: RunSpec, checked: Checked) -> Preview:
     """Make the plan, through a connection of its own, so that a lease keeps its heartbeat. Writes nothing.
 
     Raises ConfigurationError where results beside the run know more than its ledger, and nobody confirmed that.
@@ -132,7 +132,7 @@ def _memory(ledger: Ledger, spec: RunSpec) -> Memory:
 def _plan_entries(spec: RunSpec, checked: Checked, memory: Memory) -> Plan:
     maker = ItemMaker(spec.scope, picture_of=checked.extras.bytes_of.__getitem__, unstated=spec.unstated)
     retry = (lambda row: True) if spec.retries else None
-    return plan_entries(maker, checked.entries, memory, retry=retry, only=spec.only, takes=spec.takes)
+    return plan_entries(maker, checked.entries, memory, retry=retry, only=spec.chooses, takes=spec.takes)
 
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:

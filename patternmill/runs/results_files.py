@@ -146,6 +146,7 @@ def write_files(
     the place in the ledger of the last decision so far.
     """
     sweep(out, {RESULTS, FAILURES_FILE, FAILURES_BOOK, EXACT, GALLERY, CHANGES_FILE, MANIFEST})
+    # First: making the exact lines reads the rows, which all other files need.
     exact = write_whole(out / EXACT, rows.exact_lines())
     cell, delimiter = run_cell(run.run_id, decided), _delimiter(run)
     failures = rows.table(cell, rows.rows["status"].isin(FAILURES))

@@ -29,7 +29,7 @@ from patternmill.runs.input import check_input, read_input
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.other_ledger import take_over
 from patternmill.runs.plan_record import close_broken_runs, moment, new_record, put_on_record, record_overlap
-from patternmill.runs.preview import Preview, plan_limits, preview, with_spending_limits, withheld_reason
+from patternmill.runs.preview import Preview, make_preview, plan_limits, with_spending_limits, withheld_reason
 from patternmill.runs.safeguards import (
     find_duplicates,
     refuse_other_service,
@@ -164,7 +164,7 @@ class Run:
         """Return the plan as it is now; reads and checks the rows first, unless that was done. Writes nothing."""
         await self.read()
         await self.check()
-        return await asyncio.to_thread(preview, self.spec, self.checked)
+        return await asyncio.to_thread(make_preview, self.spec, self.checked)
 
     async def begin(self, prefect_flow_run_id: str | None = None) -> None:
         """Take the steps from checked rows to a run that may buy: lease, plan, permission, record and engine.
@@ -182,7 +182,7 @@ class Run:
         # From here on, as a plan may take longer than a silent lease is left alone.
         self._heartbeat = LeaseHeartbeat(self.writer)
         try:
-            planned = await asyncio.to_thread(preview, self.spec, self.checked)
+            planned = await asyncio.to_thread(make_preview, self.spec, self.checked)
             await learn_what_works(self._api, self.writer, record.environment, self.spec.unstated)
             approved = await self.writer.run(lambda ledger: self._put_on_record(ledger, record, planned))
         except BaseException:
@@ -279,7 +279,10 @@ class Run:
         await self.engine.drive(make, make_group)
 
     def finish(self) -> asyncio.Task[Results]:
-        """End the run and publish its results, once; begun at once, as what shows the run may wait for a server."""
+        """Begin to end the run and publish its results, once, and return the task.
+
+        It goes on although what shows the run may wait for a server.
+        """
         if self._finishing is None:
             self._finishing = asyncio.create_task(self._end_and_publish())
         return self._finishing

@@ -138,7 +138,7 @@ class RunSpec:
         """Return whether it is a retry, and no row of its run fits."""
         return self.selection is not None and not self.selection.rows
 
-    def only(self, row: Row) -> bool:
+    def chooses(self, row: Row) -> bool:
         """Return whether anything is made for a row: of a retry, only for those that were chosen."""
         return self.selection is None or self.selection.chooses(row)
 

@@ -211,7 +211,7 @@ class StudioApi(Poller):
             return sending.unsent
         try:
             await self._require_sendable(sending)
-            return await self._send(sending, pace)
+            return await self._send_now(sending, pace)
         except _KeptBackError as kept_back:
             return kept_back.end
 
@@ -229,7 +229,7 @@ class StudioApi(Poller):
             message = "The service may have forgotten this request."
             raise _KeptBackError(Refusal(None, "in_doubt_too_long", message))
 
-    async def _send(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
+    async def _send_now(self, sending: _Sending, pace: Pace) -> CreateEnd | ResendAfter:
         sent_at = self._clock()
         if not sending.now.tries:
             sending.first_sent = sent_at

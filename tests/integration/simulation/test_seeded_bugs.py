@@ -48,7 +48,7 @@ NUMBERS = itertools.count(1)
 
 def new_id_per_try(patch: Patch) -> None:
     """Each time that a create is sent it bears another request ID."""
-    send = studio_api.StudioApi._send
+    send = studio_api.StudioApi._send_now
 
     async def seeded(self: studio_api.StudioApi, sending: Any, pace: Any) -> Any:
         if sending.now.tries:
@@ -57,7 +57,7 @@ def new_id_per_try(patch: Patch) -> None:
             sending.request = replace(sending.request, body=new)
         return await send(self, sending, pace)
 
-    patch.setattr(studio_api.StudioApi, "_send", seeded)
+    patch.setattr(studio_api.StudioApi, "_send_now", seeded)
 
 
 def id_of_the_process(patch: Patch) -> None:
@@ -78,7 +78,7 @@ def intent_written_late(patch: Patch) -> None:
     write, writing = LedgerWriter.write, set[Any]()
 
     async def seeded(self: LedgerWriter, change: Callable[[Ledger], Any]) -> Any:
-        if change.__qualname__ != "Attempts.begin.<locals>.begin":
+        if change.__qualname__ != "Attempts.begin.<locals>.begin_in":
             return await write(self, change)
         intended = await self.run(lambda ledger: _tried(ledger, change))
         # Not awaited: it comes when the request has long been sent, or never.

@@ -11,7 +11,7 @@ from cli import launcher, main
 from patternmill.engine.options import RunOptions
 from patternmill.planning.plan import Cost
 from patternmill.runs.input import read_input
-from patternmill.runs.preview import preview
+from patternmill.runs.preview import make_preview
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.spec import RunSpec
@@ -104,7 +104,7 @@ def test_cost_counts_what_is_not_paid(past: Past, sku: str, bought: dict[Stage, 
     """Made and begun items cost nothing more; the worst case is every attempt that is allowed."""
     selection = chosen(past, troubled_run(past), sku=(sku,))
     spec = RunSpec("spring.csv", "spring", load_settings(), PRICED, selection=selection, retries=True)
-    planned = preview(spec, selection.checked)
+    planned = make_preview(spec, selection.checked)
     assert (planned.plan.purchases(), planned.proposal.cost) == (bought, spent)
 
 
@@ -131,4 +131,4 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
     assert spec.retries and spec.selection is not None and spec.selection.record.run_id == run.record.run_id
     rows = (row.entry.row for row in run.plan.rows if row.entry.row)
-    assert [row.sku for row in rows if spec.only(row)] == ["D-1"]
+    assert [row.sku for row in rows if spec.chooses(row)] == ["D-1"]

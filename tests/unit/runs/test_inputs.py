@@ -24,7 +24,7 @@ from patternmill.runs.run import Run
 from patternmill.runs.spec import run_spec
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
-from tasks.run_steps import spec_of
+from tasks.run_steps import spec_of_flow
 from tests.hostile.in_process import failed
 from tests.unit.service.sites import Start, answer
 from tests.unit.service.sites import start as start
@@ -217,7 +217,7 @@ def test_address_with_a_secret_is_refused_as_a_parameter(
         RefreshRequest(source=f"https://{place}", catalog="s"),
     ):
         with pytest.raises(ConfigurationError, match="PATTERNMILL_SOURCES") as refused:
-            spec_of(request)
+            spec_of_flow(request)
         assert "canary" not in str(refused.value) and "canary" not in repr(request)
     address = f"http://{place.replace('example.com', '127.0.0.1:9')}"
     monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps({"nightly": address}))

@@ -18,7 +18,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, Attempt, this_process
 from patternmill.profiles import Profile
-from patternmill.runs.preview import Preview, preview
+from patternmill.runs.preview import Preview, make_preview
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
@@ -96,7 +96,7 @@ class Workshop:
     def previewed(self, catalog: str, **options: Any) -> Preview:
         """Return what a run would begin with; nothing is written."""
         checked = check_catalog(self.file(catalog), self.service.offer, prompt_limit=100)
-        return preview(self.spec(**options), checked)
+        return make_preview(self.spec(**options), checked)
 
     def run(
         self, catalog: str, *, watch: Watch | None = None, driving: Driving | None = None, **begun: Any

@@ -15,7 +15,7 @@ from flows.catalog_refresh import catalog_refresh
 from flows.remake_patterns import remake_patterns
 from flows.retry_failed import retry_failed
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
-from tasks.run_steps import spec_of
+from tasks.run_steps import spec_of_flow
 
 FORMS: list[tuple[Flow[..., Any], type[BaseModel], str]] = [
     (bulk_import, ImportRequest, "file"),
@@ -65,6 +65,6 @@ def test_paths_are_meant_in_the_folder_of_the_worker(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(worker))
     monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "d-1")
     (worker / "tea.csv").write_text("sku,prompt,category\nA-1,tea,Mug\n")
-    spec = spec_of(ImportRequest(file=Path("tea.csv")))
+    spec = spec_of_flow(ImportRequest(file=Path("tea.csv")))
     assert Path(spec.source).resolve() == worker / "tea.csv"
     assert spec.catalog_folder.resolve() == worker / "results" / "tea"
