@@ -79,6 +79,9 @@ def test_rows_that_a_later_run_superseded_are_left_out(
         run.end()
     selection = chosen(past, first)
     assert (list(selection.rows), selection.left_out) == (rows.split(), left_out)
+    if kind == "retry":
+        # Nor does it make them eligible itself.
+        assert chosen(past, run).left_out == left_out
 
 
 def test_row_that_a_later_run_made_is_not_retried(past: Past) -> None:
