@@ -1,27 +1,81 @@
-"""The console: logging in, and the patterns, products and orders of an account, each of which sees its own."""
+"""The console: logging in, and the patterns, products, orders and API keys of an account, each of which sees its own.
+
+A session is opened with an API key, and closed by logging out, by time, or when the key is revoked.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from studio.errors import Refusal
-from studio.keys import Keys
+from studio.errors import Refusal, unknown
+from studio.keys import Holder, Keys, sha256
 from studio.offer import CATEGORIES
 from studio.operations.context import Answer, Caller
-from studio.pages.key_settings import ADDRESS, KeySettings
 from studio.pages.rendering import HEADERS, page, redirect
-from studio.pages.sessions import Session, Sessions
 from studio.requests import Page
 from studio.service import Service
+from studio.store import Store
+from studio.store.records import SessionRecord
 from studio.wire import read_form
 
 PATH = "/console"
+SETTINGS = "/console/settings/api-keys"
 PAGE_LIMIT = 24
+KEY_NAME_LIMIT = 100
+SESSION_LASTS = timedelta(hours=12)
+#: It names the session. Not a cookie, which a browser sends to every port of the machine.
+SESSION_HEADER = "Studio-Session"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who is logged in."""
+
+    holder: Holder
+    token_sha256: str
+
+
+class Sessions:
+    """Opens, finds and closes sessions; they are kept in the studio's file and named by a header."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        self._table = store.sessions
+        self._keys = keys
+
+    def open(self, key: str) -> str:
+        """Log in, and return the token of the session. Raises Refusal (401) unless the key is valid."""
+        key_sha256 = sha256(key.strip())
+        self._keys.holder_of(key_sha256)
+        token, now = secrets.token_urlsafe(32), datetime.now(UTC)
+        for session in self._table.all():
+            if session.expires_at <= now:
+                self._table.delete(sha256=session.sha256)
+        session = SessionRecord(sha256=sha256(token), key_sha256=key_sha256, expires_at=now + SESSION_LASTS)
+        self._table.add(session)
+        return token
+
+    def find(self, request: Request) -> Session | None:
+        """Return the session that a request names, while it lasts and its key is valid."""
+        session = self._table.one(sha256=sha256(request.headers.get(SESSION_HEADER, "")))
+        if session is None or session.expires_at <= datetime.now(UTC):
+            return None
+        try:
+            return Session(self._keys.holder_of(session.key_sha256), session.sha256)
+        except Refusal:
+            return None
+
+    def close(self, session: Session) -> None:
+        self._table.delete(sha256=session.token_sha256)
+
+
 Show = Callable[[Request, Session], Awaitable[Response]]
 List = Callable[[Page, Caller], Answer]
 
@@ -32,10 +86,10 @@ class Console:
     def __init__(self, service: Service, keys: Keys) -> None:
         self._service = service
         self._sessions = Sessions(service.store, keys)
-        self._settings = KeySettings(keys)
+        self._keys = keys
 
     def routes(self) -> list[Route]:
-        guarded, settings, post = self._guarded, self._settings, ["POST"]
+        guarded, post = self._guarded, ["POST"]
         return [
             Route(f"{PATH}/login", self.log_in, methods=post),
             Route(f"{PATH}/logout", guarded(self.log_out), methods=post),
@@ -43,9 +97,9 @@ class Console:
             Route(f"{PATH}/patterns", guarded(self.patterns)),
             Route(f"{PATH}/products", guarded(self.products)),
             Route(f"{PATH}/orders", guarded(self.orders)),
-            Route(ADDRESS, guarded(settings.show)),
-            Route(ADDRESS, guarded(settings.create), methods=post),
-            Route(f"{ADDRESS}/{{key_id}}/revoke", guarded(settings.revoke), methods=post),
+            Route(SETTINGS, guarded(self.keys)),
+            Route(SETTINGS, guarded(self.create_key), methods=post),
+            Route(f"{SETTINGS}/{{key_id}}/revoke", guarded(self.revoke_key), methods=post),
         ]
 
     async def log_in(self, request: Request) -> Response:
@@ -77,6 +131,36 @@ class Console:
             return f"/checkout/{checkout.page_id}/order"
 
         return self._list("orders.html", request, session, self._service.orders.list, address=address)
+
+    async def keys(self, request: Request, session: Session) -> Response:
+        return self._key_page(request, session)
+
+    async def create_key(self, request: Request, session: Session) -> Response:
+        """Answer with the new key, which is kept nowhere: the page's script never sends a form again."""
+        name = (await read_form(request)).get("name", "").strip()
+        if not 0 < len(name) <= KEY_NAME_LIMIT:
+            message = f"A key needs a name of 1 to {KEY_NAME_LIMIT} characters: what it is for."
+            return self._key_page(request, session, Refusal(400, "invalid_name", message))
+        _, key = self._keys.create(name, session.holder.account)
+        return self._key_page(request, session, new_key=key)
+
+    async def revoke_key(self, request: Request, session: Session) -> Response:
+        """Revoke a key, which logs out whoever is logged in with it."""
+        await read_form(request)
+        key_id = request.path_params["key_id"]
+        if key_id not in [key.key_id for key in self._keys.of_account(session.holder.account)]:
+            raise unknown("key", key_id)
+        self._keys.revoke(key_id)
+        return redirect(SETTINGS)
+
+    def _key_page(
+        self, request: Request, session: Session, refusal: Refusal | None = None, new_key: str = ""
+    ) -> Response:
+        keys = self._keys.of_account(session.holder.account)
+        holder, limit = session.holder, KEY_NAME_LIMIT
+        return page(
+            "api_keys.html", request, refusal, holder=holder, keys=keys, new_key=new_key, name_limit=limit
+        )
 
     def _list(self, template: str, request: Request, session: Session, read: List, **values: Any) -> Response:
         """Return the part of a list that the request's cursor leads to. Raises Refusal (404)."""
