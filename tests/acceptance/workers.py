@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -101,7 +100,7 @@ def deployed(home: Path, service: dict[str, str], **settings: str) -> Iterator[P
             **server.client_environment,
             **service,
             "PATTERNMILL_HOME": str(home),
-            "PATTERNMILL_WORKER_FOLDER": tempfile.gettempdir(),
+            "PATTERNMILL_WORKER_FOLDER": str(home.parent),
             **OFTEN,
             **settings,
         }
