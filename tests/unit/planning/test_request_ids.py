@@ -181,6 +181,9 @@ def test_items_have_names_for_people() -> None:
 def test_refinement_may_have_decimals() -> None:
     *_, cropped, _ = chain(refinements=(CROPPED,))
     assert '"height":0.75' in cropped.content_text
+    # As JSON in Python spells it, whatever is quicker for texts.
+    *_, cropped, _ = chain(refinements=(Refinement("crop", {"x": 1e-7}),))
+    assert '"x":1e-07' in cropped.content_text
 
 
 def test_picture_that_nobody_has_is_not_uploaded() -> None:
@@ -191,6 +194,7 @@ def test_picture_that_nobody_has_is_not_uploaded() -> None:
 def test_operations_of_items() -> None:
     items = (REFERENCE, GUIDED, RECOLORED, CUSHION)
     assert [item.operation for item in items] == ["references/create", None, "refine/recolor", None]
+    assert [item.is_repeatable for item in items] == [False, True, False, True]
 
 
 @pytest.mark.parametrize(
