@@ -46,7 +46,7 @@ def choose_take(takes: Sequence[Take]) -> int | RowStatus:
     return usable[0] if len(usable) == 1 else RowStatus.TO_CHOOSE
 
 
-def takes_to_make(takes: Sequence[Take], count: int = 1) -> tuple[int, ...]:
+def takes_to_make(takes: Sequence[Take], count: int) -> tuple[int, ...]:
     """Return the takes to choose from: those that exist, and those that are missing of the `count` to be made.
 
     Only an `again` has another take made. So the same command asked once more buys nothing, whichever takes were
