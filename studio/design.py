@@ -1,4 +1,4 @@
-"""What a pattern is drawn from: prompt, model, seed, colours and references, and each change made to it since."""
+"""Designs: the prompt, model, seed, colours and references of a pattern, and each change made to it since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT_MODEL = "atelier"
 
 
 class Value(BaseModel):
-    """What is compared by its fields, and has no others."""
+    """A model that is compared by its fields, and takes no others."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -24,7 +24,7 @@ USE_PRECISION = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a valid key. Keys that are not stored have no ID."""
+    """The holder of a valid key. Keys that are not stored have no ID."""
 
     account: Account
     key_id: str | None = None

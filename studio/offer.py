@@ -1,4 +1,4 @@
-"""What the studio sells: its categories, options and prices as data, and the answers about them.
+"""The offer: categories, options and prices as data, and the answers about them.
 
 Light on purpose: a caller may import this module alone to learn the range without starting the service.
 """

@@ -1,4 +1,4 @@
-"""How long a job takes: a spread that is the same for the same request, whenever it is asked."""
+"""The duration of jobs: a spread that is the same for the same request, whenever it is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Pace(StrEnum):
-    """How patient one has to be."""
+    """The pace of jobs."""
 
     #: Done as soon as it is accepted.
     INSTANT = "instant"

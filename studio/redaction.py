@@ -1,4 +1,4 @@
-"""What is removed from a feedback report before it is kept: query strings, API keys and credential fields."""
+"""Redaction of feedback reports before they are stored: query strings, API keys and credential fields go."""
 
 from __future__ import annotations
 

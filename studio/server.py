@@ -41,7 +41,7 @@ class StartRefused(Exception):
 
 
 class Options(argparse.Namespace):
-    """How a studio is run."""
+    """The options of the studio's process."""
 
     port: int
     fd: int | None

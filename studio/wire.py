@@ -1,4 +1,4 @@
-"""How the body of a request is read and compared with an earlier one, and how answers are written."""
+"""Bodies: reads those of requests, compares them with earlier ones, and writes answers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OF_PATTERNS = frozenset({Stage.PATTERN, Stage.REFINEMENT})
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Why a response cannot be believed. A person decides about the request."""
+    """The reason why a response cannot be believed. A person decides about the request."""
 
     code: str
     message: str

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import chain
@@ -34,7 +35,7 @@ _FORMER_TABLES = frozenset({"documents", "attempts"})
 _WATCHED_EVERY = 0.5
 
 
-class Database:
+class Database(ABC):
     """One connection. SQL names its parameters `:name`. Every fault is a LedgerError."""
 
     #: What makes a SELECT keep others from changing what it read until the transaction ends; and the same, where
@@ -51,13 +52,13 @@ class Database:
     #: The driver's.
     _connection: Any = None
 
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """Do all or nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _using(self) -> AbstractContextManager[Any]:
         """Yield the driver's connection, whose errors become LedgerErrors."""
-        raise NotImplementedError
 
     def _sql(self, sql: str) -> Any:
         """Return a statement as the driver takes it."""
@@ -74,13 +75,15 @@ class Database:
             count: int = connection.execute(self._sql(sql), {**params, **more}).rowcount
         return count
 
+    @abstractmethod
     def stream(self, sql: str, **params: Any) -> Iterator[tuple[Any, ...]]:
         """Yield rows as they are asked for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def execute_many(self, sql: str, params: Iterable[Params]) -> None:
-        raise NotImplementedError
+        """Execute a statement once for each of these parameters."""
 
+    @abstractmethod
     def lock(self, name: str) -> None:
         """Wait until no other transaction has locked this name, and lock it until this one ends."""
 
@@ -88,13 +91,15 @@ class Database:
         """Return Unix seconds, by the database's own clock if it has one."""
         return time.time()
 
+    @abstractmethod
     def back_up(self, schema: int) -> None:
         """Copy it as it is before a migration, or raise ConfigurationError where a person has to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def require_in_place(self) -> None:
         """Raise LedgerError if its path now leads to another file, or to none."""
 
+    @abstractmethod
     def tidy(self) -> None:
         """Remove what was overwritten from the files beside the database, if nobody reads them."""
 

@@ -126,6 +126,12 @@ class PostgresDatabase(Database):
     def lock(self, name: str) -> None:
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", name=name)
 
+    def require_in_place(self) -> None:
+        """Do nothing: a server has no file that could be put in the place of another."""
+
+    def tidy(self) -> None:
+        """Do nothing: a server tidies up by itself."""
+
     def time(self) -> float:
         """Return the server's time: machines whose clocks differ share one ledger."""
         return uptime() + self._offset

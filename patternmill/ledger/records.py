@@ -168,7 +168,7 @@ class OrderRecord:
 
 @dataclass(frozen=True, slots=True)
 class RowDecision:
-    """Why a run makes no product for a row: a person has to choose among its pattern's takes, or rejected them all."""
+    """The reason why a row gets no product: a person has to choose among its pattern's takes, or rejected them all."""
 
     #: TO_CHOOSE or DISCARDED.
     status: RowStatus

@@ -14,7 +14,7 @@ from typing import Any
 
 from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder, sync_directory
-from patternmill.ledger.database import Database, Params, bring_up_to_date, not_in_place, unusable
+from patternmill.ledger.database import Database, Params, bring_up_to_date, not_in_place, schema_of, unusable
 from patternmill.ledger.records import HELD_LEASES, Lease, holder_of, is_surely_dead
 from patternmill.passwords import mask_passwords
 from patternmill.processes import described, is_stopped, machine
@@ -38,6 +38,10 @@ class SqliteDatabase(Database):
         try:
             with self._using():
                 self._open()
+            # Before the file is changed in any way: one that is refused stays as it is.
+            schema_of(self)
+            with self._using() as connection:
+                self._write_ahead(connection)
             bring_up_to_date(self)
             self._file = self._file_in_place()
         except BaseException:
@@ -58,7 +62,6 @@ class SqliteDatabase(Database):
             self.path.chmod(0o600)
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        self._write_ahead(self._connection)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Turn WAL on. Of two processes that do so at once, SQLite refuses one without waiting, which tries again."""
@@ -107,6 +110,9 @@ class SqliteDatabase(Database):
     def execute_many(self, sql: str, params: Iterable[Params]) -> None:
         with self._using() as connection:
             connection.executemany(sql, params)
+
+    def lock(self, name: str) -> None:
+        """Do nothing: of all transactions only one is under way at a time."""
 
     def require_in_place(self) -> None:
         if self._file_in_place() != self._file:

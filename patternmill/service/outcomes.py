@@ -65,7 +65,7 @@ class ExchangeResult(StrEnum):
 
 
 class Trouble(StrEnum):
-    """Why an exchange brought no usable answer."""
+    """The reason why an exchange brought no usable answer."""
 
     NONE = "none"
     # Not sent.

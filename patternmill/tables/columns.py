@@ -21,8 +21,6 @@ RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", R
 DECISION_COLUMNS = ("decision", "note")
 #: What a catalog's sheet has besides, for people to read.
 SHEET_COLUMNS = ("picture_url", "decided", "since")
-#: All that a results file has to the right of the input's own columns.
-ADDED_COLUMNS = (*RESULT_COLUMNS[:-1], *DECISION_COLUMNS, RUN_COLUMN)
 OPTION_PREFIX, REFINE_PREFIX = "option:", "refine:"
 #: In a results file: the cells that a row had beyond its header.
 SURPLUS_PREFIX = "surplus:"

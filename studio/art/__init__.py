@@ -1,1 +1,1 @@
-"""From a prompt to a picture: words, recipe, tile, product. Nothing here knows of HTTP or of jobs."""
+"""The art: turns a prompt into words, a recipe, a tile and products. Nothing here knows of HTTP or of jobs."""

@@ -1,4 +1,4 @@
-"""What a prompt says: its motifs, colours, style, layout and size, as far as its words are known."""
+"""Reading prompts: motifs, colours, style, layout and size, as far as their words are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Word = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What was understood. `exact`: the colours were chosen one by one, so nothing is drawn in another."""
+    """The parts of a prompt that were understood. `exact`: its colours were chosen one by one, and no other is drawn."""
 
     motifs: tuple[str, ...]
     ground: Colour | None

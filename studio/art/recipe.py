@@ -1,4 +1,4 @@
-"""From a design to a recipe: everything that a tile is drawn from, with nothing left to chance."""
+"""Recipes: everything that a tile is drawn from, derived from a design, with nothing left to chance."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Palette:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one tile is drawn. `motifs` are of one family, the leading one first; a plain tile has none."""
+    """The recipe of one tile. `motifs` are of one family, the leading one first; a plain tile has none."""
 
     seed: int
     family: str

@@ -1,4 +1,4 @@
-"""From a design to the pixels of its tile, which repeats without a seam."""
+"""Tiles: draws the pixels of a design's tile, which repeats without a seam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words of a prompt mean, in English and German; all are in small letters and without accents."""
+"""The meanings of words in prompts, in English and German; all are in small letters and without accents."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What makes the studio a test double: clock, faults, meter, and their control."""
+"""Instruments that make the studio a test double: clock, faults, meter, and their control."""

@@ -127,7 +127,7 @@ class Fault(Value):
 
     @property
     def expected(self) -> int:
-        """How often it has to fire at least to have been of use."""
+        """Return how often it has to fire at least to have been of use."""
         return len(set(self.nth)) if self.nth else self.first or 1
 
     def fits(self, call: Call) -> bool:

@@ -1,4 +1,4 @@
-"""What makes the studio a test double: its clock and its faults.
+"""The clock and the faults that make the studio a test double.
 
 What is changed while it runs is stored in the studio's file, next to the objects: it survives a `kill -9`.
 """

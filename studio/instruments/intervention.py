@@ -1,4 +1,4 @@
-"""Between a call and its answer: where faults fall on calls."""
+"""Interventions: faults that fall on calls before they are answered."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What each operation does, one module a resource, without HTTP."""
+"""The operations, one module a resource, without HTTP."""

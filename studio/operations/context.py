@@ -1,4 +1,4 @@
-"""What every operation works with: the store, the clock, the pace, who calls, and what was created before."""
+"""The context of an operation: store, clock, pace, caller, and what was created before."""
 
 from __future__ import annotations
 

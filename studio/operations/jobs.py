@@ -17,7 +17,7 @@ PREFIXES: dict[Kind, str] = {"pattern": "pat", "product": "prod"}
 
 @dataclass(frozen=True)
 class Work:
-    """What a job makes; `failure` is the reason when it is going to fail."""
+    """The work of a job; `failure` is the reason when it is going to fail."""
 
     subject: Subject
     failure: str | None = None

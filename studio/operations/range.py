@@ -1,4 +1,4 @@
-"""What can be chosen: models and categories."""
+"""The models and categories that can be chosen."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people see of the studio in a browser: the hosted checkout page and the console."""
+"""The pages that people see in a browser: the hosted checkout page and the console."""

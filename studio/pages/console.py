@@ -37,7 +37,7 @@ SESSION_HEADER = "Studio-Session"
 
 @dataclass(frozen=True)
 class Session:
-    """Who is logged in."""
+    """A person who is logged in."""
 
     holder: Holder
     token_sha256: str

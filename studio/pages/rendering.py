@@ -1,4 +1,4 @@
-"""How a page is written: its template, its headers, and what is shown when something is refused."""
+"""Rendering of pages: template, headers, and what is shown when something is refused."""
 
 from __future__ import annotations
 

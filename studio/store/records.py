@@ -1,4 +1,4 @@
-"""What the studio keeps: one model for the rows of each table."""
+"""The records of the studio: one model for the rows of each table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = Annotated[dict[str, Any], BeforeValidator(read_json)]
 
 
 class Article(Value):
-    """What is sold: a pattern on a category's thing, with the value of each of its options."""
+    """An article for sale: a pattern on a category's thing, with the value of each of its options."""
 
     pattern_id: str
     #: The category's key, which is the same in all environments.
@@ -45,7 +45,7 @@ class Article(Value):
 
 
 class Subject(Value):
-    """What a job makes: a pattern, or an article with its design."""
+    """The subject of a job: a pattern, or an article with its design."""
 
     design: Design
     size: Size = DEFAULT_SIZE
@@ -107,7 +107,7 @@ class RecordLine(Record):
 
 
 class Checkout(Record):
-    """What a buyer is asked to pay: lines as answers have them, with the prices of its creation."""
+    """A checkout that a buyer is asked to pay: lines as answers have them, with the prices of its creation."""
 
     checkout_id: str
     account: Account
@@ -146,7 +146,7 @@ class Reference(Record):
 
 
 class ApiKey(Record):
-    """What is known of a key; the key itself is not."""
+    """An API key, known by its digest and never by itself."""
 
     key_id: str
     account: Account

@@ -203,11 +203,6 @@ class Browser:
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(20)
 
-    def frames(self) -> list[str]:
-        """What is shown in the frames of the page; of a page that may not be shown there, the browser's error."""
-        tree = self._send("Page.getFrameTree")["frameTree"]
-        return [child["frame"]["url"] for child in tree.get("childFrames", ())]
-
     def __enter__(self) -> Self:
         return self
 

@@ -195,10 +195,6 @@ class InProcessApi(StudioApi):
         #: By job, what it shows as it is asked for once more.
         self._looks: dict[str, Shown | None] = {}
 
-    @property
-    def draining(self) -> bool:
-        return self._draining.begun
-
     async def create(self, request: CreateRequest, *may_send: Any) -> CreateEnd:
         await asyncio.sleep(0)
         try:

@@ -27,7 +27,7 @@ from patternmill.runs.results_files import read_manifest
 from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
 from patternmill.tables.checks import Checked, check_catalog
-from patternmill.tables.columns import ADDED_COLUMNS
+from patternmill.tables.columns import DECISION_COLUMNS, RESULT_COLUMNS, RUN_COLUMN
 from patternmill.tables.results import SKUS_SHOWN, RunResults, catalog_sheet, products_frame, signature
 from patternmill.tables.row_filter import RowFilter
 from patternmill.tables.written import (
@@ -51,7 +51,7 @@ NASTY = st.sampled_from(
 #: Without NUL, which no file may have, and without Ctrl-Z, which ends a file of some old programs.
 TEXT = st.text(st.characters(exclude_characters="\0\x1a", exclude_categories=["Cs"]), max_size=12)
 #: The file has a column `note` of its own.
-OURS = [name for name in ADDED_COLUMNS if name not in HEADER]
+OURS = [name for name in (*RESULT_COLUMNS[:-1], *DECISION_COLUMNS, RUN_COLUMN) if name not in HEADER]
 
 
 def table(rows: Sequence[RowResult], header: Sequence[str] = HEADER) -> bytes:
@@ -354,7 +354,6 @@ def test_filter_refuses_what_no_row_has(tmp_path: Path) -> None:
 
 # --- catalog.csv, changes.csv and the person's sheet
 
-SINCE = 1_772_357_400.25
 ODD = Content('=blue, "herons"\nred 🪶', "cat_1", {"size": "S", "fabric": "linen"})
 
 
