@@ -19,7 +19,7 @@ Word = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """The parts of a prompt that were understood. `exact`: its colours were chosen one by one, and no other is drawn."""
+    """The parts of a prompt that were understood. `exact`: its colours were chosen one by one; no other is drawn."""
 
     motifs: tuple[str, ...]
     ground: Colour | None
