@@ -19,6 +19,8 @@ from patternmill.text import plural
 REFUSED_ENOUGH = 3
 #: When this many different items of a stage fail, with no success between, the service may be at fault.
 FAILED_ENOUGH = 5
+#: Seconds after which a job that has failed may get the attempt that tests the service: it will not end well by itself.
+TESTED_AFTER = 3600
 
 
 class RefusedAlike:
@@ -96,12 +98,17 @@ def _reason(item: Item, count: int, refusal: Refusal) -> HaltReason:
 
 
 class FailureBrake:
-    """A count of the failures of one run, which holds new attempts at a stage back until one of its items succeeds."""
+    """A count of the failures of one run, which holds new attempts at a stage back until one of its items succeeds.
+
+    Once nothing else is being made, one attempt a stage and run may test whether the service works again.
+    """
 
     def __init__(self, in_flight: Callable[[], int]) -> None:
         """Take as `in_flight` what returns how many items are being made, those that are held back included."""
         self._in_flight = in_flight
         self._failed = defaultdict[Stage, set[ItemKey]](set)
+        #: By stage, the item whose next attempt is the test; None once that has failed too.
+        self._tests: dict[Stage, ItemKey | None] = {}
         self._waiting = 0
         self._changed = asyncio.Event()
 
@@ -109,19 +116,25 @@ class FailureBrake:
         """Note how an attempt of this run ended."""
         if state is AttemptState.FAILED:
             self._failed[item.stage].add(item.key)
+            if self._tests.get(item.stage) == item.key:
+                self._tests[item.stage] = None
         elif state is AttemptState.SUCCEEDED:
             self._failed[item.stage].clear()
             self.wake()
 
-    def holds(self, stage: Stage) -> bool:
-        """Return whether new attempts at this stage are held back."""
-        return len(self._failed[stage]) >= FAILED_ENOUGH
+    def holds(self, item: Item) -> bool:
+        """Return whether a new attempt at this item is held back."""
+        is_test = self._tests.get(item.stage) == item.key
+        return len(self._failed[item.stage]) >= FAILED_ENOUGH and not is_test
 
-    async def wait(self, stage: Stage, is_stopped: Callable[[], bool]) -> str:
-        """Wait until new attempts are not held back; return why they are once nothing else is being made."""
-        while self.holds(stage) and not is_stopped():
+    async def wait(self, item: Item, is_stopped: Callable[[], bool], *, may_test: bool) -> str:
+        """Wait until a new attempt is not held back; return why it is once nothing else is being made."""
+        while self.holds(item) and not is_stopped():
             if self._waiting + 1 >= self._in_flight():
-                count = len(self._failed[stage])
+                if may_test and item.stage not in self._tests:
+                    self._tests[item.stage] = item.key
+                    break
+                count = len(self._failed[item.stage])
                 return f"{count} of {count} failed"
             self._waiting += 1
             await self._changed.wait()

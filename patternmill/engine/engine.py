@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from patternmill.engine.brakes import FailureBrake
+from patternmill.engine.brakes import TESTED_AFTER, FailureBrake
 from patternmill.engine.groups import Group, Window, groups_of
 from patternmill.engine.item_attempts import FINAL_CODES, Attempts, failure_of, request_of
 from patternmill.engine.options import RunOptions
@@ -375,8 +375,12 @@ class Engine:
 
     async def _ask_for_end(self, item: Item, attempt: Attempt, *, once: bool = False) -> JobEnd:
         assert attempt.job_id is not None, "an accepted attempt has a job ID"
-        seconds = max(0.0, self._writer.now() - (attempt.accepted_at or 0.0))
-        return await self._api.follow(attempt.job_id, item.stage, age=timedelta(seconds=seconds), once=once)
+        age = timedelta(seconds=self._age(attempt))
+        return await self._api.follow(attempt.job_id, item.stage, age=age, once=once)
+
+    def _age(self, attempt: Attempt) -> float:
+        """Return the seconds since the service accepted an attempt."""
+        return max(0.0, self._writer.now() - (attempt.accepted_at or 0.0))
 
     async def ask_once(self, item: Item, attempt: Attempt) -> bool:
         """Ask once for a job that nothing in the plan waits for, and record its end; return whether it has ended."""
@@ -393,10 +397,11 @@ class Engine:
             return self.halt.halts(item.stage)
 
         while attempt.state is AttemptState.FAILED and not is_halted():
-            if why := await self._brake.wait(item.stage, is_halted):
+            may_test = self._age(attempt) >= TESTED_AFTER
+            if why := await self._brake.wait(item, is_halted, may_test=may_test):
                 return await self._attempts.hold_back(attempt, why)
             attempt = await self._ask(item, attempt)
-            if attempt.state is AttemptState.FAILED and not self._brake.holds(item.stage):
+            if attempt.state is AttemptState.FAILED and not self._brake.holds(item):
                 break
             if attempt.error_code is None:
                 attempt = await self._follow(item, attempt)

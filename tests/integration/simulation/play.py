@@ -38,6 +38,7 @@ from tests.row_results import RowResult
 from tests.unit.runs.workshop import Workshop, drive
 
 OFFER = Offer((Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), note=None)
+BY_HAND, HOURLY = 20, 3_700.0
 MOST_LIVES = 60
 #: Rows whose pattern is there and whose product has not come to an end, but for products in these states.
 STRANDED = (
@@ -186,7 +187,7 @@ class _Player:
 
     async def all(self) -> None:
         ends = list(self.setup.ends)
-        for _ in range(MOST_LIVES):
+        for number in range(MOST_LIVES):
             how, after = ends.pop(0) if ends else ("itself", 0.0)
             ending = await self._life(how, after)
             self._look_at_the_ledger()
@@ -196,7 +197,9 @@ class _Player:
                 await self._settle()
             # A person looks at what stopped it before it is begun again.
             stopped = ending is not None and ending.outcome is Outcome.FAILED
-            await asyncio.sleep(self.chance.choice([60.0, 900.0, 4000.0] if stopped else [0.0, 1.0, 300.0]))
+            pause = self.chance.choice([60.0, 900.0, 4000.0] if stopped else [0.0, 1.0, 300.0])
+            # A person who has begun it so often leaves it to a schedule.
+            await asyncio.sleep(pause if number < BY_HAND else HOURLY)
         assert ending is not None and not self._is_left(ending), f"{self.story.lives} and no end"
         # What is refused in unknown words is sent again by each run, and any of these may be stopped by it.
         if self.setup.weather.dialect not in UNKNOWN:

@@ -12,7 +12,7 @@ from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.hostile.in_process import InProcessApi, Service, Shown, failed, made
 from tests.integrity import problems
 
-from .workshop import Workshop, many, rows, until
+from .workshop import Ended, Workshop, many, rows, until
 
 ONE = rows(("H-1", "herons"))
 DONE = made(Stage.PATTERN, "pat_job-1")
@@ -81,6 +81,28 @@ def test_minute_in_which_everything_fails_costs_few_second_attempts(
     assert len(service.bought) == 48 + most
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
+
+
+def test_one_attempt_tests_the_service_an_hour_later(shop: Workshop, service: Service) -> None:
+    """While it fails, each further run buys one attempt; once that ends well, the others follow in the same run."""
+
+    def run_later(hours: float) -> Ended:
+        with shop.ledger() as ledger, ledger.transaction():
+            ledger.database.execute(
+                "UPDATE attempts SET accepted_at = accepted_at - :age", {"age": hours * 3600}
+            )
+        return shop.run(many(8), attempts=4)
+
+    names = [f"prompt {number:03}" for number in range(8)]
+    service.on_follow.update({name: [failed()] * 6 for name in names})
+    assert run_later(0).counts == {RowStatus.WAITING: 8}
+    assert run_later(0.9).counts == {RowStatus.WAITING: 8}
+    assert len(service.bought) == 8
+    for bought in (9, 10):
+        assert run_later(1.1).counts == {RowStatus.WAITING: 8}
+        assert len(service.bought) == bought
+    service.on_follow.update({name: [failed()] for name in names})
+    assert run_later(1.1).outcome is Outcome.COMPLETED
 
 
 def test_held_back_attempts_follow_once_one_ends_well(shop: Workshop, service: Service) -> None:
