@@ -26,7 +26,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.looking.pictures import FOLDER, is_drawn, picture_name, picture_urls
 from patternmill.runs.catalog_takes import CatalogTakes, PatternTake, has_choices
-from patternmill.states import MAY_EXIST, Outcome, Stage
+from patternmill.states import Outcome, Stage
 from patternmill.tables.columns import run_cell
 from patternmill.text import duration, moment, plural
 
@@ -166,8 +166,8 @@ def pattern_facts(
             # Such a pattern follows from its rows, and there may be many.
             continue
         patterns[key] = {
-            "takes": [told(take) for take in requested if take.is_made],
-            "open": [take.number for take in requested if not take.is_made and take.state in MAY_EXIST],
+            "takes": [told(take) for take in requested if take.has_result],
+            "open": [take.number for take in requested if take.is_made and not take.has_result],
         }
     return patterns
 

@@ -43,8 +43,8 @@ class OrderableRows:
     def is_picked(self, sku: str) -> bool:
         """Return whether the take that the row is built on was picked, of the pattern that its product shows."""
         pattern = self._shown(self._rows[sku])
-        choice, takes = self._takes.choice(pattern), self._takes.judged(pattern)
-        return any(take.number == choice and take.verdict is Decided.PICK for take in takes)
+        choice = self._takes.choice(pattern)
+        return any(take.number == choice and take.verdict is Decided.PICK for take in self._takes.of(pattern))
 
     def lines(self, picks: Picks) -> tuple[tuple[PickedLine, ...], dict[str, str]]:
         """Return the lines, sorted by sku however a person names them, and why rows are left out, by sku.

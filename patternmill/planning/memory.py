@@ -10,7 +10,7 @@ from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, ItemMaker
 from patternmill.planning.rows import Row
 from patternmill.planning.takes import Take, choose_take, takes_to_make
-from patternmill.states import MAY_EXIST, OPEN_STATES, AttemptState, Decided, RowStatus
+from patternmill.states import MAY_EXIST, AttemptState, Decided, RowStatus
 
 
 class LastAttempt(NamedTuple):
@@ -76,8 +76,7 @@ class ItemChooser:
         for number in sorted({1, *memory.further_takes.get(self._maker.pattern(row).key, ())}):
             key = self._maker.pattern(row, number).key
             if (state := memory.state(key)) is not None:
-                verdict, sequence = memory.decisions.get(key, (None, 0))
-                takes.append(Take(number, state in MAY_EXIST, verdict, sequence, state in OPEN_STATES))
+                takes.append(Take(number, state, *memory.decisions.get(key, ())))
         return takes
 
     def choose(self, row: Row) -> ChosenItems:

@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternmill.states import Decided, RowStatus
+from patternmill.states import MAY_EXIST, OPEN_STATES, AttemptState, Decided, RowStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """A take of a pattern that was requested, or decided about."""
+    """A take of a pattern that was requested."""
 
     number: int
-    #: The service has it, or may have it; a take whose job failed is not made.
-    is_made: bool
+    #: Of the last attempt at it.
+    state: AttemptState
     #: The latest decision about it.
     verdict: Decided | None = None
     #: The place of that decision in the ledger; 0: there is none.
     sequence: int = 0
-    #: It was begun and has not ended, so that nobody has looked at it.
-    is_open: bool = False
+
+    @property
+    def is_made(self) -> bool:
+        """Return whether the service has it, or may have it; a take whose job failed is not made."""
+        return self.state in MAY_EXIST
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it was begun and has not ended, so that nobody has looked at it."""
+        return self.state in OPEN_STATES
 
     @property
     def can_be_used(self) -> bool:

@@ -15,22 +15,19 @@ from patternmill.ledger.records import FORGOTTEN
 from patternmill.ledger.reports.requests import RecordedItem, last_attempts_at_patterns
 from patternmill.planning.items import Item, Scope
 from patternmill.planning.takes import Take, choose_take
-from patternmill.states import MAY_EXIST, OPEN_STATES, AttemptState, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus, Stage
 
 if TYPE_CHECKING:
     from patternmill.tables.results import ResultLine
 
 
-@dataclass(frozen=True, slots=True)
-class PatternTake:
-    """One take of a pattern that was requested."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternTake(Take):
+    """A take of a pattern with what the service has for it."""
 
     item: ItemKey
-    #: From 1.
-    number: int
     #: The item of the pattern's first take.
     pattern: ItemKey
-    state: AttemptState
     #: Once it was made: its ID at the service, and where the service shows it.
     pattern_id: str | None = None
     picture_url: str | None = None
@@ -38,7 +35,8 @@ class PatternTake:
     made_at: float | None = None
 
     @property
-    def is_made(self) -> bool:
+    def has_result(self) -> bool:
+        """Return whether the service has made it, so that people can decide about it."""
         return self.state is AttemptState.SUCCEEDED
 
 
@@ -47,38 +45,35 @@ class CatalogTakes:
 
     def __init__(self, ledger: Ledger, environment: str, catalog: str) -> None:
         self.decisions: dict[ItemKey, Decision] = last_decisions(ledger, environment, catalog)
-        self._by_item: dict[ItemKey, PatternTake] = {}
-        self._by_pattern: dict[ItemKey, list[PatternTake]] = defaultdict(list)
         #: Of a refinement: what it refines, and how, as JSON; and the other way round.
         self._steps: dict[ItemKey, tuple[ItemKey, str]] = {}
         self._refined: dict[tuple[ItemKey, str], RecordedItem] = {}
+        by_pattern = defaultdict[ItemKey, list[PatternTake]](list)
         for record in last_attempts_at_patterns(ledger, environment, catalog):
             if record.stage is Stage.REFINEMENT:
                 content = dict(record.content)
                 step = (ItemKey(content.pop("pattern")), json.dumps(content, sort_keys=True))
                 self._steps[record.key] = step
                 self._refined[step] = record
-                continue
-            take = _take(record, Scope(environment, catalog))
-            self._by_item[take.item] = take
-            self._by_pattern[take.pattern].append(take)
-        for takes in self._by_pattern.values():
+            else:
+                take = _take(record, Scope(environment, catalog), self.decisions.get(record.key))
+                by_pattern[take.pattern].append(take)
+        #: By each of its takes, all takes of a pattern.
+        self._takes: dict[ItemKey, list[PatternTake]] = {}
+        for takes in by_pattern.values():
             takes.sort(key=lambda take: take.number)
+            self._takes |= dict.fromkeys([take.item for take in takes], takes)
+        #: The takes that people decide about.
+        self.made = {take.item: take for takes in by_pattern.values() for take in takes if take.has_result}
 
     @property
     def last_sequence(self) -> int:
         """Return the place of the last decision in the ledger; 0: there is none."""
         return max((decision.sequence for decision in self.decisions.values()), default=0)
 
-    @property
-    def made(self) -> dict[ItemKey, PatternTake]:
-        """Return the takes that were made, by item: those that people decide about."""
-        return {item: take for item, take in self._by_item.items() if take.is_made}
-
     def of(self, item: ItemKey) -> list[PatternTake]:
         """Return all takes of the pattern of which an item is a take, or a refinement of one, by their numbers."""
-        take = self._by_item.get(self.unrefined(item))
-        return self._by_pattern[take.pattern] if take is not None else []
+        return self._takes.get(self.unrefined(item), [])
 
     def unrefined(self, item: ItemKey) -> ItemKey:
         """Return the take that a refinement is made of, whether over others or not; any other item as it is."""
@@ -86,34 +81,13 @@ class CatalogTakes:
             item = self._steps[item][0]
         return item
 
-    def judged(self, item: ItemKey) -> list[Take]:
-        """Return the takes of an item's pattern as decisions are applied to them."""
-        return [self._judged(take) for take in self.of(item)]
-
-    def _judged(self, take: PatternTake) -> Take:
-        decision, is_open = self.decisions.get(take.item), take.state in OPEN_STATES
-        verdict, sequence = (decision.verdict, decision.sequence) if decision is not None else (None, 0)
-        return Take(take.number, take.state in MAY_EXIST, verdict, sequence, is_open)
-
     def choice(self, item: ItemKey) -> int | RowStatus:
         """Return the take of an item's pattern that its rows are built on, or their status where there is none."""
-        return choose_take(self.judged(item))
-
-    def highest_made(self, item: ItemKey, until: float | None = None) -> ItemKey:
-        """Return the highest take of an item's pattern that was made: what an `again` is recorded against.
-
-        `until`: by then, in Unix seconds. Where none was, the item's own take.
-        """
-        made = [
-            take.item
-            for take in self.of(item)
-            if take.is_made and (until is None or (take.made_at or 0.0) <= until)
-        ]
-        return made[-1] if made else self.unrefined(item)
+        return choose_take(self.of(item))
 
     def as_shown(self, rows: Iterable[ResultLine]) -> dict[ItemKey, PatternTake]:
         """Return the takes that were made, each as rows show it: refined as the first row of its pattern is."""
-        shown, seen = self.made, set[ItemKey]()
+        shown, seen = dict(self.made), set[ItemKey]()
         for row in rows:
             if row.take is None or row.pattern_key is None or row.pattern_key == row.take:
                 continue
@@ -142,15 +116,23 @@ class CatalogTakes:
             yield step
 
 
-def _take(record: RecordedItem, scope: Scope) -> PatternTake:
+def _take(record: RecordedItem, scope: Scope, decision: Decision | None) -> PatternTake:
     """Return a take as it is on record."""
     content, last = dict(record.content), record.attempt
     number = content.pop("take", 1)
     first = record.key
     if number > 1:
         first = content.get(FORGOTTEN) or Item(Stage.PATTERN, scope, content).key
-    made = last.result_id, last.picture_url
-    return PatternTake(record.key, number, first, last.state, *made, made_at=last.ended_at)
+    return PatternTake(
+        number,
+        last.state,
+        *((decision.verdict, decision.sequence) if decision is not None else ()),
+        item=record.key,
+        pattern=first,
+        pattern_id=last.result_id,
+        picture_url=last.picture_url,
+        made_at=last.ended_at,
+    )
 
 
 def has_choices(ledger: Ledger, environment: str, catalog: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,8 +70,8 @@ class DecisionsFile:
     def not_overtaken(self, ledger: Ledger, record: RunRecord) -> DecisionsFile:
         """Return the file without the decisions that later ones have replaced."""
         last = last_decisions(ledger, record.environment, record.catalog)
-        latest = {decision: last.get(decision.item, decision) for decision in self.decisions}
-        still = [new for new, now in latest.items() if now.id == new.id or now.sequence <= new.sequence]
+        latest = [(new, last.get(new.item, new)) for new in self.decisions]
+        still = [new for new, now in latest if now.id == new.id or now.sequence <= new.sequence]
         left = [sku for new in self.decisions if new not in still for sku in self.skus[new.item]]
         return replace(self, decisions=tuple(still), left=(*self.left, *left))
 
@@ -259,16 +260,16 @@ class _Reader:
         """
         if row.take is None:
             return None
+        takes = [other for other in self._takes.of(row.take) if other.has_result]
         if self._sheet.is_of_page:
-            takes = {str(other.number): other.item for other in self._takes.of(row.take) if other.is_made}
-            return takes.get(take)
+            return next((other.item for other in takes if str(other.number) == take), None)
         if row.status is RowStatus.TO_CHOOSE and verdict in (Decided.PICK, Decided.REJECT):
             several = f"the pattern of {shown(row.sku)} has several takes; decide with `patternmill look`"
             raise ValueError(f", column {_DECISION}: {several}")
         if verdict is not Decided.AGAIN:
             return row.take
-        ended = run.ended_at.timestamp() if run.ended_at is not None else None
-        return self._takes.highest_made(row.take, ended)
+        ended = run.ended_at.timestamp() if run.ended_at is not None else math.inf
+        return [row.take, *(other.item for other in takes if (other.made_at or 0.0) <= ended)][-1]
 
     def sharing(self, item: ItemKey) -> list[str]:
         """Return the skus of the rows that share a pattern, whichever take of it they are on."""

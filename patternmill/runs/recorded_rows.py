@@ -64,7 +64,7 @@ def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedConten
 
     file = _sheet(catalog, rows)
     entries = tuple(
-        Entry(line, _row(row.content, line, row.sku))
+        Entry(line, recorded_row(row.content, row.sku, line))
         for row, line in zip(rows, file.sheet.rows.index, strict=True)
     )
     return recorded_rows(file, entries, _extras(ledger, entries))
@@ -77,10 +77,11 @@ def _entry(row: RunRow) -> Entry:
             Problem(None, RowCode(fault["code"]), fault["message"], fault["remedy"]) for fault in problems
         )
         return Entry(row.line, None, tuple(problem.at(row.line, row.sku or None) for problem in refused))
-    return Entry(row.line, _row(Content.from_json(understood), row.line, row.sku))
+    return Entry(row.line, recorded_row(Content.from_json(understood), row.sku, row.line))
 
 
-def _row(content: Content, line: int, sku: str) -> Row:
+def recorded_row(content: Content, sku: str, line: int = 0) -> Row:
+    """Return a row as it was requested, before a take of its pattern is chosen."""
     fields = {name: getattr(content, name) for name in Content.__slots__}
     return Row(**fields | {"take": None}, line=line, sku=sku)
 

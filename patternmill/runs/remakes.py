@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
@@ -14,11 +16,11 @@ from patternmill.ledger.events import Decision, decided_by_open_runs, last_decis
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
 from patternmill.planning.items import ItemMaker, Scope
-from patternmill.planning.memory import ItemChooser, Memory
+from patternmill.planning.memory import ItemChooser
 from patternmill.planning.rows import Row, sku_key, tidy
 from patternmill.planning.takes import Take, needs_again
 from patternmill.runs.decision_files import decided_run, read_decisions, user
-from patternmill.runs.recorded_rows import remember, rows_of_catalog
+from patternmill.runs.recorded_rows import recorded_row, remember, rows_of_catalog
 from patternmill.runs.request import RemakeRequest
 from patternmill.states import MAY_EXIST, OPEN_STATES, Decided, RowStatus
 from patternmill.tables.picks import skus_picked
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 _MOST_NAMED = 5
 _NAMESPACE = UUID("8c1f8a1e-6d1c-5f53-9a39-7a0c2f1f6a55")
-_NOTHING = "no row waits for another take, and each has the one that was picked."
 
 
 @dataclass(frozen=True)
@@ -63,75 +64,53 @@ class Remake:
 
 
 def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions) -> Remake:
-    """Return what a request asks for, by the decisions of its file too. Writes nothing.
+    """Return what a request asks for, by the catalog as it is now and the decisions of its file. Writes nothing.
 
     Raises ConfigurationError, also where nothing is left to remake, and InputRefused for a file that cannot be read.
     """
-    if request.picks is None:
-        return _select(ledger, request, options)
-    run_id = decided_run(request.picks)
-    if run_id is None:
-        return _select(ledger, request, options, skus_picked(request.picks))
-    record = find_run(ledger, run_id)
-    file = read_decisions(ledger, record, request.picks)
-    where = {"catalog": record.catalog, "environment": record.environment}
-    skus = file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
-    return _select(ledger, request.model_copy(update=where), options, skus, given=file.decisions)
-
-
-def _select(
-    ledger: Ledger,
-    request: RemakeRequest,
-    options: RunOptions,
-    skus: Collection[str] = (),
-    *,
-    given: Sequence[Decision] | None = None,
-) -> Remake:
-    """Return what a request asks for, by the catalog as it is now. Writes nothing.
-
-    `skus` are those of its file of picks; `given` are the decisions of its file, if it has any.
-    """
-    record = find_run(ledger, LATEST, catalog=request.catalog, environment=request.environment)
-    scope = Scope(record.environment, record.catalog)
-    rows = ledger.catalogs.requested_rows(scope.environment, scope.catalog)
-    checked = rows_of_catalog(ledger, scope.catalog, list(rows.values()))
-    by_key = dict(zip(rows, checked.accepted, strict=True))
-    named = [sku_key(tidy(sku)) for sku in (*request.sku, *skus)]
-    _refuse_unknown(scope, [sku for sku in (*request.sku, *skus) if sku_key(tidy(sku)) not in by_key])
-    selection = _Selection(ledger, scope, options, by_key, request, given or ())
-    if given is not None or not named:
-        chosen = [key for key in by_key if selection.is_decided(key) and (given is None or key in named)]
-        chosen_too: list[str] = []
+    skus, given = request.sku, None
+    if request.picks is not None and (run_id := decided_run(request.picks)) is not None:
+        record = find_run(ledger, run_id)
+        file = read_decisions(ledger, record, request.picks)
+        skus += file.decided(Decided.REJECT, Decided.AGAIN, Decided.PICK)
+        given = file.decisions
     else:
-        chosen = list(dict.fromkeys(named))
-        chosen_too = selection.sharing(chosen)
-        selection.decide(chosen)
-    takes, left_out = selection.outcomes([*chosen, *chosen_too])
-    if not takes:
-        why = "; ".join(f"{sku}: {text}" for sku, text in list(left_out.items())[:_MOST_NAMED]) or _NOTHING
-        raise ConfigurationError(
-            f"Nothing to remake in {scope.catalog}: {why}",
-            code="nothing_to_remake",
-            remedy="Name rows with --sku, or decide about them with `patternmill look`.",
-        )
-    remade = [row for row in rows.values() if row.sku in takes]
-    return Remake(
-        scope.environment,
-        scope.catalog,
-        rows_of_catalog(ledger, scope.catalog, remade),
-        takes,
-        tuple(selection.decisions.values()),
-        left_out,
-        tuple(by_key[key].sku for key in chosen_too if by_key[key].sku in takes),
-    )
-
-
-def _refuse_unknown(scope: Scope, unknown: list[str]) -> None:
-    if unknown:
+        record = find_run(ledger, LATEST, catalog=request.catalog, environment=request.environment)
+        skus += skus_picked(request.picks) if request.picks is not None else ()
+    scope = Scope(record.environment, record.catalog)
+    recorded = ledger.catalogs.requested_rows(scope.environment, scope.catalog)
+    rows = {key: recorded_row(row.content, row.sku) for key, row in recorded.items()}
+    named = {sku_key(tidy(sku)): sku for sku in skus}
+    if unknown := [sku for key, sku in named.items() if key not in rows]:
         raise ConfigurationError(
             f"There is no row {', '.join(unknown[:_MOST_NAMED])} to remake in catalog {scope.catalog}.",
             remedy="Write the sku as its file does; a row that was refused is corrected first.",
         )
+    selection = _Selection(ledger, scope, options, rows, request, given or ())
+    sharing: list[str] = []
+    if given is not None or not named:
+        chosen = [key for key in rows if selection.is_decided(key) and (given is None or key in named)]
+    else:
+        chosen, sharing = list(named), selection.sharing(named)
+        selection.decide(chosen)
+    takes, left_out = selection.outcomes([*chosen, *sharing])
+    if not takes:
+        why = "; ".join(f"{sku}: {text}" for sku, text in islice(left_out.items(), _MOST_NAMED))
+        raise ConfigurationError(
+            f"Nothing to remake in {scope.catalog}: "
+            f"{why or 'no row waits for another take, and each has the one that was picked.'}",
+            code="nothing_to_remake",
+            remedy="Name rows with --sku, or decide about them with `patternmill look`.",
+        )
+    return Remake(
+        scope.environment,
+        scope.catalog,
+        rows_of_catalog(ledger, scope.catalog, [row for row in recorded.values() if row.sku in takes]),
+        takes,
+        tuple(selection.decisions.values()),
+        left_out,
+        tuple(rows[key].sku for key in sharing if rows[key].sku in takes),
+    )
 
 
 class _Selection:
@@ -146,27 +125,30 @@ class _Selection:
         request: RemakeRequest,
         given: Sequence[Decision],
     ) -> None:
-        self._ledger, self._scope, self._options = ledger, scope, options
-        self._rows, self._request = rows, request
-        self._maker = ItemMaker(scope)
+        self._rows, self._request, self._maker = rows, request, ItemMaker(scope)
         last = last_decisions(ledger, scope.environment, scope.catalog)
         self.decisions = {decision.item: decision for decision in not_overtaken(given, last)}
         self._unended = decided_by_open_runs(ledger, scope.environment, scope.catalog)
-        self._products = ledger.catalogs.products(scope.environment, scope.catalog)
         self._left_out: dict[str, str] = {}
-        self._remember()
+        self._remember = partial(remember, ledger, scope, options, decisions=self.decisions.values())
+        self._apply_decisions()
 
-    def _remember(self) -> None:
-        self._memory: Memory = remember(
-            self._ledger, self._scope, self._options, decisions=self.decisions.values()
-        )
+    def _apply_decisions(self) -> None:
+        self._memory = self._remember()
         self._chooser = ItemChooser(self._maker, self._memory, self._request.takes)
 
     def is_decided(self, key: str) -> bool:
         """Return whether a decision, or a remake that was cut short, asks for something that is not made."""
         takes = self._chooser.takes_of(self._rows[key])
         is_about = len(takes) > 1 or any(take.verdict is not None for take in takes)
-        return is_about and (self._is_to_make(key) or self._is_decided_anew(self._rows[key]))
+        return is_about and self._is_remade(key)
+
+    def _is_remade(self, key: str) -> bool:
+        """Return whether something is made for a row, or a decision on its pattern is new."""
+        row = self._rows[key]
+        takes = self._chooser.takes_of(row)
+        is_decided_anew = any(self._maker.pattern(row, take.number).key in self.decisions for take in takes)
+        return is_decided_anew or self._is_to_make(key)
 
     def _is_to_make(self, key: str) -> bool:
         """Return whether a row is to have something that it has not."""
@@ -176,7 +158,7 @@ class _Selection:
         if items.status is RowStatus.TO_CHOOSE:
             states = map(self._memory.state, [item.key for item in items.candidates])
             return any(state in OPEN_STATES or state not in MAY_EXIST for state in states)
-        return self._products.get(key) != items.chain[-1].key
+        return self._memory.products.get(key) != items.chain[-1].key
 
     def sharing(self, keys: Collection[str]) -> list[str]:
         """Return the other rows that share a pattern with these."""
@@ -190,17 +172,22 @@ class _Selection:
     def decide(self, keys: Collection[str]) -> None:
         """Record for each pattern of the rows what the request decides about it, in memory."""
         for key in keys:
-            row = self._rows[key]
+            row, number, verdict = self._rows[key], self._request.take, Decided.PICK
             takes = self._chooser.takes_of(row)
-            wanted = self._request.take
-            if wanted is not None:
-                if not any(take.number == wanted and take.is_made for take in takes):
-                    self._left_out[row.sku] = f"there is no take {wanted} of its pattern"
-                    continue
-                self._add(row, takes, wanted, Decided.PICK)
-            elif (number := needs_again(takes, more=self._asks_for_more(key, takes))) is not None:
-                self._add(row, takes, number, Decided.AGAIN)
-        self._remember()
+            if number is None:
+                number, verdict = needs_again(takes, more=self._asks_for_more(key, takes)), Decided.AGAIN
+            elif not any(take.number == number and take.is_made for take in takes):
+                self._left_out[row.sku] = f"there is no take {number} of its pattern"
+                continue
+            last = max((take.sequence for take in takes), default=0)
+            counts = [take.number for take in takes if take.verdict is Decided.PICK and take.sequence == last]
+            if number is None or (verdict is Decided.PICK and number in counts):
+                continue
+            item = self._maker.pattern(row, number).key
+            # The same command again, after a crash, records the same.
+            id = str(uuid5(_NAMESPACE, f"{item} {verdict} {last}"))
+            self.decisions[item] = Decision(id, item, "", verdict, "", user(), datetime.now(UTC), last)
+        self._apply_decisions()
 
     def _asks_for_more(self, key: str, takes: list[Take]) -> bool:
         """Return whether another take is asked for, and not the one that an earlier remake asked for and did not make.
@@ -213,35 +200,19 @@ class _Selection:
         last = self._maker.pattern(self._rows[key], max(asked)).key if asked else None
         return last is None or not (last in self._unended or self._is_to_make(key))
 
-    def _add(self, row: Row, takes: list[Take], number: int, verdict: Decided) -> None:
-        """Add a decision, unless it counts already; the same command again, after a crash, adds the same."""
-        item = self._maker.pattern(row, number).key
-        last = max((take.sequence for take in takes), default=0)
-        counts = [take.number for take in takes if take.verdict is Decided.PICK and take.sequence == last]
-        if verdict is Decided.PICK and number in counts:
-            return
-        name = str(uuid5(_NAMESPACE, f"{item} {verdict} {last}"))
-        self.decisions[item] = Decision(name, item, "", verdict, "", user(), datetime.now(UTC), last)
-
     def outcomes(self, keys: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return by sku what is made for each row, and why nothing is made for others."""
-        made: dict[str, str] = {}
-        left_out = dict(self._left_out)
+        made, left_out = dict[str, str](), dict(self._left_out)
         for key in keys:
-            row = self._rows[key]
-            if row.sku not in left_out:
-                is_made = self._is_to_make(key) or self._is_decided_anew(row)
-                (made if is_made else left_out)[row.sku] = self._outcome(key, row, is_made=is_made)
+            if (sku := self._rows[key].sku) not in left_out:
+                is_made = self._is_remade(key)
+                (made if is_made else left_out)[sku] = self._outcome(key, is_made=is_made)
         return made, left_out
 
-    def _is_decided_anew(self, row: Row) -> bool:
-        """Return whether a decision on the row's pattern is new, even where nothing is made because of it."""
-        takes = self._chooser.takes_of(row)
-        return any(self._maker.pattern(row, take.number).key in self.decisions for take in takes)
-
-    def _outcome(self, key: str, row: Row, *, is_made: bool) -> str:
+    def _outcome(self, key: str, *, is_made: bool) -> str:
         """Return what becomes of a row, or why nothing is made for it."""
-        items, product = self._chooser.choose(row), self._products.get(key)
+        row, product = self._rows[key], self._memory.products.get(key)
+        items = self._chooser.choose(row)
         number, numbers = items.row.take or 1, [str(item.take) for item in items.candidates]
         # The take that the catalog's product is built on; 0: it has none of this pattern.
         takes = [take.number for take in self._chooser.takes_of(row)]

@@ -68,7 +68,10 @@ def test_pictures_are_drawn_once_and_known_by_their_bytes(
         assert [path.name for path in paths] == [picture_name(url(name)) for name in "aba"]
     drawn = [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "ab"]
     assert sorted(path for path in asked if path in drawn) == drawn
-    takes = [PatternTake(ItemKey(n), 1, "", AttemptState.SUCCEEDED, n, url(n)) for n in ("a", "broken")]
+    takes = [
+        PatternTake(1, AttemptState.SUCCEEDED, item=ItemKey(name), pattern=ItemKey(""), picture_url=url(name))
+        for name in ("a", "broken")
+    ]
     assert pictures.digests(takes) == {"a": hashlib.sha256(PICTURE).hexdigest()}
     assert {path.stat().st_mode & 0o777 for path in picture_cache(tmp_path).iterdir()} == {0o600}
 

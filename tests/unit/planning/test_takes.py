@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patternmill.planning.takes import Take, choose_take, needs_again, takes_to_make
-from patternmill.states import Decided, RowStatus
+from patternmill.states import AttemptState, Decided, RowStatus
 
 #: The state of a pattern's takes, and what follows: the take that is built on, the takes that `--takes 1` and
 #: `--takes 3` make, and the take against which `remake` and `remake --again` record an `again`.
@@ -66,8 +66,8 @@ def _take(word: str) -> Take:
     match = re.fullmatch(r"(\d+)(!?)(o?)(?:([pxaul])(\d+))?", word)
     assert match is not None, word
     number, failed, is_open, verdict, sequence = match.groups()
-    verdict = _VERDICTS[verdict] if verdict else None
-    return Take(int(number), not failed, verdict, int(sequence or 0), bool(is_open))
+    state = AttemptState.FAILED if failed else AttemptState.INTENDED if is_open else AttemptState.SUCCEEDED
+    return Take(int(number), state, _VERDICTS[verdict] if verdict else None, int(sequence or 0))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -103,7 +103,7 @@ def test_same_remake_twice_counts_once(text: str, count: int) -> None:
         known = [_decide(take, Decided.AGAIN, 99) if take.number == against else take for take in known]
     wanted = takes_to_make(known, count)
     for stopped_after in range(len(wanted) + 1):
-        new = [Take(number, True) for number in wanted[:stopped_after]]
+        new = [Take(number, AttemptState.SUCCEEDED) for number in wanted[:stopped_after]]
         numbers = {take.number for take in new}
         now = [take for take in known if take.number not in numbers or take.is_made]
         now += [take for take in new if take.number not in {take.number for take in now}]

@@ -120,15 +120,8 @@ def patterns_on(page: str) -> Any:
 
 
 def event(key: str, **given: Any) -> dict[str, Any]:
-    event = {
-        "id": "1",
-        "item": key,
-        "picture": "",
-        "verdict": "pick",
-        "note": "",
-        "at": "2026-11-24T12:00:00Z",
-    }
-    return event | given
+    time = "2026-11-24T12:00:00Z"
+    return {"id": "1", "item": key, "picture": "", "verdict": "pick", "note": "", "at": time} | given
 
 
 def test_page_is_its_own_persons_and_saves_each_decision_once(bench: Bench, ended: Ended) -> None:
@@ -235,22 +228,13 @@ def test_code_lasts_five_minutes_and_four_wrong_ones(tries: int, seconds: float,
 
 def test_another_host_or_origin_is_refused(bench: Bench) -> None:
     """At both doors, for whatever is asked, with the session too."""
-    headers = [
-        *(("host", text) for text in ("evil.example:{}", "localhost:{}", "127.0.0.1", "127.0.0.1:1")),
-        *(
-            ("origin", text)
-            for text in ("http://evil.example", "null", "https://127.0.0.1:{}", "http://127.0.0.1:1")
-        ),
-    ]
+    hosts = ("evil.example:{}", "localhost:{}", "127.0.0.1", "127.0.0.1:1")
+    origins = ("http://evil.example", "null", "https://127.0.0.1:{}", "http://127.0.0.1:1")
+    asked = {"/": None, "/page": None, "/decisions": [], "/code": {"code": "ABCDEFGH"}}
     for door in (bench.home, bench.network):
-        for name, text in headers:
+        for name, text in [*(("host", host) for host in hosts), *(("origin", origin) for origin in origins)]:
             header = {name: text.format(door.place[1])}
-            for path, body in (
-                ("/", None),
-                ("/page", None),
-                ("/decisions", []),
-                ("/code", {"code": "ABCDEFGH"}),
-            ):
+            for path, body in asked.items():
                 assert bench.ask(path, body, door=door, **header).status_code == 403
         assert bench.ask("/page", door=door, origin=f"http://{door.netloc}").status_code == 200
 

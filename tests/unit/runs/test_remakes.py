@@ -262,3 +262,12 @@ def test_page_command_and_run_agree(
     assert planned.sum == expected == " and ".join(plural(n, stage) for stage, n in counts.items() if n)
     assert all(line in shown.out for line in planned.lines)
     assert f"Digest of this plan: {planned.digest[:LEAST_DIGEST]}" in shown.out
+
+
+def test_rows_that_are_refined_in_another_order_are_remade_one_by_one(shop: Shop) -> None:
+    """As no sheet has both of them; each is named for itself."""
+    steps = {"refine:recolor": "#abc", "refine:edit": "calmer"}
+    shop.load_source({"a": {"prompt": "herons", **steps}})
+    shop.load_source({"b": {"prompt": "owls", **dict(reversed(steps.items()))}}, "more.csv")
+    assert not shop.remake("a", "b") and "b is refined in another order" in shop.notes[0]
+    assert shop.remake("a") and shop.remake("b") and shop.takes() == {"a": 2, "b": 2}
