@@ -34,6 +34,8 @@ class BegunCommand:
     """A command that was started, with what it has written so far."""
 
     name: str
+    #: Of the plan that it carries out.
+    digest: str
     process: subprocess.Popen[str]
     #: Its standard output, and its error output, where it says what it is doing.
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
@@ -71,9 +73,9 @@ class Actions:
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
         self._actions = actions
-        #: Each plan with its command's name, by the token that the page got with it.
+        #: By the token that the page got with a plan: the plan with its command's name, and what carries it out.
         self._shown: dict[str, tuple[str, ShownPlan]] = {}
-        self._begun: dict[tuple[str, str], BegunCommand] = {}
+        self._begun: dict[str, BegunCommand] = {}
         self._lock = threading.Lock()
 
     @property
@@ -90,33 +92,31 @@ class Actions:
             self._shown[token] = (name, plan)
             for old in list(self._shown)[:-_MOST_SHOWN]:
                 del self._shown[old]
-        return {"sum": plan.sum, "lines": plan.lines, "digest": plan.digest, "token": token}
+        return {"sum": plan.sum, "lines": plan.lines, "token": token}
 
-    def begin(self, name: str, given: Mapping[str, Any]) -> BegunCommand:
-        """Start a command for the plan that was shown, or return the one that this plan started.
+    def begin(self, name: str, token: str) -> BegunCommand:
+        """Start a command for the plan that was shown with a token, or return the one that this plan started.
 
-        Raises InputRefused if the plan was not shown, was carried out already, or has changed.
+        Raises InputRefused if no plan was shown with it, or the plan has changed.
         """
-        digest, key = given.get("digest"), (name, str(given.get("digest")))
         with self._lock:
-            its_name, plan = self._shown.pop(str(given.get("token")), ("", None))
-            begun = self._begun.get(key)
-            if begun is not None and (plan is None or begun.code is None):
-                return begun
-            if plan is None or (its_name, plan.digest, plan.sum) != (name, digest, given.get("sum")):
+            its_name, plan = self._shown.get(token, ("", None))
+            if plan is None or its_name != name:
                 raise InputRefused("This plan was not shown, or was carried out.", remedy="Look at it again.")
-            if self._actions[name].plan() != plan:
-                raise InputRefused(
-                    "The plan has changed since it was shown. Nothing was started.",
-                    remedy="Look at it again.",
-                )
-            self._begun[key] = begun = self._start(name, plan)
-        return begun
+            if token not in self._begun:
+                same = (name, plan.digest, None)
+                others = self._begun.values()
+                running = (other for other in others if (other.name, other.digest, other.code) == same)
+                self._begun[token] = next(running, None) or self._start(name, plan)
+            return self._begun[token]
 
     def _start(self, name: str, plan: ShownPlan) -> BegunCommand:
-        command = [*self._actions[name].command, "--approve", plan.digest]
+        if self._actions[name].plan() != plan:
+            raise InputRefused(
+                "The plan has changed since it was shown. Nothing was started.", remedy="Look at it again."
+            )
         process = subprocess.Popen(
-            command,
+            [*self._actions[name].command, "--approve", plan.digest],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -125,7 +125,7 @@ class Actions:
             # Ctrl-C on the terminal goes to the server of the page, which passes it on.
             start_new_session=True,
         )
-        return BegunCommand(name, process)
+        return BegunCommand(name, plan.digest, process)
 
     def begun(self) -> list[dict[str, Any]]:
         """Return the commands that were started, the latest last, as the page reads them."""
@@ -136,8 +136,9 @@ class Actions:
 
         Another Ctrl-C meanwhile is passed on too, and ends the command at once, as on a terminal of its own.
         """
-        for command in [command for command in list(self._begun.values()) if command.code is None]:
-            on_wait(command.name)
+        for command in list(self._begun.values()):
+            if command.code is None:
+                on_wait(command.name)
             while command.code is None:
                 with suppress(KeyboardInterrupt):
                     command.process.send_signal(signal.SIGINT)

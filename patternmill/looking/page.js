@@ -73,13 +73,10 @@ function make(name, attributes, ...children) {
 /* Decisions: events in the order in which they were made, stored in the browser until they are saved elsewhere. */
 const verdicts = new Map();
 const events = [];
-const undone = new Set();
-const places = new Map();
 let unsent = [];
-let stored = 0;
 
 /* The place of a decision among all: those made in this browser come after those that the page brought. */
-const placeOf = (decision) => decision.sequence ?? places.get(decision.id) ?? decision.number;
+const placeOf = (decision) => decision.sequence ?? decision.number;
 
 /* The take that the rows of a pattern are built on, by the rules of patternmill/planning/takes.py. */
 function choiceOf(group) {
@@ -128,7 +125,6 @@ function decide({ item, picture: address, digest }, verdict, note = "", link = {
   };
   events.push(event);
   unsent.push(event);
-  if (event.undoes) undone.add(event.undoes);
   verdicts.set(item, event);
   return event;
 }
@@ -161,6 +157,7 @@ function judge(verdict) {
 }
 
 function undo() {
+  const undone = new Set(events.map((event) => event.undoes));
   const canUndo = (event) => !event.undoes && !event.amends && !event.refused && !undone.has(event.id) && owners.has(event.item);
   const last = events.findLast(canUndo);
   if (!last) return say("There is nothing to undo.");
@@ -221,7 +218,6 @@ function keep(changed) {
   const writing = draft.transaction("events", "readwrite", { durability: "strict" });
   for (const event of changed) writing.objectStore("events").put(event);
   writing.onabort = () => { draft = null; soon(); };
-  writing.oncomplete = () => { stored = Math.max(stored, events.indexOf(changed.at(-1)) + 1); soon(); };
 }
 
 async function load() {
@@ -234,20 +230,16 @@ async function load() {
   } catch {
     draft = null;
   }
-  stored = events.length;
   unsent = events.filter((event) => !event.saved && !event.refused);
   const takes = new Map(groups.flatMap((group) => group.takes).map((take) => [take.item, take]));
-  for (const { item, decision } of takes.values()) {
-    if (!decision) continue;
-    verdicts.set(item, decision);
-    places.set(decision.id, decision.sequence);
-  }
+  for (const { item, decision } of takes.values()) if (decision) verdicts.set(item, decision);
   for (const event of events) {
-    if (event.undoes) undone.add(event.undoes);
     // After its picture was replaced a decision no longer counts.
     const digest = takes.get(event.item)?.digest;
     if (event.refused || (event.picture && digest && event.picture !== digest)) continue;
-    if (!event.saved || !(event.at < verdicts.get(event.item)?.at)) verdicts.set(event.item, event);
+    // A served page brings what its server has saved.
+    if (event.saved && (run.served || event.at < verdicts.get(event.item)?.at)) continue;
+    verdicts.set(event.item, event);
   }
 }
 
@@ -613,7 +605,6 @@ function count() {
   const refused = events.filter((event) => event.refused).length;
   byId("saved").textContent = [`${number(saved)} saved`, selected.size ? `${number(selected.size)} selected` : "", unsent.length ? `${number(unsent.length)} not yet saved` : "",
     refused ? `${number(refused)} refused` : "", trouble, draft ? "" : "this browser stores no draft"].filter(Boolean).join(" · ");
-  byId("saved").dataset.stored = stored;
   byId("save-file").hidden = run.served ? !trouble || !unsent.length : !verdicts.size;
   byId("tally").textContent = `${counted(shown.length, "pattern")} with ${counted(shown.reduce((sum, group) => sum + group.rows.length, 0), "row")}, ${number(openCount())} undecided`;
 }
@@ -666,7 +657,7 @@ async function offer(name) {
   const { plan, error } = await told(`/plans/${name}`, {});
   if (offered !== name) return;
   if (!plan) return deal(error ? "Not possible" : title, [error ?? nothing]);
-  deal(`${title}: ${plan.sum}`, plan.lines, button(name === "order" ? "Open the checkout" : `Buy ${plan.sum}`, () => begin(name, plan)));
+  deal(`${title}: ${plan.sum}`, plan.lines, button(name === "order" ? "Open the checkout" : `Buy ${plan.sum}`, () => begin(name, plan.token)));
 }
 
 /* Ask for one confirmation, send it, and show the server's sentence or its reason. */
@@ -692,9 +683,9 @@ function offerApproval(title) {
   offerOnce(title, `Approve ${text}? This buys them.`, "Approve", "/approve", () => ({ digest }), () => { byId("do-approve").hidden = true; });
 }
 
-async function begin(name, { sum, digest, token }) {
+async function begin(name, token) {
   deal(ACTIONS[name][1], ["Starting …"]);
-  const { error } = await told(`/commands/${name}`, { sum, digest, token });
+  const { error } = await told(`/commands/${name}`, { token });
   if (error) return deal("Not started", [error], button("Look again", () => offer(name)));
   await watch();
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from socket import AF_INET, AF_INET6, create_server, socket
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -46,6 +46,7 @@ _HEADERS = [
     ("Referrer-Policy", "no-referrer"),
     ("Cache-Control", "no-store"),
 ]
+T = TypeVar("T", dict[str, Any], list[Any])
 _FAMILY = {4: AF_INET, 6: AF_INET6}
 
 
@@ -156,7 +157,7 @@ class LookServer:
             return StreamingResponse(chunks, media_type="text/html; charset=utf-8")
 
         async def exchange(request: Request) -> Response:
-            secret = door.exchange((await _object(request)).get("code"))
+            secret = door.exchange((await _sent(request, dict)).get("code"))
             return JSONResponse({"secret": secret}, status_code=200 if secret else 403)
 
         routes = [
@@ -174,27 +175,25 @@ class LookServer:
         async def begun(request: Request) -> Response:
             return JSONResponse(self._actions.begun())
 
-        def posted(path: str, work: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Route:
+        def posted(path: str, field: str, work: Callable[[str], Mapping[str, Any]]) -> Route:
             async def answer(request: Request) -> Response:
-                given = await _object(request)
+                given = _plain((await _sent(request, dict)).get(field))
                 return await _told(lambda: work(given), 409)
 
             return Route(path, answer, methods=["POST"])
 
-        def show(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        def show(name: str, _: str) -> Mapping[str, Any]:
             return {"plan": self._actions.show(name)}
 
-        def begin(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-            return self._actions.begin(name, given).shown()
+        def begin(name: str, token: str) -> Mapping[str, Any]:
+            return self._actions.begin(name, token).shown()
 
         return [
             Route("/commands", begun),
-            *(posted(f"/plans/{name}", partial(show, name)) for name in self._actions.names),
-            *(posted(f"/commands/{name}", partial(begin, name)) for name in self._actions.names),
-            posted(
-                "/approve", lambda given: {"text": self.run.approve(_plain(given.get("digest")), self.by)}
-            ),
-            posted("/pause", lambda given: {"text": self._brake(_plain(given.get("reason")))}),
+            *(posted(f"/plans/{name}", "", partial(show, name)) for name in self._actions.names),
+            *(posted(f"/commands/{name}", "token", partial(begin, name)) for name in self._actions.names),
+            posted("/approve", "digest", lambda digest: {"text": self.run.approve(digest, self.by)}),
+            posted("/pause", "reason", lambda reason: {"text": self._brake(reason)}),
         ]
 
     async def _picture(self, request: Request) -> Response:
@@ -206,9 +205,9 @@ class LookServer:
 
     async def _decide(self, request: Request) -> Response:
         """Save each event by itself, so that one that is refused does not stop the others."""
-        events = await _json(request)
-        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-            raise HTTPException(400, "A list of decisions is expected.")
+        events = await _sent(request, list)
+        if not all(isinstance(event, dict) for event in events):
+            raise HTTPException(400)
         good: dict[str, Decision] = {}
         refused = []
         for event in events:
@@ -256,19 +255,14 @@ async def _shell(request: Request) -> Response:
     return HTMLResponse(page_part("sign_in.html").replace("<!--script-->", script), headers=policy)
 
 
-async def _json(request: Request) -> Any:
-    """Return the body as JSON; None if it is not JSON."""
+async def _sent(request: Request, kind: type[T]) -> T:
+    """Return the JSON that was sent. Raises HTTPException (400) where it is none, or of another kind."""
     try:
-        return json.loads(await request.body())
+        given = json.loads(await request.body())
     except (ValueError, RecursionError):
-        return None
-
-
-async def _object(request: Request) -> dict[str, Any]:
-    """Return the JSON object that was sent. Raises HTTPException (400)."""
-    given = await _json(request)
-    if not isinstance(given, dict):
-        raise HTTPException(400, "A JSON object is expected.")
+        given = None
+    if not isinstance(given, kind):
+        raise HTTPException(400)
     return given
 
 

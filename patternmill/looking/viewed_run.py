@@ -29,7 +29,6 @@ class ViewedRun:
         self._settings = settings
         self._pictures = Pictures(settings.home, source)
         self._read()
-        self._is_fresh = True
 
     def _read(self) -> None:
         with self.ledger() as ledger:
@@ -80,9 +79,8 @@ class ViewedRun:
 
     def page(self, actions: Sequence[str] = ()) -> Iterator[bytes]:
         """Return the bytes of the page; `actions` are the names of its commands."""
-        if not self._is_fresh:
-            self._read()
-        self._is_fresh, scope = False, (self.record.environment, self.record.catalog)
+        self._read()
+        scope = self.record.environment, self.record.catalog
         with self.ledger() as ledger:
             waiting = self._waiting(ledger) if actions else None
             pauses = [pause for pause in ledger.brake.pauses() if pause.covers(*scope)]
