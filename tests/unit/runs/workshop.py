@@ -95,7 +95,7 @@ class Workshop:
 
     def previewed(self, catalog: str, **options: Any) -> Preview:
         """Return what a run would begin with; nothing is written."""
-        checked = check_catalog(self.file(catalog), self.service.offer, prompt_limit=100)
+        checked = check_catalog(self.file(catalog), self.service.offer)
         return make_preview(self.spec(**options), checked)
 
     def run(
@@ -175,7 +175,7 @@ class Workshop:
     ) -> tuple[InProcessApi, Run]:
         spec = replace(self.spec(**options), retries=retries)
         api = InProcessApi(self.service, in_doubt_limit=spec.options.in_doubt_limit)
-        checked = check_catalog(self.file(catalog), self.service.offer, prompt_limit=100)
+        checked = check_catalog(self.file(catalog), self.service.offer)
         run = Run(spec, api=api, checked=checked)
         run.refused = refused
         await run.begin()
