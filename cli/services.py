@@ -22,6 +22,7 @@ from prefect_host.shared_process import SharedProcess, bound_socket
 if TYPE_CHECKING:
     from patternmill.planning.extras import Extras
     from patternmill.planning.offer import Offer
+    from patternmill.runs.spec import RunSpec
     from patternmill.service.studio_api import StudioApi
     from patternmill.tables.catalog import Catalog
 
@@ -97,25 +98,21 @@ def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, An
         return asyncio.run(answer(available))
 
 
-def offer_and_extras(settings: Settings, catalog: Catalog, address: str) -> tuple[Offer, Extras]:
+def offer_and_extras(spec: RunSpec, file: Catalog) -> tuple[Offer, Extras]:
     """Return what an import would check a sheet against now; offers that the ledger remembers count."""
     from patternmill.planning.extras import Extras
     from patternmill.planning.offer import Category, Offer
-    from patternmill.planning.unstated import read_unstated
-    from patternmill.runs.extras import extras_of, read_references, reference_place
+    from patternmill.runs.extras import read_extras, read_pictures
 
-    offer, place = offer_of(settings), reference_place(address)
-    if settings.studio_url is None:
+    offer = offer_of(spec.settings)
+    if spec.settings.studio_url is None:
         from studio.models import MODELS
 
         # It has every operation.
         models = Offer(tuple(Category(model.model_id, model.name) for model in MODELS), note=None)
-        references = catalog.texts_in(catalog.columns.named.get("reference"))
-        return offer, Extras(models, read_references(references, place))
-    unstated = read_unstated(settings.operations_file, settings.environment)
-    return offer, ask_service(
-        settings, lambda api: extras_of(api, settings, catalog, place, unstated=unstated)
-    )
+        references = file.texts_in(file.columns.named.get("reference"))
+        return offer, Extras(models, read_pictures(spec, references))
+    return offer, ask_service(spec.settings, lambda api: read_extras(api, spec, file))
 
 
 def offer_of(settings: Settings) -> Offer:

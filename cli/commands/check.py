@@ -73,7 +73,7 @@ def check(file: str, everything: bool, yes: bool, **options: Any) -> int:
     while answered is not None:
         spec = answered
         assert spec.file is not None, "it was read"
-        offer, extras = offer_and_extras(spec.settings, spec.file, spec.source)
+        offer, extras = offer_and_extras(spec, spec.file)
         checked = check_catalog(spec.file, offer, extras=extras)
         answered = questions.ask_about(spec, checked)
     show(lambda: report_json(checked), report_lines(checked, everything=everything))

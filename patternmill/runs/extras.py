@@ -9,10 +9,8 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -24,7 +22,6 @@ from patternmill.planning.extras import UPLOAD, Extras, Picture, is_picture, unr
 from patternmill.planning.problems import Problem
 from patternmill.planning.refinements import REFINEMENTS
 from patternmill.planning.rows import tidy
-from patternmill.planning.unstated import Unstated
 from patternmill.reading import Reading, stable_bytes
 from patternmill.runs.recorded_rows import digests_named, recorded_pictures
 from patternmill.runs.recorded_run import input_file
@@ -54,44 +51,28 @@ _TOO_LARGE = unreadable(
 
 
 async def read_extras(api: StudioApi, spec: RunSpec, file: Catalog) -> Extras:
-    """Read what the rows of a file name besides the offer; nothing is asked for a file without such columns.
+    """Return what the rows of a file name besides the offer, as far as the service has it or it can be read.
 
-    A picture that can no longer be read is taken from the ledger. Raises ServiceStopped where the service does not
-    tell what it has.
+    Nothing is asked for a file without such columns. Raises ServiceStopped where the service does not tell what it has.
     """
-    # Paths in a file of an earlier run are from the folder of that run's input.
-    source = spec.origin.source if spec.origin is not None else spec.source
-    place = reference_place(source, spec.settings if spec.by_deployment else None)
-    extras = await extras_of(api, spec.settings, file, place, unstated=spec.unstated)
-    lost = {cell for cell, picture in extras.pictures.items() if isinstance(picture, Problem)}
-    recorded = await asyncio.to_thread(_pictures_on_record, spec, lost) if lost else {}
-    return replace(extras, pictures={**extras.pictures, **recorded})
-
-
-async def extras_of(
-    api: StudioApi, settings: Settings, file: Catalog, place: ReferencePlace, *, unstated: Unstated
-) -> Extras:
-    """Return what rows name, as far as the service or the folder of their file has it."""
-    refinements = frozenset(name for index, name in file.columns.refinements.items() if file.texts_in(index))
-    references, models_named = (
-        file.texts_in(file.columns.named.get(name)) for name in ("reference", "model")
-    )
-    unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
+    columns, unstated = file.columns, spec.unstated
+    refinements = sorted(name for index, name in columns.refinements.items() if file.texts_in(index))
+    references, models_named = (file.texts_in(columns.named.get(name)) for name in ("reference", "model"))
+    needed = {name: unstated.refine[name] for name in refinements}
+    needed |= {UPLOAD: unstated.upload} if references else {}
+    unavailable = await _unavailable(api, spec, needed) if needed else {}
     models = await api.models() if models_named else None
-    pictures = await asyncio.to_thread(read_references, references, place) if references else {}
+    pictures = await asyncio.to_thread(read_pictures, spec, references) if references else {}
     note = _UNCHECKED if models is None and models_named else None
     return Extras(models, pictures, unavailable, note)
 
 
-async def _unavailable(
-    api: StudioApi, settings: Settings, unstated: Unstated, refinements: frozenset[str], *, uploads: bool
-) -> dict[str, str]:
-    """Return what is needed and missing, by its name in the file; what was accepted before is not asked about."""
-    needed = {name: unstated.refine[name] for name in sorted(refinements)}
-    needed |= {UPLOAD: unstated.upload} if uploads else {}
-    proven = await asyncio.to_thread(_proven, settings) if needed else ()
-    asked = {name: path for name, path in needed.items() if name not in proven and path not in unstated.known}
-    missing = await api.missing(dict.fromkeys(asked.values())) if asked else {}
+async def _unavailable(api: StudioApi, spec: RunSpec, needed: Mapping[str, str]) -> dict[str, str]:
+    """Return which operations are missing, by their names in the file; what was accepted before is not asked about."""
+    proven = await asyncio.to_thread(_proven, spec.settings)
+    known = spec.unstated.known
+    asked = {name: path for name, path in needed.items() if name not in proven and path not in known}
+    missing = await api.missing(dict.fromkeys(asked.values()))
     return {name: missing[path] for name, path in asked.items() if path in missing}
 
 
@@ -102,6 +83,15 @@ def _proven(settings: Settings) -> frozenset[str]:
             return frozenset()
         stages, refinements = ledger.purchases.accepted(settings.environment, REFINEMENTS)
         return frozenset(refinements | ({UPLOAD} if Stage.REFERENCE in stages else set()))
+
+
+def read_pictures(spec: RunSpec, cells: Iterable[str]) -> dict[str, Picture | Problem]:
+    """Return each picture, or why it cannot be used; one that can no longer be read is taken from the ledger."""
+    # Paths in a file of an earlier run are from the folder of that run's input.
+    source = spec.origin.source if spec.origin is not None else spec.source
+    pictures = read_references(cells, source, spec.settings if spec.by_deployment else None)
+    lost = {cell for cell, picture in pictures.items() if isinstance(picture, Problem)}
+    return {**pictures, **(_pictures_on_record(spec, lost) if lost else {})}
 
 
 def _pictures_on_record(spec: RunSpec, cells: Collection[str]) -> dict[str, Picture]:
@@ -128,34 +118,23 @@ def _digests_of_run(ledger: Ledger, record: RunRecord) -> dict[str, str]:
     return {tidy(cells[line]): sha256 for line, sha256 in digests if sha256 is not None}
 
 
-@dataclass(frozen=True)
-class ReferencePlace:
-    """The places where a catalog's references may be."""
-
-    #: The catalog's own folder; None where it has an address.
-    folder: Path | None
-    #: Those of a deployment's run: its paths are in the allowed folders, and its addresses of the public internet.
-    limits: Settings | None = None
-    #: The host of the catalog's address, which is asked in any case.
-    host: str | None = None
-
-
-def reference_place(source: str, limits: Settings | None = None) -> ReferencePlace:
-    """Return where the references may be of a catalog that is at a path or an address."""
-    if is_remote(source):
-        return ReferencePlace(None, limits, urlsplit(source).hostname)
-    return ReferencePlace(file_path(source).parent, limits)
-
-
 def read_references(
-    cells: Iterable[str], place: ReferencePlace, *, clock: Callable[[], float] = time.monotonic
+    cells: Iterable[str],
+    source: str,
+    limits: Settings | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Picture | Problem]:
-    """Return each picture, or why it cannot be used; nothing is raised for one of them."""
+    """Return each picture, or why it cannot be used; nothing is raised for one of them.
+
+    `source` is the catalog's path, in whose folder they are, or its address, whose host is asked in any case. `limits`
+    are those of a deployment's run: its paths are in the allowed folders, and its addresses of the public internet.
+    """
     references: dict[str, Picture | Problem] = {}
     pictures: dict[str, Picture] = {}
     ends = clock() + TIME_TOGETHER.total_seconds()
     for cell in sorted(cells):
-        reference = _read(cell, place) if clock() < ends else _TOO_SLOW
+        reference = _read(cell, source, limits) if clock() < ends else _TOO_SLOW
         if isinstance(reference, Picture):
             # Equal pictures are held once.
             reference = pictures.setdefault(reference.sha256, reference)
@@ -166,11 +145,11 @@ def read_references(
     return references
 
 
-def _read(cell: str, place: ReferencePlace) -> Picture | Problem:
+def _read(cell: str, source: str, limits: Settings | None) -> Picture | Problem:
     name = shown_address(cell)
     reading = Reading(plain(name, 300), _MOST, time=_TIME, noun="a reference")
     try:
-        raw = reading.in_time(lambda: _bytes(cell, place, reading))
+        raw = reading.in_time(lambda: _bytes(cell, source, limits, reading))
     except PatternmillError as error:
         return unreadable(error.message.rstrip("."), error.remedy.rstrip(".") or _WRITE)
     except (OSError, ValueError) as error:
@@ -180,7 +159,7 @@ def _read(cell: str, place: ReferencePlace) -> Picture | Problem:
     return Picture(hashlib.sha256(raw).hexdigest(), raw)
 
 
-def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
+def _bytes(cell: str, source: str, limits: Settings | None, reading: Reading) -> bytes:
     if is_remote(cell):
         if not cell.lower().startswith(("http://", "https://")):
             raise PatternmillError(f"{shown(shown_address(cell))} is no http(s) address")
@@ -188,13 +167,14 @@ def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
         from patternmill.service.sources import remote_bytes
         from patternmill.service.web_reader import Access
 
-        access = Access(redirects=0, public_only=place.limits is not None, own_host=place.host, pause=0)
+        host = urlsplit(source).hostname if is_remote(source) else None
+        access = Access(redirects=0, public_only=limits is not None, own_host=host, pause=0)
         return remote_bytes(cell, reading, access)
     path = file_path(cell)
     if not path.is_absolute():
-        if place.folder is None:
+        if is_remote(source):
             raise PatternmillError(f"{shown(cell)} is a path, and the catalog has an address")
-        path = place.folder / path
-    if place.limits is not None:
-        require_allowed_paths(place.limits, path)
+        path = file_path(source).parent / path
+    if limits is not None:
+        require_allowed_paths(limits, path)
     return stable_bytes(path, reading)

@@ -13,10 +13,10 @@ from patternmill.errors import ConfigurationError
 from patternmill.planning.extras import Picture, is_picture
 from patternmill.planning.problems import Problem
 from patternmill.runs import extras
-from patternmill.runs.extras import ReferencePlace, read_references
+from patternmill.runs.extras import read_references
 from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.runs.spec import run_spec
-from patternmill.settings import load_settings
+from patternmill.settings import Settings, load_settings
 from tests.unit.service.sites import Start, answer, redirect
 from tests.unit.service.sites import start as start
 
@@ -128,56 +128,57 @@ JPEG, WEBP = b"\xff\xd8\xff\xe0rest", b"RIFF0000WEBPrest"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ReferencePlace:
+def source(tmp_path: Path) -> str:
+    """Return the path of a catalog with a picture beside it."""
     (tmp_path / "a.png").write_bytes(PNG)
-    return ReferencePlace(tmp_path)
+    return str(tmp_path / "spring.csv")
 
 
-def message(cell: str, place: ReferencePlace) -> str:
-    problem = read_references([cell], place)[cell]
+def message(cell: str, source: str, limits: Settings | None = None) -> str:
+    problem = read_references([cell], source, limits)[cell]
     assert isinstance(problem, Problem)
     return f"{problem.message}; {problem.remedy}"
 
 
-def test_pictures_are_known_by_how_they_begin(place: ReferencePlace, tmp_path: Path) -> None:
+def test_pictures_are_known_by_how_they_begin(source: str, tmp_path: Path) -> None:
     """Each is its bytes, and whatever else a file holds is not shown."""
     known = {raw: is_picture(raw) for raw in (PNG, JPEG, WEBP, b"GIF89a", b"<svg/>", b"", b"RIFF")}
     assert [raw for raw, is_known in known.items() if is_known] == [PNG, JPEG, WEBP]
-    assert read_references(["a.png"], place) == {"a.png": Picture(hashlib.sha256(PNG).hexdigest(), PNG)}
+    assert read_references(["a.png"], source) == {"a.png": Picture(hashlib.sha256(PNG).hexdigest(), PNG)}
     (tmp_path / "secrets.env").write_text("KEY=1")
-    shown = message("secrets.env", place)
+    shown = message("secrets.env", source)
     assert "no PNG, JPEG or WebP" in shown and "KEY" not in shown
 
 
 def test_reading_has_limits_of_size_and_time(
-    place: ReferencePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one file, of all together, and of many slow addresses, which keep no run busy for ever."""
     ticks = iter([0.0, 1.0, 601.0])
-    read = read_references(["a.png", "b.png"], place, clock=lambda: next(ticks))
+    read = read_references(["a.png", "b.png"], source, clock=lambda: next(ticks))
     assert isinstance(read["a.png"], Picture)
     assert isinstance(late := read["b.png"], Problem) and "10 min" in late.message
     monkeypatch.setattr(extras, "MOST_TOGETHER", len(PNG) + 3)
     (tmp_path / "b.png").write_bytes(PNG + b"more")
-    read = read_references(["a.png", "b.png"], place)
+    read = read_references(["a.png", "b.png"], source)
     assert isinstance(read["a.png"], Picture) and isinstance(read["b.png"], Problem)
     with (tmp_path / "c.png").open("wb") as file:
         file.truncate((20 << 20) + 1)
-    assert "than a reference may have" in message("c.png", place)
+    assert "than a reference may have" in message("c.png", source)
 
 
 def test_deployment_reads_pictures_of_its_folders_and_of_the_public_internet(here: Path) -> None:
-    limited = ReferencePlace(here, load_settings())
-    assert "is outside" in message("../elsewhere/a.png", limited)
-    shown = message("http://169.254.169.254:9/a.png?token=hush", limited)
+    limited = str(here / "spring.csv"), load_settings()
+    assert "is outside" in message("../elsewhere/a.png", *limited)
+    shown = message("http://169.254.169.254:9/a.png?token=hush", *limited)
     assert "public internet" in shown and "hush" not in shown
 
 
-def test_reference_follows_no_redirect(place: ReferencePlace, start: Start) -> None:
+def test_reference_follows_no_redirect(source: str, start: Start) -> None:
     """Where it leads could be any host, and for a person nobody has looked at it."""
     first, other = start(), start()
     first.answers("/a.png", redirect(f"{other.url}/a.png?canary"))
     other.answers("/a.png", answer(200, PNG))
-    shown = message(f"{first.url}/a.png", place)
+    shown = message(f"{first.url}/a.png", source)
     assert "redirects to another address, which is not followed" in shown
     assert "canary" not in shown and other.seen == []

@@ -143,6 +143,16 @@ def test_results_of_another_ledger_are_refused(shop: Shop) -> None:
         shop.load(shop.saved("results.csv", "x.csv"))
 
 
+def test_pictures_of_results_are_found_from_the_folder_of_their_source(shop: Shop) -> None:
+    """By `check` as by the import, wherever the results lie."""
+    (shop.folder / "heron.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    shop.load(shop.file("sku,prompt,category,option:name,reference\nH-1,herons,Tote,h,heron.png\n"))
+    file = shop.saved("results.csv", "elsewhere/x.csv")
+    assert main.run(["check", str(file)]) == 0
+    shop.load(file)
+    assert shop.work.ended.outcome is Outcome.COMPLETED
+
+
 def test_source_has_no_column_run(shop: Shop) -> None:
     """A sheet that is from no run is not taken for results."""
     lines = FOUR.splitlines()
