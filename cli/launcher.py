@@ -23,6 +23,7 @@ from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
 from cli.services import available_service
 from cli.terminal import can_ask, echo, report_error, steps
+from patternmill.addresses import source_name
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_if_any
@@ -30,9 +31,9 @@ from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.changes import change_counts
 from patternmill.runs.command import Command, current_command
 from patternmill.runs.input import read_input
+from patternmill.runs.origin import origin_note
 from patternmill.runs.plan_text import plan_lines
 from patternmill.runs.preview import Preview
-from patternmill.runs.recorded_run import origin_note
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import RunSummary
@@ -139,7 +140,7 @@ class Launch:
             answered = questions.ask_about(self.spec, self.preview.checked) if questions is not None else None
 
     async def _plan(self) -> None:
-        self.display.step(f"Finding what is to be done for {self.spec.file_name} …")
+        self.display.step(f"Finding what is to be done for {source_name(self.spec.source)} …")
         self.preview = await _previewed(self.spec)
 
     def limit_to_the_plan(self) -> None:
@@ -239,7 +240,7 @@ class Launch:
             raise PatternmillError("Ended before anything was bought.", code="stopped")
         self.begun = self.display.run = run
         if run.spec.origin is not None:
-            self.display.print(origin_note(run.spec.file_name, run.spec.origin))
+            self.display.print(origin_note(source_name(run.spec.source), run.spec.origin))
 
     def _is_finished(self) -> bool:
         """Return whether it has its results, or cannot have them: only the Prefect server is waited for."""

@@ -14,7 +14,7 @@ from patternmill.looking.page import page, pattern_facts
 from patternmill.looking.pictures import FOLDER, Pictures, Source, is_drawn, picture_name, picture_urls
 from patternmill.planning.plan import Cost
 from patternmill.runs.catalog_takes import CatalogTakes
-from patternmill.runs.recorded_run import run_results
+from patternmill.runs.recorded_rows import run_results
 from patternmill.settings import Settings
 from patternmill.states import Verdict
 from patternmill.text import plural

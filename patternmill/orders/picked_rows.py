@@ -15,8 +15,8 @@ from patternmill.orders.ordering import Ordering
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import tidy
 from patternmill.runs.decision_files import decided_run, read_decisions
+from patternmill.runs.origin import require_environment
 from patternmill.runs.plan_text import ShownPlan
-from patternmill.runs.recorded_run import require_environment
 from patternmill.runs.request import OrderRequest
 from patternmill.settings import Settings, in_environment, read_settings
 from patternmill.states import Decided

@@ -21,7 +21,8 @@ from patternmill.ledger.records import RunRecord
 from patternmill.planning.rows import sku_key, tidy
 from patternmill.reading import stable_bytes
 from patternmill.runs.catalog_takes import CatalogTakes
-from patternmill.runs.recorded_run import input_file, require_environment, run_results
+from patternmill.runs.origin import require_environment
+from patternmill.runs.recorded_rows import input_file, run_results
 from patternmill.settings import Settings
 from patternmill.states import Decided, RowStatus
 from patternmill.tables.columns import DECISION_COLUMNS, RUN_COLUMN, header_key, read_run_cell, run_cell

@@ -23,8 +23,7 @@ from patternmill.planning.problems import Problem
 from patternmill.planning.refinements import REFINEMENTS
 from patternmill.planning.rows import tidy
 from patternmill.reading import Reading, stable_bytes
-from patternmill.runs.recorded_rows import digests_named, recorded_pictures
-from patternmill.runs.recorded_run import input_file
+from patternmill.runs.recorded_rows import digests_named, input_file, recorded_pictures
 from patternmill.runs.safeguards import require_allowed_paths
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings

@@ -20,7 +20,7 @@ from patternmill.planning.rows import sku_key
 from patternmill.reading import FileCode, Reading, refusal, stable_bytes
 from patternmill.runs.decision_files import read_decisions
 from patternmill.runs.extras import read_extras
-from patternmill.runs.recorded_run import origin_note
+from patternmill.runs.origin import origin_note
 from patternmill.runs.safeguards import refuse_other_service
 from patternmill.runs.spec import RunSpec, catalog_name
 from patternmill.service.resend import UNREACHABLE
@@ -109,9 +109,9 @@ def read_input(spec: RunSpec) -> Catalog:
 
 def check_command(spec: RunSpec) -> str:
     """Return the command that asks a person about the input."""
-    is_own = spec.retire_limit is None and spec.catalog == catalog_name(spec.file_name)
+    is_own = spec.retire_limit is None and spec.catalog == catalog_name(source_name(spec.source))
     named = "" if is_own or spec.origin is not None else f" --catalog {shlex.quote(spec.catalog)}"
-    place = spec.settings.source_at(spec.source) or spec.named_source
+    place = spec.settings.source_at(spec.source) or shown_address(spec.source)
     return f"patternmill check {shlex.quote(place)}{named}"
 
 
@@ -128,7 +128,9 @@ def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -
     raw = _read_bytes(spec.source, _reading_of(spec.source), spec.settings.bearer_of(spec.source))
     if refused.code == FileCode.UNREADABLE_ENCODING:
         return encoding_questions(raw)
-    sheets = parse_sheets(raw, spec.file_name, trade_score(spec.mapping, offer), spec.mapping.reading)
+    sheets = parse_sheets(
+        raw, source_name(spec.source), trade_score(spec.mapping, offer), spec.mapping.reading
+    )
     return worksheet_questions(sheets) or column_questions(sheets[0], offer, spec.mapping)
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from patternmill import __version__
+from patternmill.addresses import shown_address
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import CHANGES, RETRY_OF, TAKES
@@ -49,7 +50,7 @@ def new_record(spec: RunSpec, checked: Checked, prefect_flow_run_id: str | None,
         environment=spec.settings.environment,
         ledger=ledger.identity,
         machine=socket.gethostname(),
-        source=spec.named_source,
+        source=shown_address(spec.source),
         input_sha256=checked.catalog.sheet.layout.sha256,
         input_encoding=checked.catalog.sheet.layout.encoding or "utf-8",
         studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",

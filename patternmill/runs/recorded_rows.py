@@ -1,4 +1,4 @@
-"""Reads what is on record in place of a sheet: rows of a run or of a catalog, and what was made of them."""
+"""Reads what is on record in place of a sheet: rows of a run or of a catalog, and what became of them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,57 @@ from patternmill.ledger.catalogs import RequestedContent
 from patternmill.ledger.events import Decision, last_decisions, not_overtaken
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import FORGOTTEN, Attempt, RunRecord, RunRow
+from patternmill.ledger.reports.checkouts import checkouts_of_run
 from patternmill.planning.extras import Extras, Picture
 from patternmill.planning.items import Item, Scope
 from patternmill.planning.memory import LastAttempt, LastDecision, Memory
 from patternmill.planning.problems import Problem, RowCode
 from patternmill.planning.rows import Content, Entry, Row
-from patternmill.runs.recorded_run import input_file
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 from patternmill.tables.columns import OPTION_PREFIX, REFINE_PREFIX
+from patternmill.tables.mapping import MAPPING, READING, SheetMapping
+from patternmill.text import moment
 
 if TYPE_CHECKING:
     from patternmill.tables.catalog import Catalog
     from patternmill.tables.checks import Checked
+    from patternmill.tables.results import RunResults
 
 #: The prefix of a cell in the column `reference` that names a picture of the ledger by its SHA-256.
 _DIGEST = "sha256:"
+
+
+def run_results(
+    ledger: Ledger, record: RunRecord, file: Catalog | None = None, *, now: bool = False
+) -> RunResults:
+    """Return the rows of a run for its results, which are read as they are asked for.
+
+    `file`: the run's input, where it is parsed already. `now`: as the rows are now, whatever came after the run.
+    """
+    # What reads and writes frames is loaded for this alone.
+    from patternmill.tables.results import RunResults
+
+    # Of several orders of a product the last one counts.
+    ordered = {
+        line.product_key: f"{moment(checkout.order.since)} UTC, {checkout.order.order_id or checkout.checkout_id}"
+        for checkout in checkouts_of_run(ledger, record.run_id)
+        if checkout.is_ordered and checkout.order is not None
+        for line in checkout.lines
+    }
+    records = ledger.runs.row_records(record, now=now)
+    return RunResults(record.run_id, file or input_file(ledger, record), records, ordered)
+
+
+def input_file(ledger: Ledger, record: RunRecord) -> Catalog:
+    """Return the input of a run, from the bytes that the ledger kept, read as the run read them."""
+    from patternmill.tables.catalog import read_catalog
+
+    name, raw = record.source.rpartition("/")[2], ledger.runs.input_of(record)
+    mapping = SheetMapping.model_validate(record.options.get(MAPPING, {}))
+    read = record.options.get(READING, {"encoding": record.input_encoding})
+    as_read = {name: read.get(name) for name in ("encoding", "delimiter", "worksheet")}
+    reading = mapping.reading.model_copy(update={**as_read, "header": read.get("header_row")})
+    return read_catalog(raw, name, mapping.model_copy(update={"reading": reading}), empty=True)
 
 
 def rows_of_run(ledger: Ledger, record: RunRecord) -> Checked:

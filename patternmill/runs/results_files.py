@@ -20,7 +20,7 @@ from patternmill.ledger.records import COST, RunRecord
 from patternmill.ledger.row_outcomes import RowOutcome, is_retriable
 from patternmill.parameters import STAGING
 from patternmill.runs.catalog_takes import takes_without_product, verdicts_on_products
-from patternmill.runs.recorded_run import run_results
+from patternmill.runs.recorded_rows import run_results
 from patternmill.states import FAILURES, AttemptState, RowStatus
 from patternmill.tables.columns import run_cell
 from patternmill.tables.mapping import READING, WORKBOOK_FORMATS

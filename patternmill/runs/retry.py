@@ -15,10 +15,9 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.ledger.row_outcomes import RowOutcome, is_retriable
-from patternmill.planning.rows import Row, sku_key
+from patternmill.planning.rows import sku_key
 from patternmill.runs.catalog_takes import takes_without_product
-from patternmill.runs.recorded_rows import rows_of_run, without_rows
-from patternmill.runs.recorded_run import run_results
+from patternmill.runs.recorded_rows import rows_of_run, run_results, without_rows
 from patternmill.runs.request import RetryRequest
 from patternmill.states import RETRIABLE, RowStatus
 from patternmill.text import more, plural
@@ -70,10 +69,6 @@ class RetrySelection:
             yield f"Left out, because of later runs: {plural(len(self.left_out), 'row')}"
         yield from (f"  {sku}: {why}" for sku, why in islice(self.left_out.items(), most))
         yield from more(len(self.left_out), most)
-
-    def chooses(self, row: Row) -> bool:
-        """Return whether the retry makes something for a row."""
-        return row.sku in self.rows
 
 
 def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:

@@ -325,7 +325,10 @@ class Run:
 
         assert self._file is not None, "read before it has ended"
         spec, run_id, folder = self.spec, self.record.run_id, self.spec.catalog_folder
-        out, links = spec.out_of(run_id), () if spec.out else (LATEST, latest_in(spec.settings.environment))
+        out, links = (
+            spec.out or folder / run_id,
+            () if spec.out else (LATEST, latest_in(spec.settings.environment)),
+        )
         try:
             with open_ledger(spec.settings) as ledger:
                 results = rebuild(ledger, run_id, out, self._gallery, links=links, file=self._file)

@@ -30,7 +30,7 @@ from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.items import catalog_of
 from patternmill.planning.rows import tidy
 from patternmill.runs.lease import hold_lease
-from patternmill.runs.recorded_run import run_results
+from patternmill.runs.recorded_rows import run_results
 from patternmill.service.jobs import Job, named_result
 from patternmill.states import OPEN_STATES, UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
 from patternmill.tables.row_filter import RowFilter, lines_meant

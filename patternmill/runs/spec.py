@@ -13,33 +13,28 @@ from slugify import slugify
 
 from patternmill.addresses import file_path, is_remote, shown_address, source_name
 from patternmill.engine.options import RunOptions
-from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.events import Decision
-from patternmill.ledger.ledger import every_ledger, ledger_if_any, open_ledger
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RowLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.rows import Row
 from patternmill.planning.unstated import Unstated, read_unstated
-from patternmill.reading import stable_bytes
-from patternmill.runs.recorded_run import origin_note, require_environment
+from patternmill.runs.origin import catalog_of_origin, mapping_of_runs, runs_of_file
 from patternmill.runs.remakes import Remake, requested_remake
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection, select_rows
 from patternmill.runs.safeguards import require_allowed_paths, require_allowed_store
 from patternmill.settings import Settings, in_environment, read_settings
-from patternmill.tables.columns import RUN_COLUMN, header_key, read_run_cell
 from patternmill.tables.mapping import (
-    MAPPING,
     NO_MAPPING,
     MappingFile,
-    ReadingChoices,
     SheetMapping,
     find_mapping,
 )
-from patternmill.text import plain
 
 if TYPE_CHECKING:
     from patternmill.tables.catalog import Catalog
@@ -106,22 +101,15 @@ class RunSpec:
         chosen = self.selection or self.remake
         return chosen.checked if chosen is not None else None
 
-    @property
-    def file_name(self) -> str:
-        return source_name(self.source)
-
-    @property
-    def named_source(self) -> str:
-        """Return the source as it is shown and recorded: without secrets."""
-        return shown_address(self.source)
-
     def with_mapping(self, confirmed: MappingFile) -> RunSpec:
         """Return the spec of an input that is still to be read by this mapping.
 
         For a results file, the mapping of its run says what this one does not.
         """
-        of_run = _mapping_of_runs(self.origins, self.settings)
-        return replace(self, mapping_file=confirmed, mapping=of_run.with_more(confirmed.mapping), file=None)
+        mapping = confirmed.mapping
+        if self.origins:
+            mapping = mapping_of_runs(self.origins, self.settings).with_more(mapping)
+        return replace(self, mapping_file=confirmed, mapping=mapping, file=None)
 
     @property
     def scope(self) -> Scope:
@@ -140,16 +128,12 @@ class RunSpec:
 
     def chooses(self, row: Row) -> bool:
         """Return whether anything is made for a row: of a retry, only for those that were chosen."""
-        return self.selection is None or self.selection.chooses(row)
+        return self.selection is None or row.sku in self.selection.rows
 
     @property
     def catalog_folder(self) -> Path:
         """Return the folder of the catalog's files, with the results of its runs unless they are wanted elsewhere."""
         return Path("results") / self.catalog
-
-    def out_of(self, run_id: RunId) -> Path:
-        """Return the folder of a run's results."""
-        return self.out or self.catalog_folder / run_id
 
 
 def run_spec(request: RunRequest, *, by_deployment: bool = False) -> RunSpec:
@@ -204,23 +188,18 @@ def _spec_of(
 
 def _spec_of_sheet(request: ImportRequest | RefreshRequest, settings: Settings) -> RunSpec:
     """Complete a request whose rows are read: from a file, an address, or a source that the settings name."""
+    here = in_environment(settings, request.environment, unknown_too=True)
     named = request.file if isinstance(request, ImportRequest) else request.source
     source = _source_of(named, settings)
-    catalog = request.catalog or _default_catalog(request, named, source, settings)
-    is_file = named not in settings.sources and not is_remote(named)
+    catalog = request.catalog or _default_catalog(request, named, source, here)
     is_own = not is_remote(source) and catalog == _slug(source_name(source))
     confirmed = find_mapping(request.mapping, source, settings.home, catalog, own_name=is_own)
     origins: Sequence[RunRecord] = ()
-    if is_file and isinstance(request, ImportRequest):
-        origins = runs_of_file(Path(source), confirmed.mapping.reading, settings)
-        catalog = _catalog_of_origin(request, origins[0], settings) if origins else catalog
+    if isinstance(request, ImportRequest) and named not in settings.sources and not is_remote(named):
+        origins = runs_of_file(Path(source), confirmed.mapping.reading, here)
+        catalog = catalog_of_origin(request, origins[0], settings) if origins else catalog
     _require_folder_name(catalog)
     spec = _spec_of(request, request.environment, catalog, source, settings)
-    if origins:
-        with ledger_if_any(spec.settings) as ledger:
-            # The embedded studio's ledger is another one.
-            if ledger is None or ledger.runs.get(origins[0].run_id) is None:
-                raise _unknown_run(spec.file_name, origins[0].run_id)
     if isinstance(request, RefreshRequest):
         limit = RowLimit.parse(request.retire_at_most or settings.retire_at_most)
         spec = replace(spec, retire_limit=limit, retire=request.retire)
@@ -256,33 +235,13 @@ def _default_catalog(
         )
     name = catalog_name(named if named in settings.sources else source_name(source))
     if isinstance(request, RefreshRequest):
-        environment = request.environment or settings.environment
-        with ledger_if_any(in_environment(settings, environment, unknown_too=True)) as ledger:
-            if ledger is None or not any(runs_with_lease(ledger, name, environment)):
+        with ledger_if_any(settings) as ledger:
+            if ledger is None or not any(runs_with_lease(ledger, name, settings.environment)):
                 raise ConfigurationError(
-                    f"There is no catalog {name!r} in {environment} yet.",
+                    f"There is no catalog {name!r} in {settings.environment} yet.",
                     remedy="Name the catalog with --catalog: a new one is made.",
                 )
     return name
-
-
-def _catalog_of_origin(request: ImportRequest, origin: RunRecord, settings: Settings) -> str:
-    """Return the catalog that a results file goes on with. Raises InputRefused for a request that wants another."""
-    name = source_name(request.file)
-    require_environment(name, origin, request.environment, settings)
-    if request.catalog is not None and request.catalog != origin.catalog:
-        raise InputRefused(
-            f"{origin_note(name, origin)} The catalog {request.catalog!r} is named.",
-            code="other_catalog",
-            remedy="Leave --catalog out to go on there; for another catalog, import the catalog's own file.",
-        )
-    if request.whole:
-        raise InputRefused(
-            f"{origin_note(name, origin)} --whole is named.",
-            code="not_whole",
-            remedy="Leave --whole out: a results file is never the whole catalog.",
-        )
-    return origin.catalog
 
 
 def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> RunSpec:
@@ -321,78 +280,3 @@ def _require_folder_name(catalog: str) -> None:
             f"{catalog!r} cannot be the name of a catalog: it names a folder too.",
             remedy="Use letters, digits, dashes, dots and spaces, 63 at most.",
         )
-
-
-def runs_of_file(source: Path, choices: ReadingChoices, settings: Settings) -> list[RunRecord]:
-    """Return the runs whose results a file has, the newest first; none for any other file.
-
-    Raises InputRefused where no ledger of this home has one of them, or they are of several catalogs.
-    """
-    named = _run_ids(source, choices)
-    if named is None:
-        return []
-    name = plain(source.name)
-    if not named:
-        raise _unknown(name, "no run in its column `run`")
-    for ledger in every_ledger(settings):
-        newest_first = sorted(named, reverse=True)
-        records = [
-            record for run_id in newest_first if (record := ledger.runs.get(RunId(run_id))) is not None
-        ]
-        if records and (lacking := named - {record.run_id for record in records}):
-            raise _unknown_run(name, min(lacking))
-        if len({(record.environment, record.catalog) for record in records}) > 1:
-            raise _unknown(name, "results of several catalogs", "several_catalogs")
-        if records:
-            return records
-    raise _unknown_run(name, min(named))
-
-
-def _mapping_of_runs(records: Sequence[RunRecord], settings: Settings) -> SheetMapping:
-    """Return the mapping by which a results file is read: that of its newest run with one, or else of its catalog.
-
-    A sheet whose rows were all remade names only runs of `remake`, which have no mapping.
-    """
-    mapped = [record for record in records if MAPPING in record.options]
-    if not mapped and records:
-        with ledger_if_any(settings) as ledger:
-            scope = records[0].environment, records[0].catalog
-            runs = map(ledger.runs.get, ledger.catalogs.sheet_runs(*scope)) if ledger is not None else ()
-            mapped = [record for record in runs if record is not None and MAPPING in record.options]
-    return SheetMapping.model_validate(mapped[0].options[MAPPING]) if mapped else NO_MAPPING
-
-
-def _unknown_run(name: str, run_id: str) -> InputRefused:
-    what = f"results of run {plain(run_id)}, which this ledger lacks: what was bought for them is not known"
-    return _unknown(name, what)
-
-
-def _unknown(name: str, what: str, code: str = "unknown_run") -> InputRefused:
-    return InputRefused(
-        f"{name} has {what}.",
-        code=code,
-        remedy="Import it where the ledger of that run is (PATTERNMILL_HOME, PATTERNMILL_LEDGER_URL), and the results "
-        "of one catalog at a time. If the sheet is not from a run, rename its column `run` (`note:run`, for "
-        "instance). Nothing was bought.",
-    )
-
-
-def _run_ids(source: Path, choices: ReadingChoices) -> set[str] | None:
-    """Return what is in the column `run`; None without one, or where the file cannot be read, which is told later."""
-    if not source.is_file():  # opening a pipe waits for whoever writes into it
-        return None
-    try:
-        with source.open("rb") as file:
-            beginning = file.read(_BEGINNING)
-        if not beginning.startswith(_NO_TEXT) and b"run" not in beginning.replace(b"\0", b"").lower():
-            return None
-        # Loads pandas, for a file with results alone.
-        from patternmill.tables.sheet import parse_sheet
-
-        sheet = parse_sheet(stable_bytes(source), source.name, NO_MAPPING.score, choices)
-    except (OSError, InputRefused):
-        return None
-    position = next((at for at, cell in enumerate(sheet.header) if header_key(cell) == RUN_COLUMN), None)
-    if position is None:
-        return None
-    return set(filter(None, (read_run_cell(cell)[0] for cell in sheet.column(position).unique())))

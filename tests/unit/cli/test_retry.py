@@ -122,15 +122,10 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     ((request, spec, approve),) = calls
     assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
     assert (request.budget, request.max_failures, approve) == ("7", "10%", "098799b1ba16")
-    assert (read_input(spec).sheet.raw, read_input(spec).name) == (
-        past.ledger.runs.input_of(run.record),
-        "spring.csv",
-    )
-    assert (spec.catalog, spec.settings.environment, spec.named_source) == (
-        "spring",
-        "staging",
-        "inputs/spring.csv",
-    )
+    file = read_input(spec)
+    assert (file.sheet.raw, file.name) == (past.ledger.runs.input_of(run.record), "spring.csv")
+    assert (spec.catalog, spec.settings.environment) == ("spring", "staging")
+    assert spec.source == "inputs/spring.csv"
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
     assert spec.retries and spec.selection is not None and spec.selection.record.run_id == run.record.run_id
     rows = (row.entry.row for row in run.plan.rows if row.entry.row)

@@ -234,7 +234,7 @@ def test_sheet_at_an_address_is_imported(shop: Shop, start: Start, monkeypatch: 
         site.answers(path, answer(200, OWN.encode()))
     shop.load(address)
     spec = shop.work.spec
-    assert (spec.catalog, spec.named_source, len(shop.rows)) == ("new-linens", address, 4)
+    assert (spec.catalog, spec.source, len(shop.rows)) == ("new-linens", address, 4)
     shop.refresh(source=address, catalog="new-linens")
     assert shop.changes == {"unchanged": 4}
     with pytest.raises(ConfigurationError, match="--catalog"):

@@ -20,10 +20,11 @@ from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.profiles import EmbeddedProfile
+from patternmill.runs.origin import runs_of_file
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
 from patternmill.runs.settlement import Decision
-from patternmill.runs.spec import run_spec, runs_of_file
+from patternmill.runs.spec import run_spec
 from patternmill.service.outcomes import Refusal
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
