@@ -15,7 +15,7 @@ from cli.json_output import Part, fields_of, show_parts, utc
 from cli.run_options import verb
 from cli.terminal import echo, login_hint, open_signed_in, steps
 from patternmill.ledger.catalogs import counts_of
-from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.ledger.records import Lease, RunRecord, holder_of, is_surely_dead
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
 from patternmill.ledger.reports.requests import RecordedItem, open_items, unsettled
@@ -85,6 +85,10 @@ def command(
     there is no ledger here, or a setting is wrong.
     """
     settings = load_settings(environment, unknown_too=True)
+    if is_open and not has_ledger(settings) and (settings.home / "prefect").is_dir():
+        echo("Nothing was imported from here yet.")
+        _open_history(settings)
+        return 0
     with open_ledger(settings, must_exist=True) as ledger:
         if limit is not None:
             refreshes = list(_refreshes(ledger, catalog, environment, limit))

@@ -21,10 +21,19 @@ from tests.hostile.plan import Times
 pytestmark = pytest.mark.soak
 
 
-def beside(folder: Path, *arguments: str) -> None:
-    """Run a command as a person does beside `up`: Prefect's server is that of the home."""
-    environment = clean_environment() | {"PATTERNMILL_HOME": str(folder / "home")}
-    subprocess.run([str(COMMAND), *arguments], cwd=folder, env=environment, check=True, timeout=120)
+def beside(folder: Path, *arguments: str, until: str | None = None) -> None:
+    """Run a command as a person does beside `up`, which may end it with Ctrl-C once it has written something."""
+    environment = clean_environment() | {"PATTERNMILL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1"}
+    command = [str(COMMAND), *arguments]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if until is not None and until in line:
+                process.send_signal(signal.SIGINT)
+        assert until is None or until in "".join(lines), lines
+        assert process.wait(60) == 0, lines
 
 
 def test_runs_from_the_api_and_from_the_command_line(tmp_path: Path) -> None:
@@ -35,6 +44,8 @@ def test_runs_from_the_api_and_from_the_command_line(tmp_path: Path) -> None:
         "L-2,Broken looms [fail],Cushion,50x50,linen\n"
     )
     with up(tmp_path) as serving:
+        # Nothing was imported yet, and `up` names this command for its sign-in link.
+        beside(tmp_path, "status", "--open", until="It is served until Ctrl-C.")
         prefect, common = serving.prefect, {"out": "out", "environment": "staging"}
         run = prefect.begin("bulk-import", file="looms.csv", **common)
         assert prefect.ended(run)["message"].startswith("2 rows: 1 succeeded, 1 failed. 1 × The pattern")
