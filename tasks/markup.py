@@ -68,7 +68,12 @@ def logged(text: str, level: int = logging.INFO) -> str:
 
 
 def _as_text(record: logging.LogRecord) -> bool:
-    """Escape a log entry, its traceback included, and let it through."""
+    """Escape a log entry, its traceback included, and let it through.
+
+    Prefect writes a failed state that a task returns twice; left out is the one with the traceback of no exception.
+    """
+    if record.exc_info == (None, None, None):
+        return False
     if getattr(record, "send_to_api", True):
         record.msg, record.args = log_lines(record.getMessage()), ()
     if record.exc_info and record.exc_text is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 from pathlib import Path
 
@@ -80,3 +81,13 @@ def test_command_line_prints_through_one_function() -> None:
         called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
         printing = called & {"click.echo", "print", "click.style"}
         assert not printing or path.name in {"terminal.py", "json_output.py"}, (path, printing)
+
+
+def test_failed_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Prefect writes one that a task returns twice, first with a traceback of nothing."""
+    logger = logging.getLogger("prefect.task_runs")
+    logger.propagate = True
+    with caplog.at_level(logging.ERROR, logger.name):
+        logger.error("Task run failed with state: Failed('B2: pattern_failed')", exc_info=True)
+        logger.error("Finished in state Failed('B2: pattern_failed')")
+    assert caplog.messages == ["Finished in state Failed('B2: pattern_failed')"]
