@@ -39,7 +39,7 @@ class MappingQuestions:
         """Return the spec with its input, after questions about it while it is refused. Raises InputRefused."""
         while True:
             try:
-                return replace(spec, file=read_input(spec))
+                return replace(spec, file=read_input(spec, is_asking=self._on_terminal))
             except InputRefused as refused:
                 if refused.code not in MAPPABLE:
                     raise

@@ -137,9 +137,7 @@ def outcome_of_row(
     """
     problems = orjson.loads(row.row).get("problems")
     if problems is not None:
-        messages = "; ".join(problem["message"] for problem in problems)
-        remedies = "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"]))
-        return RowOutcome(RowStatus.REFUSED, problems[0]["code"], messages, remedies)
+        return RowOutcome(RowStatus.REFUSED, problems[0]["code"], *_fault_texts(problems))
     needed = furthest_attempt(attempts, [key for _, key in row.needed])
     product = attempts.get(row.product_key) if row.product_key is not None else None
     result = row_outcome(needed, product, outcome)
@@ -160,6 +158,14 @@ def outcome_of_row(
         kept=kept if result.status in (RowStatus.TO_CHOOSE, RowStatus.DISCARDED) else (),
         takes=tuple([ItemOutcome.of(Stage.PATTERN, key, attempts.get(key)) for key in takes]),
     )
+
+
+def _fault_texts(problems: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+    """Return the message and the remedy of a refused row; of several faults each with its own remedy, in the message."""
+    if len(problems) == 1:
+        return problems[0]["message"], problems[0]["remedy"]
+    faults = [joined(problem["message"], problem["remedy"]) for problem in problems]
+    return joined(*(f"{number}) {fault}" for number, fault in enumerate(faults, 1))), ""
 
 
 def _is_dropped(decision: RowDecision, product: Attempt | None) -> bool:

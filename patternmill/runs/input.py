@@ -84,8 +84,11 @@ def _reading_of(address: str) -> Reading:
     return Reading(plain(shown_address(address), 300))
 
 
-def read_input(spec: RunSpec) -> Catalog:
-    """Return the input, read unless the spec has it. Raises InputRefused, with the command that helps."""
+def read_input(spec: RunSpec, *, is_asking: bool = False) -> Catalog:
+    """Return the input, read unless the spec has it.
+
+    Raises InputRefused, with the command that asks a person what is meant, unless this one does (`is_asking`).
+    """
     if spec.recorded is not None:
         return spec.recorded.catalog
     if spec.file is not None:
@@ -94,7 +97,7 @@ def read_input(spec: RunSpec) -> Catalog:
         empty, bearer = spec.retire_limit is not None, spec.settings.bearer_of(spec.source)
         file = read_source(spec.source, mapping=spec.mapping, empty=empty, bearer=bearer)
     except InputRefused as refused:
-        if refused.code not in MAPPABLE:
+        if is_asking or refused.code not in MAPPABLE:
             raise
         remedy = f"{refused.remedy} Or say once how it is meant: `{check_command(spec)}` asks on a terminal."
         raise InputRefused(refused.message, code=refused.code, remedy=remedy) from None

@@ -96,8 +96,9 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 PROBLEMS = [
-    {"code": "unknown_category", "message": "No Sofa.", "remedy": "Use one of these."},
-    {"code": "missing_prompt", "message": "No prompt.", "remedy": "Use one of these."},
+    {"code": "unknown_category", "message": "unknown `Sofa`", "remedy": "did you mean `Stool`?"},
+    {"code": "empty_prompt", "message": "the prompt is empty", "remedy": "describe it"},
+    {"code": "surplus_cells", "message": "a cell too many", "remedy": ""},
 ]
 
 
@@ -140,7 +141,11 @@ def test_rows_are_read_back_with_all_attempts_and_problems(ledger: Ledger) -> No
         (Stage.PRODUCT, CUSHION, 1, "made-cushion/1"),
     ]
     assert (refused.status, refused.error_code, refused.items) == (RowStatus.REFUSED, "unknown_category", ())
-    assert (refused.error, refused.remedy) == ("No Sofa.; No prompt.", "Use one of these.")
+    # Each fault has its remedy beside it.
+    assert (refused.error, refused.remedy) == (
+        "1) unknown `Sofa`; did you mean `Stool`? 2) the prompt is empty; describe it; 3) a cell too many",
+        "",
+    )
 
 
 def test_ended_run_keeps_its_statuses(ledger: Ledger) -> None:
