@@ -20,9 +20,8 @@ from cli.approval_prompt import agreed, is_paid_for
 from cli.json_output import fields_of, show, write_before_exit
 from cli.mapping_questions import MappingQuestions
 from cli.run_display import Display, ending_lines
-from cli.run_options import command_line
 from cli.services import available_service
-from cli.terminal import can_ask, echo, report_error, steps
+from cli.terminal import can_ask, command_line, echo, report_error, steps
 from patternmill.addresses import source_name
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
@@ -283,7 +282,7 @@ class Launch:
         if not self._has_work:
             echo("Nothing to do.")
         told = self.told_of_refused
-        lines = list(ending_lines(self.begun, self._state_message, command_line, told_of_refused=told))
+        lines = list(ending_lines(self.begun, self._state_message, command_line(), told_of_refused=told))
         show(lambda: self._report(lines), lines)
         if self.begun is not None and self.begun.unpublished is not None:
             report_error(self.begun.unpublished.message, self.begun.unpublished.remedy)

@@ -144,7 +144,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code; every error becomes a message on stderr."""
-    return guarded(partial(patternmill.main, arguments, prog_name="patternmill", standalone_mode=False))
+    arguments = sys.argv[1:] if arguments is None else arguments
+    # What was typed is the object of every click context.
+    options = {"prog_name": "patternmill", "standalone_mode": False, "obj": arguments}
+    return guarded(partial(patternmill.main, arguments, **options))
 
 
 def guarded(work: Callable[[], object]) -> int:

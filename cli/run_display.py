@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -108,16 +108,16 @@ class _ProgressBar(Progress):
 
 
 def ending_lines(
-    run: Run | None, message: str, command: Callable[[], str], *, told_of_refused: bool = False
+    run: Run | None, message: str, command: str, *, told_of_refused: bool = False
 ) -> Iterator[str]:
     """Yield the summary of an ended run: outcome, what was made, where the files are, what to do next.
 
-    `command` tells what resumes a run that did not finish. `told_of_refused`: a person has read why rows are refused.
+    `command` resumes a run that did not finish. `told_of_refused`: a person has read why rows are refused.
     """
     if run is None or run.ending is None:
         if run is not None and run.halt.reason is not None and not message:
             yield run.halt.reason.message
-        yield message or f"The run ended before it was complete. To go on: {command()}"
+        yield message or f"The run ended before it was complete. To go on: {command}"
         return
     told = frozenset[str](RowCode if told_of_refused else ())
     yield from summary_lines(run, run.ending, run.results, _MOST_CAUSES, told)
@@ -126,7 +126,7 @@ def ending_lines(
         yield from _next_lines(run.record, run.ending, run.results)
 
 
-def _unfinished_lines(run: Run, ending: RunEnding, command: Callable[[], str]) -> Iterator[str]:
+def _unfinished_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
     """Yield the command that goes on with what did not finish; no run goes on with what waits for a person."""
     if ending.to_decide:
         request = plural(ending.to_decide, "request")
@@ -145,7 +145,7 @@ def _unfinished_lines(run: Run, ending: RunEnding, command: Callable[[], str]) -
         )
     is_limited = ending.outcome is Outcome.BUDGET_REACHED and "Raise " in (ending.record.reason or "")
     when = "Once it is lifted" if ending.outcome is Outcome.PAUSED else "To go on"
-    yield f"{when}{', with a higher limit' if is_limited else ''}: {command()}"
+    yield f"{when}{', with a higher limit' if is_limited else ''}: {command}"
 
 
 def _next_lines(record: RunRecord, ending: RunEnding, results: Results) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from patternmill.addresses import shown_address
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused, Paused, ServiceStopped
 from patternmill.files import replace_private, write_whole
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 #: The errors of a pipe without a reader, and of a closed terminal.
 _READER_LEFT = {errno.EPIPE, errno.EIO}
-_TRIES = 3
 _ERASE_LINE = "\r\x1b[K"
 
 
@@ -140,15 +140,22 @@ def confirmed(question: str, refusal: str) -> bool:
 
 
 def said_yes(question: str, *, default: bool = False) -> bool:
-    """Return whether a person says yes; three answers that are neither yes nor no count as a no."""
+    """Return whether a person says yes; `default` is what Enter says."""
     steps.clear()
-    hint, enter = ("[Y/n]", "y") if default else ("[y/N]", "n")
-    for _ in range(_TRIES):
-        answer = click.prompt(f"{question} {hint}", default=enter, show_default=False).strip().lower()
-        if answer in {"y", "yes", "n", "no"}:
-            return answer in {"y", "yes"}
-        echo("Answer y or n.")
-    return False
+    return click.confirm(question, default=default)
+
+
+def command_line() -> str:
+    """Return what a person typed to begin this command, without secrets."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.obj is None:
+        return "the same command again"
+    return typed(shlex.join(["patternmill", *map(_without_secrets, context.obj)]))
+
+
+def _without_secrets(argument: str) -> str:
+    flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    return f"{flag}{equals}{shown_address(value)}"
 
 
 def typed(command: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cli.json_output import show
-from cli.run_options import checked_request, named_options, verb
+from cli.run_options import checked_request, verb
 from cli.terminal import can_ask
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec, run_spec
@@ -45,7 +46,11 @@ def offer(categories: tuple[str, ...], environment: str | None) -> int:
 @click.argument("file")
 @click.option("--environment", help="staging, production, ...; their category IDs differ.")
 @click.option("--catalog", help="The catalog whose mapping is read. Default: named after the file.")
-@named_options(ImportRequest, "mapping")
+@click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    help=ImportRequest.model_fields["mapping"].description,
+)
 @click.option("--all", "everything", is_flag=True, help="List every problem of every row, before the causes.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what is certain about columns and words.")
 def check(file: str, everything: bool, yes: bool, **options: Any) -> int:

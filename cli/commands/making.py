@@ -28,7 +28,7 @@ _MOST_ROWS = 40
 _MOST_LEFT_OUT = 10
 
 
-@verb("import", ImportRequest, declared=("file", "check"), approves=True)
+@verb("import", ImportRequest, without=("check",), approves=True)
 @click.argument("file")
 @click.option(
     "--yes",
@@ -69,7 +69,7 @@ def import_(request: ImportRequest, approve: str | None, yes: bool) -> int:
     return run_request(request, spec, approve, asks=not yes, questions=questions)
 
 
-@verb("refresh", RefreshRequest, declared=("source", "check"), approves=True)
+@verb("refresh", RefreshRequest, without=("check",), approves=True)
 @click.argument("source")
 @click.option(
     "--cron", metavar="CRON", help='Do it on a schedule from now on; "0 5 * * *" is each day at 5:00.'
@@ -134,7 +134,7 @@ def remake(request: RemakeRequest, yes: bool, approve: str | None) -> int:
     return run_request(request.model_copy(update=named), spec, approve, asks=not yes)
 
 
-@verb("retry", RetryRequest, declared=("run",), approves=True)
+@verb("retry", RetryRequest, approves=True)
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needed without a terminal.")
 def retry(request: RetryRequest, yes: bool, approve: str | None) -> int:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from cli.json_output import Part, fields_of, show, utc
-from cli.run_options import PlaceType, checked_request, filter_options, verb
+from cli.run_options import verb
 from cli.terminal import confirmed, echo, report_error, write_table
 from patternmill.errors import ConfigurationError, Overlap
 from patternmill.files import LATEST, latest_in
@@ -21,6 +20,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import find_run, had_lease, runs_with_lease
 from patternmill.looking.page import gallery
 from patternmill.looking.pictures import Pictures
+from patternmill.parameters import checked_path
 from patternmill.planning.changes import CurrentRow
 from patternmill.runs.results_files import exact_rows, read_manifest, rebuild, results_table, write_catalog
 from patternmill.settings import Settings, load_settings
@@ -34,13 +34,22 @@ from patternmill.upkeep.retention import ResultFiles, Retention
 _MOST_SHOWN = 20
 
 
-@verb("catalog")
+def _no_address(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    try:
+        return path and checked_path(path)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_out = partial(click.option, "--out", type=click.Path(path_type=Path), callback=_no_address)
+
+
+@verb("catalog", RowFilter)
 @click.argument("name")
-@click.option("--out", type=PlaceType(), help="A file to write to (default: the terminal).")
+@_out(help="A file to write to (default: the terminal).")
 @click.option("--environment", help="staging, production, ... Default: PATTERNMILL_ENVIRONMENT, or staging.")
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
-@filter_options
-def catalog(name: str, out: Path | None, environment: str | None, current: bool, **chosen: Any) -> int:
+def catalog(request: RowFilter, name: str, out: Path | None, environment: str | None, current: bool) -> int:
     """Write what the catalog NAME has now: each sku with its latest product, and what that was made from.
 
     A changed row that failed keeps its old product. Rows no longer in the source are `retired`.
@@ -53,7 +62,7 @@ def catalog(name: str, out: Path | None, environment: str | None, current: bool,
 
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    wanted, settings = checked_request(RowFilter, chosen), load_settings(environment, unknown_too=True)
+    settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         every = list(ledger.catalogs.rows(settings.environment, name))
         if not every:
@@ -62,7 +71,7 @@ def catalog(name: str, out: Path | None, environment: str | None, current: bool,
                 f"The catalog {name!r} ({settings.environment}) has no products in this ledger.",
                 remedy=f"Known: {known}." if known else "Import something first.",
             )
-    rows = [row for row in catalog_rows_meant(every, wanted) if row.retired_at is None or not current]
+    rows = [row for row in catalog_rows_meant(every, request) if row.retired_at is None or not current]
     report: dict[str, object] = {"catalog": name, "environment": settings.environment}
     if out is not None:
         write_table(catalog_csv(rows), out)
@@ -79,9 +88,9 @@ def _row_fields(row: CurrentRow) -> dict[str, object]:
     return fields_of(row, "sku", "product_id", "pattern_id", "run_id") | content | times
 
 
-@verb("results")
+@verb("results", RowFilter)
 @click.argument("run", metavar="RUN", required=False)
-@click.option("--out", type=PlaceType(), help="Where the files go. Default: results/CATALOG/RUN.")
+@_out(help="Where the files go. Default: results/CATALOG/RUN.")
 @click.option("--catalog", help="The run's catalog; needed for `latest` if there are several.")
 @click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
 @click.option("--forget", is_flag=True, help="Delete for good what the rows of RUN contain, and its files.")
@@ -92,8 +101,8 @@ def _row_fields(row: CurrentRow) -> dict[str, object]:
     help="With --forget: of all runs that ended before this day (UTC).",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before deleting; needed without a terminal.")
-@filter_options
 def results(
+    request: RowFilter,
     run: str | None,
     out: Path | None,
     catalog: str | None,
@@ -101,7 +110,6 @@ def results(
     forget: bool,
     before: datetime | None,
     yes: bool,
-    **chosen: Any,
 ) -> int:
     """Write the results files of RUN again: its rows as it left them, with what was settled and ordered since.
 
@@ -121,7 +129,7 @@ def results(
     Exit codes: 0 the files are written, or deleted; 2 there is no such run, a setting is wrong, or it was not
     confirmed; 3 a changed or linked file stays; 4 a run has the catalog's lease; 1 failed.
     """
-    wanted, settings = checked_request(RowFilter, chosen), load_settings(environment, unknown_too=True)
+    settings = load_settings(environment, unknown_too=True)
     scope = {"catalog": catalog, "environment": environment}
     if not forget and (run is None or before is not None):
         raise click.UsageError("Name a run; --before is for --forget.")
@@ -141,12 +149,12 @@ def results(
                 f"Run {record.run_id} made nothing: {record.reason or 'another run had the lease'}",
                 remedy="Name the run that had the catalog's lease.",
             )
-        if wanted.is_empty:
+        if request.is_empty:
             _rebuild(ledger, settings, record, out)
         else:
             fields = fields_of(record, "run_id", "catalog", "environment")
-            if out is not None or not show(lambda: {**fields, "rows": exact_rows(ledger, record, wanted)}):
-                write_table(results_table(ledger, record, wanted), out)
+            if out is not None or not show(lambda: {**fields, "rows": exact_rows(ledger, record, request)}):
+                write_table(results_table(ledger, record, request), out)
     return EXIT_CODES[Outcome.COMPLETED]
 
 

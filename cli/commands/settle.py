@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cli.json_output import Part, fields_of, show, show_parts, utc
-from cli.run_options import checked_request, filter_options, verb
+from cli.run_options import verb
 from cli.services import available_service
 from cli.terminal import confirmed, echo
 from patternmill.errors import Overlap, PatternmillError
@@ -39,7 +39,7 @@ _MOST_ITEMS = 40
 _OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
 
 
-@verb("settle")
+@verb("settle", RowFilter)
 @click.argument("request_id", metavar="[REQUEST-ID]", required=False)
 @click.option(
     "--resend", is_flag=True, help="Send the same request again, under the same ID, with the next run."
@@ -58,14 +58,19 @@ _OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
 )
 @click.option("--catalog", help="Only requests of this catalog.")
 @click.option("--environment", help="Only requests of this environment: staging, production, ...")
-@filter_options
 @click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation with --all; needed without a terminal."
 )
 @click.option("--reason", help="Why you decide this; kept with the decision.")
 @click.option("--by", metavar="NAME", help="Who decides. Default: your login name.")
 def command(
-    request_id: str | None, many: bool, yes: bool, reason: str | None, by: str | None, **options: Any
+    request: RowFilter,
+    request_id: str | None,
+    many: bool,
+    yes: bool,
+    reason: str | None,
+    by: str | None,
+    **options: Any,
 ) -> int:
     """List the requests that no run may decide about, or decide about one (or --all).
 
@@ -87,10 +92,9 @@ def command(
     named = {decision: options.pop(decision) for decision in Decision}
     scope: dict[str, Any] = {name: options.pop(name) for name in ("catalog", "environment")}
     decisions = [decision for decision in Decision if named[decision]]
-    wanted = checked_request(RowFilter, options)
     is_listing = request_id is None and not many and not decisions
     if not is_listing:
-        is_filtered = not wanted.is_empty or any(scope.values())
+        is_filtered = not request.is_empty or any(scope.values())
         _refuse_contradictions(decisions, request_id, many=many, is_filtered=is_filtered)
         if not (reason or "").strip():
             raise click.UsageError("Give the reason with --reason; it is kept with the decision.")
@@ -99,15 +103,15 @@ def command(
     with open_ledger(settings, must_exist=True) as ledger:
 
         def meant(items: Iterable[RecordedItem]) -> list[RecordedItem]:
-            return requests_meant(ledger, items, wanted, **scope)
+            return requests_meant(ledger, items, request, **scope)
 
         if is_listing:
             show_parts(
                 waiting_sections(ledger, meant(unsettled(ledger, limit)), meant(in_doubt(ledger, limit)))
             )
             return EXIT_CODES[Outcome.COMPLETED]
-        request = RequestId(str(request_id).strip())
-        items = meant(unsettled(ledger, limit)) if many else [find_request(ledger, request)]
+        one = RequestId(str(request_id).strip())
+        items = meant(unsettled(ledger, limit)) if many else [find_request(ledger, one)]
         if not items:
             show_parts({"requests": [({}, "Nothing that fits waits for a decision.")]})
             return EXIT_CODES[Outcome.COMPLETED]

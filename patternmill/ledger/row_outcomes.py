@@ -161,7 +161,7 @@ def outcome_of_row(
 
 
 def _fault_texts(problems: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-    """Return the message and the remedy of a refused row; of several faults each with its own remedy, in the message."""
+    """Return the message and the remedy of a refused row; several faults have their remedies in the message."""
     if len(problems) == 1:
         return problems[0]["message"], problems[0]["remedy"]
     faults = [joined(problem["message"], problem["remedy"]) for problem in problems]

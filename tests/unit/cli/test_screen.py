@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from cli.run_display import Display, ending_lines
-from cli.terminal import echo, said_yes
+from cli.terminal import echo
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.runs.results_files import FAILURES_BOOK, Results
@@ -36,17 +36,6 @@ def test_no_text_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
         shown = capsys.readouterr().err
         assert not OBEYED.search(shown), name
         assert shown.count("\n") == text.count("\n") + 1, name
-
-
-def test_question_is_asked_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is no answer in the end is no."""
-    for typed, default, answer in (
-        ("\n", True, True),
-        ("j\nwhat\ny\n", False, True),
-        ("j\noui\nsi\ny\n", True, False),
-    ):
-        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        assert said_yes("Make 3 items?", default=default) is answer
 
 
 def run_with(waiting: str = "", queued: int = 0, **counts: Any) -> Run:
@@ -161,7 +150,7 @@ def test_last_lines_of_runs(approved: Callable[[str, Path], None]) -> None:
     lost.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))
     runs = {name: ended_run(*ending) for name, ending in ENDINGS.items()} | {"a full disk": lost}
     parts = (
-        "\n".join([f"== {name}", *ending_lines(run, "", lambda: "patternmill import a.csv")])
+        "\n".join([f"== {name}", *ending_lines(run, "", "patternmill import a.csv")])
         for name, run in runs.items()
     )
     approved("\n\n".join(parts) + "\n", APPROVED)
