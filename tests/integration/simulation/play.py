@@ -168,7 +168,7 @@ class _Player:
         self.operations = home.with_suffix(".json")
         self.operations.write_text(json.dumps({"staging": names}))
         self.chance = random.Random(f"{setup.seed}/lives")
-        self.checked: Checked = check_catalog(self.shop.file(setup.catalog), OFFER)
+        self.checked: Checked = check_catalog(self.shop.read(setup.catalog), OFFER)
         self.ledgers: list[Ledger] = []
         self.runs: list[Run] = []
 

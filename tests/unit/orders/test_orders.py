@@ -34,8 +34,8 @@ from tests.hostile.in_process import ANSWER_LOST, Service, _answer, failed
 from tests.integrity import problems
 from tests.unit.runs.conftest import home as home
 from tests.unit.runs.conftest import service as service
-from tests.unit.runs.shop import Cells, Shop
-from tests.unit.runs.shop import shop as shop
+from tests.unit.runs.conftest import shop as shop
+from tests.unit.runs.workshop import Cells, Workshop
 
 T = TypeVar("T")
 ROWS = {sku: {"prompt": f"{sku} herons"} for sku in "abcde"}
@@ -43,7 +43,7 @@ CHANGED = ROWS | {"a": {"prompt": "red herons"}}
 
 
 @pytest.fixture(autouse=True)
-def _made(shop: Shop) -> None:
+def _made(shop: Workshop) -> None:
     """Five products."""
     shop.refresh(ROWS)
 
@@ -103,7 +103,7 @@ def refusal(*skus: str, **options: Any) -> str:
     return str(refused.value)
 
 
-def picks(shop: Shop, run: str, *skus: str, column: str = "picked", word: str = "yes") -> Path:
+def picks(shop: Workshop, run: str, *skus: str, column: str = "picked", word: str = "yes") -> Path:
     """A run's results.csv in which a person has picked rows."""
     path = shop.folder / "results" / "spring" / run / "results.csv"
     rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines()))
@@ -118,7 +118,7 @@ def picks(shop: Shop, run: str, *skus: str, column: str = "picked", word: str = 
 # -- which products
 
 
-def test_older_results_are_not_ordered_after_a_refresh(shop: Shop) -> None:
+def test_older_results_are_not_ordered_after_a_refresh(shop: Workshop) -> None:
     """They name a product that the catalog has replaced: the sku is named, with what to do. Nor are retired rows."""
     first, before = shop.last, catalog()
     shop.refresh({sku: cells for sku, cells in CHANGED.items() if sku != "e"})
@@ -131,7 +131,7 @@ def test_older_results_are_not_ordered_after_a_refresh(shop: Shop) -> None:
     assert ordered(picks=picks(shop, shop.last, "a", "b")) == {sku: now[sku] for sku in "ab"}
 
 
-def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Shop) -> None:
+def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Workshop) -> None:
     """What is ordered is the earlier product, and a note says so; a retry of an older run changes no other row."""
     product = catalog()["a"]
     shop.service.on_follow["a"] = [failed()]
@@ -143,7 +143,7 @@ def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Shop) -> None:
     assert ordered(picks=file) == {"a": product}
 
 
-def test_remade_take_replaces_the_one_in_a_file(shop: Shop) -> None:
+def test_remade_take_replaces_the_one_in_a_file(shop: Workshop) -> None:
     """Picked there as a product, or by a decision about take 1; and the catalog has take 2 by now."""
     decided = picks(shop, shop.last, "a", column="decision", word="pick")
     picked, before = picks(shop, shop.last, "a"), catalog()["a"]
@@ -160,7 +160,7 @@ def test_remade_take_replaces_the_one_in_a_file(shop: Shop) -> None:
     assert ordered("a") == {"a": catalog()["a"]} != {"a": before}
 
 
-def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Shop) -> None:
+def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Workshop) -> None:
     """However they are named; and everything picked is what its product shows, as it was picked."""
     shop.decide(Decided.REJECT, "a herons")
     shop.remake("c", takes=2)
@@ -181,7 +181,7 @@ def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Shop) -> None:
     assert plan().left_out["d"].startswith("its product still shows another take than 1")
 
 
-def test_catalog_is_the_one_that_has_the_rows(shop: Shop) -> None:
+def test_catalog_is_the_one_that_has_the_rows(shop: Workshop) -> None:
     """Be they named or in a file; of several that have them, a message lists these with the options that choose."""
     autumn: dict[str, Cells] = {sku: {"prompt": "green ferns"} for sku in ("A-1", "A-2", "a")}
     for name, rows in (("autumn", autumn), ("winter", {"W-1": {"prompt": "green ferns"}})):
@@ -235,7 +235,9 @@ def test_what_is_ordered_is_not_ordered_again_by_accident(service: Service) -> N
 
 
 @pytest.mark.parametrize("by", ["an order", "a refresh"])
-def test_order_that_changed_since_it_was_planned_is_not_opened(shop: Shop, service: Service, by: str) -> None:
+def test_order_that_changed_since_it_was_planned_is_not_opened(
+    shop: Workshop, service: Service, by: str
+) -> None:
     """Somebody else ordered one of its products, or replaced it, while the plan waited for a person's answer."""
     planned = plan("a", "b")
     if by == "an order":
@@ -256,7 +258,7 @@ def test_same_order_planned_twice_before_either_began_is_one(service: Service) -
     assert first.checkouts[0].key == second.checkouts[0].key
 
 
-def test_everything_picked_leaves_out_what_was_ordered(shop: Shop, service: Service) -> None:
+def test_everything_picked_leaves_out_what_was_ordered(shop: Workshop, service: Service) -> None:
     """The page's plan is the command's, digest and all; rows that nobody named are no mistake."""
     settings, scope = in_environment(read_settings(), "staging"), ("spring", "staging")
     assert plan_picked(settings, *scope) is None
@@ -447,7 +449,7 @@ def test_answers_that_contradict_are_for_a_person(service: Service) -> None:
     assert ending.outcome is Outcome.FAILED and states == ["succeeded", "held"]
 
 
-def test_results_and_pages_show_the_order(shop: Shop, service: Service) -> None:
+def test_results_and_pages_show_the_order(shop: Workshop, service: Service) -> None:
     """A pure function of the ledger: before it is paid, nothing; afterwards when, and under which ID."""
     order("a", "c")
     out = shop.folder / "again"

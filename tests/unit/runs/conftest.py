@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -11,9 +12,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from patternmill.ledger.ledger import Ledger
-from tests.hostile.in_process import Service
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import Settings
+from tests.hostile.in_process import InProcessApi, Service
 
-from .workshop import Workshop
+from .workshop import ADDRESSES, Workshop
 
 #: 2027-01-15 08:00 UTC.
 MORNING = 1_800_000_000.0
@@ -42,5 +45,18 @@ def long_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shop(home: Path, service: Service) -> Workshop:
-    return Workshop(home, service)
+def shop(home: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """With settings in the environment, as commands have them, and a working folder."""
+    its = Workshop(home, service, folder=tmp_path)
+
+    def api(settings: Settings) -> InProcessApi:
+        its.apis.append(InProcessApi(service, in_doubt_limit=settings.in_doubt_limit))
+        return its.apis[-1]
+
+    monkeypatch.setattr(StudioApi, "from_settings", api)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(home))
+    profiles = {name: {"url": url, "key": "key"} for name, url in ADDRESSES.items()}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps(profiles))
+    monkeypatch.setenv("PATTERNMILL_ATTEMPTS", "1")
+    monkeypatch.chdir(tmp_path)
+    return its

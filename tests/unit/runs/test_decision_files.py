@@ -25,8 +25,7 @@ from patternmill.settings import load_settings
 from patternmill.states import Decided, Stage
 from patternmill.tables.columns import run_cell
 
-from .shop import Cells, Shop
-from .shop import shop as shop
+from .workshop import Cells, Workshop
 
 #: Two rows share a pattern, one of them in another colour; the third has one of its own.
 ROWS: dict[str, Cells] = {
@@ -36,7 +35,7 @@ ROWS: dict[str, Cells] = {
 }
 
 
-def results(shop: Shop, run: str = "", note: str = "", **decisions: str) -> Path:
+def results(shop: Workshop, run: str = "", note: str = "", **decisions: str) -> Path:
     """The results file of the last run, in which a person decided; `run`: what its column of that name has."""
     latest = shop.folder / "results" / "spring" / "latest" / "results.csv"
     rows = list(csv.DictReader(latest.read_text("utf-8-sig").splitlines()))
@@ -51,7 +50,7 @@ def results(shop: Shop, run: str = "", note: str = "", **decisions: str) -> Path
     return path
 
 
-def page_file(shop: Shop, run: str = "", take: str = "1", note: str = "", **decisions: str) -> Path:
+def page_file(shop: Workshop, run: str = "", take: str = "1", note: str = "", **decisions: str) -> Path:
     """As the page saves it."""
     path = shop.folder / "decisions.csv"
     with path.open("w", newline="") as file:
@@ -61,21 +60,21 @@ def page_file(shop: Shop, run: str = "", take: str = "1", note: str = "", **deci
     return path
 
 
-def now(shop: Shop) -> str:
+def now(shop: Workshop) -> str:
     """What a file that is written now has in its column `run`."""
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         return run_cell(RunId(shop.last), last_sequence(ledger, "staging", "spring"))
 
 
-def read(shop: Shop, path: Path) -> DecisionsFile:
-    with open_ledger(load_settings()) as ledger:
+def read(shop: Workshop, path: Path) -> DecisionsFile:
+    with shop.ledger() as ledger:
         record = ledger.runs.get(RunId(shop.runs[0]))
         assert record is not None
         return read_decisions(ledger, record, path)
 
 
-def kept(shop: Shop, path: Path) -> str:
-    with open_ledger(load_settings()) as ledger:
+def kept(shop: Workshop, path: Path) -> str:
+    with shop.ledger() as ledger:
         record = ledger.runs.get(RunId(shop.runs[0]))
         assert record is not None
         return keep_decisions(ledger, record, read(shop, path))
@@ -92,7 +91,7 @@ def decided() -> dict[str, str]:
     return verdicts
 
 
-def test_sheet_and_page_say_the_same_and_each_is_recorded_once(shop: Shop) -> None:
+def test_sheet_and_page_say_the_same_and_each_is_recorded_once(shop: Workshop) -> None:
     """A decision is about the take before any refinement; no file undoes what was decided since it was written."""
     shop.refresh(ROWS)
     sheet = results(shop, a="Pick", c="reject")
@@ -114,7 +113,7 @@ def test_sheet_and_page_say_the_same_and_each_is_recorded_once(shop: Shop) -> No
     assert decided()["herons 1"] == "pick"
 
 
-def test_again_in_a_sheet_is_about_the_highest_take_of_then(shop: Shop) -> None:
+def test_again_in_a_sheet_is_about_the_highest_take_of_then(shop: Workshop) -> None:
     """Takes that were made since came after it. Between takes that it does not show, a sheet does not choose."""
     shop.load_source({"a": {"prompt": "herons"}}, takes=3)
     for word in ("pick", "reject"):
@@ -128,7 +127,7 @@ def test_again_in_a_sheet_is_about_the_highest_take_of_then(shop: Shop) -> None:
     assert read(shop, sheet).left == () and shop.takes() == {"a": 5}
 
 
-def test_decision_of_the_input_itself_is_none(shop: Shop) -> None:
+def test_decision_of_the_input_itself_is_none(shop: Workshop) -> None:
     """A source may have a column of that name; only what a person changed in the results says something."""
     own: dict[str, Cells] = {
         sku: {"prompt": sku, "decision": text} for sku, text in (("a", "by Anna"), ("b", "again"))
@@ -150,7 +149,7 @@ def test_decision_of_the_input_itself_is_none(shop: Shop) -> None:
     ],
 )
 def test_everything_wrong_in_a_file_is_named(
-    shop: Shop, decisions: dict[str, str], note: str, named: str
+    shop: Workshop, decisions: dict[str, str], note: str, named: str
 ) -> None:
     """In a sheet, and in the page's file; none is newer than the ledger, as anybody can write one."""
     shop.refresh(ROWS)
@@ -161,7 +160,7 @@ def test_everything_wrong_in_a_file_is_named(
         assert named in str(refused.value)
 
 
-def test_page_file_names_the_take_and_nobody_else_decides(shop: Shop) -> None:
+def test_page_file_names_the_take_and_nobody_else_decides(shop: Workshop) -> None:
     """Of a take that there is, in the configured environment; who imports it decides, whoever wrote it."""
     shop.refresh(ROWS)
     for take, sku in ("2", "a"), ("1", "z"):
@@ -182,7 +181,7 @@ def test_page_file_names_the_take_and_nobody_else_decides(shop: Shop) -> None:
     assert "0 decisions" in str(record_file(load_settings(), page_file(shop)))
 
 
-def test_decisions_of_a_file_are_recorded_as_the_run_begins(shop: Shop) -> None:
+def test_decisions_of_a_file_are_recorded_as_the_run_begins(shop: Workshop) -> None:
     """Not by its plan, which follows them; and also where nothing is to be made by them."""
     shop.refresh(ROWS)
     file = results(shop, a="reject", b="reject", c="pick")

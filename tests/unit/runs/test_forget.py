@@ -23,8 +23,7 @@ from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Decided, RowStatus, Stage
 from tests.hostile.in_process import failed, made
 
-from .shop import Cells, Shop
-from .shop import shop as shop  # the fixture
+from .workshop import Cells, Workshop
 
 AMBER, BLUE, CORAL, DUN, ECRU, FAWN, GOLD = (
     f"a canary of {colour}" for colour in ("amber", "blue", "coral", "dun", "ecru", "fawn", "gold")
@@ -49,7 +48,7 @@ STAYS = {
 
 
 @pytest.fixture
-def past(shop: Shop) -> Shop:
+def past(shop: Workshop) -> Workshop:
     """Four refreshes: another take of a pattern in the second, another sheet in the third and again in the last."""
     shop.service.on_create[ECRU] = [Refusal(AttemptState.HELD, "job_of_another_item", "held")]
     shop.service.on_follow[FAWN] = [failed(REASON)]
@@ -70,7 +69,7 @@ def sheet(**prompts: str) -> dict[str, Cells]:
 FIRST = sheet(A=AMBER, B=BLUE, C=CORAL, D=DUN, E=ECRU, F=FAWN)
 
 
-def decide(shop: Shop, verdict: Decided, take: int = 1) -> None:
+def decide(shop: Workshop, verdict: Decided, take: int = 1) -> None:
     """Decide about a take of the pattern in blue, with a note."""
     item = Item(Stage.PATTERN, Scope("staging", "spring"), pattern_content(BLUE, take=take)).key
     decision = Decision(verdict.value, item, "", verdict, NOTE, "A. Weaver", datetime.now(UTC))
@@ -86,7 +85,7 @@ def told(home: Path) -> dict[str, bool]:
     return {text: any(text.encode() in content for content in (*packed, *stored)) for text in STAYS}
 
 
-def results(shop: Shop, number: int) -> Path:
+def results(shop: Workshop, number: int) -> Path:
     return shop.folder / "results" / "spring" / shop.runs[number]
 
 
@@ -94,7 +93,7 @@ def forget(*arguments: str) -> int:
     return command(["results", "--forget", *arguments, "--yes"])
 
 
-def test_what_goes_and_what_stays(past: Shop, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_goes_and_what_stays(past: Workshop, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Twice is once."""
     assert all(told(home).values())
     copy = home / "ledger.sqlite3.schema-001-20270101-000000-abcd"
@@ -107,7 +106,7 @@ def test_what_goes_and_what_stays(past: Shop, home: Path, capsys: pytest.Capture
     assert not copy.exists()
 
 
-def test_nothing_is_bought_again(past: Shop) -> None:
+def test_nothing_is_bought_again(past: Workshop) -> None:
     """Rows that come back have their earlier products, also on a further take; a failed one stays so."""
     forget("--before", TOMORROW)
     bought = list(past.service.bought)
@@ -129,7 +128,7 @@ def test_nothing_is_bought_again(past: Shop) -> None:
     assert past.rows["Z"] is RowStatus.SUCCEEDED
 
 
-def test_counts_and_money_stay(past: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counts_and_money_stay(past: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """Status and the history of a row; what needs the words of a forgotten run says that they are gone."""
 
     def shown(*arguments: str, code: int = 0) -> str:
@@ -158,7 +157,7 @@ def test_counts_and_money_stay(past: Shop, capsys: pytest.CaptureFixture[str]) -
     assert "forgotten" in shown(*lead_back, code=2)
 
 
-def test_only_unchanged_files_of_the_manifest_go(past: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_unchanged_files_of_the_manifest_go(past: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """Not what was changed, is a link, or lies elsewhere, nor what the manifest does not name."""
     changed, linked, strange = (results(past, number) for number in range(3))
     (changed / "results.csv").write_text("mine now")
@@ -185,7 +184,7 @@ def test_only_unchanged_files_of_the_manifest_go(past: Shop, capsys: pytest.Capt
 
 
 def test_nothing_goes_while_a_run_drives_the_catalog(
-    past: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
+    past: Workshop, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor the latest run, a run and a day at once, or without a person's word."""
     held = Overlap("driven", remedy="")
@@ -206,7 +205,7 @@ def test_nothing_goes_while_a_run_drives_the_catalog(
     assert all(told(home).values()) and results(past, 0).exists()
 
 
-def test_run_that_was_corrected_stays(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_that_was_corrected_stays(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """The catalog's sheet has rows of both: the source, and a correction of one of them."""
     shop.refresh(sheet(A=AMBER) | {"B": {"prompt": "", "note": "x"}})
     shop.correct("failures.csv", {"B": {"prompt": BLUE}})

@@ -16,7 +16,6 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from cli import main
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.ledger.ledger import open_ledger
 from patternmill.planning.offer import Category, Offer, Option
 from patternmill.runs.input import check_command, read_input
 from patternmill.runs.request import ImportRequest, RefreshRequest
@@ -29,9 +28,7 @@ from tests.hostile.in_process import failed
 from tests.unit.service.sites import Start, answer
 from tests.unit.service.sites import start as start
 
-from .shop import Shop
-from .shop import shop as shop
-from .workshop import rows
+from .workshop import Workshop, rows
 
 OWN = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
 HEADER = "Art.-Nr.,Prompt text,Produktart,Name"
@@ -48,7 +45,7 @@ def remember(columns: dict[str, str] = COLUMNS, more: str = "") -> None:
 
 
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_remembered_columns_are_used(shop: Shop, by_refresh: bool) -> None:
+def test_remembered_columns_are_used(shop: Workshop, by_refresh: bool) -> None:
     """By import and refresh; what was read as what is said in the plan. Without them, or changed, all is refused."""
     file = shop.file(THEIRS)
     with pytest.raises(InputRefused, match=r"`patternmill check .*spring.csv"):
@@ -69,7 +66,7 @@ def test_remembered_columns_are_used(shop: Shop, by_refresh: bool) -> None:
     assert shop.service.bought == bought
 
 
-def test_column_with_the_name_of_a_result_is_a_note(shop: Shop) -> None:
+def test_column_with_the_name_of_a_result_is_a_note(shop: Workshop) -> None:
     """In the results it is called one, so that they come back; a retry reads the rows as their run did."""
     remember({**COLUMNS, "Status": "note"})
     shop.service.on_follow["ferns"] = [failed()] * 2
@@ -85,7 +82,7 @@ def test_column_with_the_name_of_a_result_is_a_note(shop: Shop) -> None:
     assert shop.work.ended.rows == {RowStatus.SUCCEEDED: 1}
 
 
-def test_words_are_bought_as_what_they_mean(shop: Shop) -> None:
+def test_words_are_bought_as_what_they_mean(shop: Workshop) -> None:
     """The same rows in the offer's words are the same requests; failures come back by the words of their run."""
     remember(more='[values]\n"Tasche" = "Tote"\n')
     shop.service.on_follow["ferns"] = [failed()]
@@ -99,7 +96,7 @@ def test_words_are_bought_as_what_they_mean(shop: Shop) -> None:
     assert shop.work.ended.rows == {RowStatus.SUCCEEDED: 1}
 
 
-def test_remembered_encoding_garbles_no_file_that_shows_its_own(shop: Shop) -> None:
+def test_remembered_encoding_garbles_no_file_that_shows_its_own(shop: Workshop) -> None:
     """One day the sheet is saved as UTF-8: what was confirmed for the old bytes is not read into the new ones."""
     remember(more='[reading]\nencoding = "cp1252"\n')
     shop.load(shop.file(THEIRS.replace("herons", "Käuze")))
@@ -162,7 +159,7 @@ def workbook(prompts: Sequence[str]) -> bytes:
 
 @pytest.mark.parametrize(("name", "write"), [("herbst.csv", german_excel), ("sommer.xlsx", workbook)])
 def test_sheet_is_accepted_by_one_command(
-    shop: Shop,
+    shop: Workshop,
     name: str,
     write: Callable[[Sequence[str]], bytes],
     monkeypatch: pytest.MonkeyPatch,
@@ -171,7 +168,7 @@ def test_sheet_is_accepted_by_one_command(
     """With answers once, a week later with none."""
     monkeypatch.setattr("os.isatty", lambda descriptor: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "")
-    shop.offer(Offer(CATEGORIES, None))
+    shop.service.offer = Offer(CATEGORIES, None)
     prompts = [f"blue herons {number}" for number in range(6)]
     for changed in (0, 2):
         file = shop.folder / name
@@ -190,7 +187,7 @@ SECRET = "?signature=canary-two"
 
 @pytest.mark.parametrize("way", ["address", "bearer"])
 def test_secrets_of_an_address_are_sent_to_it_alone_and_kept_nowhere(
-    shop: Shop, home: Path, start: Start, monkeypatch: pytest.MonkeyPatch, way: str
+    shop: Workshop, home: Path, start: Start, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """User, password, signature, and the bearer of a source of the settings."""
     site, path = start(), f"/spring.csv{SECRET}" if way == "address" else "/spring.csv"
@@ -209,7 +206,7 @@ def test_secrets_of_an_address_are_sent_to_it_alone_and_kept_nowhere(
 
 @pytest.mark.parametrize("place", ["ann:canary@example.com/a.csv", "example.com/a.csv?sig=canary"])
 def test_address_with_a_secret_is_refused_as_a_parameter(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, place: str
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Under a name of the settings it is accepted, and its secret is shown nowhere."""
     for request in (
@@ -226,7 +223,9 @@ def test_address_with_a_secret_is_refused_as_a_parameter(
     assert "http://127.0.0.1:9/a.csv" in str(unreached.value) and "canary" not in str(unreached.value)
 
 
-def test_sheet_at_an_address_is_imported(shop: Shop, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sheet_at_an_address_is_imported(
+    shop: Workshop, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its catalog is named after it, or as --catalog says; the refresh of that address then has nothing to buy."""
     site = start()
     address, export = f"{site.url}/new%20linens.csv", f"{site.url}/export?token=canary"
@@ -247,7 +246,7 @@ def test_sheet_at_an_address_is_imported(shop: Shop, start: Start, monkeypatch: 
 
 
 def test_check_reads_an_address_and_a_name(
-    shop: Shop, start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Workshop, start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its answers are kept in the home, where the import of the same address reads them."""
     site = start()
@@ -265,7 +264,7 @@ def test_check_reads_an_address_and_a_name(
 
 
 @pytest.mark.parametrize(("status", "code"), [(404, "file_missing"), (500, "file_unreadable")])
-def test_unavailable_source_retires_nothing(shop: Shop, start: Start, status: int, code: str) -> None:
+def test_unavailable_source_retires_nothing(shop: Workshop, start: Start, status: int, code: str) -> None:
     """It is refused whole."""
     site = start()
     site.answers("/spring.csv", answer(200, OWN.encode()))
@@ -274,5 +273,4 @@ def test_unavailable_source_retires_nothing(shop: Shop, start: Start, status: in
     with pytest.raises(InputRefused) as refused:
         shop.refresh(source=f"{site.url}/spring.csv")
     assert refused.value.code == code
-    with open_ledger(load_settings()) as ledger:
-        assert len(list(ledger.catalogs.rows("staging", "spring"))) == 4
+    assert len(shop.has()) == 4

@@ -17,7 +17,6 @@ from pydantic import SecretStr
 
 from cli import main
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.origin import runs_of_file
@@ -32,9 +31,7 @@ from patternmill.states import AttemptState, Outcome
 from patternmill.tables.sheet import NO_CHOICES
 from tests.hostile.in_process import ANSWER_LOST, failed
 
-from .shop import Edit, Shop, read_rows
-from .shop import shop as shop
-from .workshop import rows
+from .workshop import Edit, Workshop, read_rows, rows
 
 FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
 FROM_SETTINGS = StudioApi.from_settings
@@ -54,7 +51,7 @@ def changed(**cells: str) -> Edit:
 
 
 @pytest.fixture
-def production(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def production(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """A run in production, in which the ferns failed; one in staging is newer. Production is configured."""
     shop.service.on_follow["ferns"] = [failed()]
     shop.load(shop.file(FOUR), environment="production")
@@ -77,7 +74,9 @@ def production(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     ],
     ids=["as it is", "edited", "moved", "new row"],
 )
-def test_failures_go_on_where_their_run_was(production: Shop, at: str, edit: Edit, bought: list[str]) -> None:
+def test_failures_go_on_where_their_run_was(
+    production: Workshop, at: str, edit: Edit, bought: list[str]
+) -> None:
     """Wherever the file lies and whatever it is called: the catalog is the ledger's."""
     before = len(production.service.bought)
     production.load(production.saved("failures.csv", at, edit))
@@ -103,7 +102,9 @@ def test_failures_go_on_where_their_run_was(production: Shop, at: str, edit: Edi
         ),
     ],
 )
-def test_refused_results(production: Shop, edit: Edit, asked: dict[str, Any], code: str, says: str) -> None:
+def test_refused_results(
+    production: Workshop, edit: Edit, asked: dict[str, Any], code: str, says: str
+) -> None:
     """Before anything is spent."""
     before = len(production.service.creates)
     with pytest.raises(InputRefused, match=says) as caught:
@@ -112,7 +113,7 @@ def test_refused_results(production: Shop, edit: Edit, asked: dict[str, Any], co
     assert len(production.service.creates) == before
 
 
-def test_file_never_chooses_the_environment(production: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_never_chooses_the_environment(production: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody mailed it: its run was in production, and staging is what this machine is set to."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT")
     before, file = len(production.service.creates), production.saved("failures.csv", "mailed.csv")
@@ -124,7 +125,7 @@ def test_file_never_chooses_the_environment(production: Shop, monkeypatch: pytes
     assert len(production.service.creates) > before
 
 
-def test_results_of_another_ledger_are_refused(shop: Shop) -> None:
+def test_results_of_another_ledger_are_refused(shop: Workshop) -> None:
     """The embedded studio's is another one, and is not missed by the first real import."""
     spec = run_spec(ImportRequest(file=shop.file(FOUR)))
     studio = EmbeddedProfile(url="http://127.0.0.1:9/v1", key=SecretStr("key"))
@@ -135,7 +136,7 @@ def test_results_of_another_ledger_are_refused(shop: Shop) -> None:
         shop.load(shop.saved("results.csv", "x.csv"))
 
 
-def test_pictures_of_results_are_found_from_the_folder_of_their_source(shop: Shop) -> None:
+def test_pictures_of_results_are_found_from_the_folder_of_their_source(shop: Workshop) -> None:
     """By `check` as by the import, wherever the results lie."""
     (shop.folder / "heron.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     shop.load(shop.file("sku,prompt,category,option:name,reference\nH-1,herons,Tote,h,heron.png\n"))
@@ -145,7 +146,7 @@ def test_pictures_of_results_are_found_from_the_folder_of_their_source(shop: Sho
     assert shop.work.ended.outcome is Outcome.COMPLETED
 
 
-def test_source_has_no_column_run(shop: Shop) -> None:
+def test_source_has_no_column_run(shop: Workshop) -> None:
     """A sheet that is from no run is not taken for results."""
     lines = FOUR.splitlines()
     shop.file("\n".join([f"{lines[0]}, Run ", *(f"{line},3" for line in lines[1:])]))
@@ -155,7 +156,7 @@ def test_source_has_no_column_run(shop: Shop) -> None:
     assert shop.service.creates == []
 
 
-def test_catalog_is_written_whole_at_the_end_of_each_run(production: Shop) -> None:
+def test_catalog_is_written_whole_at_the_end_of_each_run(production: Workshop) -> None:
     """For feeds: of each environment a file, with the rows that this run did not have too."""
     production.load(production.saved("failures.csv", "x.csv"))
     folder = production.folder / "results" / "spring"
@@ -176,7 +177,7 @@ def test_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # -- the service of an environment
 
 
-def test_service_of_an_environment(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_of_an_environment(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the one that accepted its requests, by whichever of its names, and no other: refused before it is asked."""
     profile(monkeypatch, "http://127.0.0.1:10/v1")
     shop.service.on_create["foxes"] = [Refusal(AttemptState.REJECTED, "invalid", "no")]
@@ -218,7 +219,7 @@ VERBS = (
 
 
 def test_no_verb_sends_the_key_to_another_service(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is asked there, not even what it offers."""
     requests: list[str] = []
@@ -235,7 +236,7 @@ def test_no_verb_sends_the_key_to_another_service(
     shop.load(shop.file(FOUR))
     shop.file(FOUR, "new.csv")
     monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         request_id = unsettled(ledger, timedelta(0))[0].attempt.request_id
     monkeypatch.setattr(StudioApi, "from_settings", FROM_SETTINGS)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -250,7 +251,7 @@ def test_no_verb_sends_the_key_to_another_service(
     assert not [request for request in requests if "Bearer" in request]
 
 
-def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(shop: Shop) -> None:
+def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(shop: Workshop) -> None:
     """Not by importing the files in which its row has failed since."""
     shop.service.on_create["ferns"] = [ANSWER_LOST]
     shop.load(shop.file(FOUR))

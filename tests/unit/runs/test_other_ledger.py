@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.lease import this_process
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
 from tests.hostile.in_process import Create, failed
 from tests.integrity import problems
 
-from .shop import Shop
-from .shop import shop as shop
 from .test_origin import FOUR
+from .workshop import Workshop
 
 REFINED = "sku,prompt,category,option:name,refine:recolor\n" + "".join(
     f"R-{number},prompt {number},Tote,r-{number},#abc\n" for number in range(4)
@@ -47,15 +45,15 @@ def put_back(copy: Path | None = None) -> None:
         shutil.copy(copy, ledger_file())
 
 
-def products() -> set[tuple[str, str | None]]:
-    with open_ledger(load_settings()) as ledger:
+def products(shop: Workshop) -> dict[str, tuple[str, str]]:
+    with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-        return {(row.sku, row.product_id) for row in ledger.catalogs.rows("staging", "spring")}
+    return shop.products()
 
 
 @pytest.mark.parametrize("text", [FOUR, REFINED], ids=["plain", "refined"])
 @pytest.mark.parametrize("after", [None, 5])
-def test_what_results_name_is_taken_over(shop: Shop, text: str, after: int | None) -> None:
+def test_what_results_name_is_taken_over(shop: Workshop, text: str, after: int | None) -> None:
     """Of no ledger, and of a copy of the middle of the run: refused first, then nothing is bought again."""
     file, copy, left = shop.file(text), shop.folder / "copy.sqlite3", iter(range(after or 0))
 
@@ -66,20 +64,20 @@ def test_what_results_name_is_taken_over(shop: Shop, text: str, after: int | Non
     shop.service.at_create = received
     shop.load(file)
     shop.service.at_create = lambda create: None
-    before, had = list(shop.service.creates), products()
+    before, had = list(shop.service.creates), products(shop)
     put_back(copy if after is not None else None)
     with pytest.raises(ConfigurationError, match=r"--confirm ledger.*takes over.*buys 0 patterns") as caught:
         shop.load(file)
     assert caught.value.code == "other_ledger"
     shop.load(file, confirm="ledger")
     assert shop.work.ended.outcome is Outcome.COMPLETED
-    assert (shop.service.creates, products()) == (before, had)
+    assert (shop.service.creates, products(shop)) == (before, had)
     # Nothing has to be confirmed from here on.
     shop.load(file)
 
 
 def test_other_files_of_the_catalog_are_taken_over_when_they_are_imported(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At their own service alone: the results of another one name nothing."""
     shop.load(shop.file(FOUR))
@@ -101,7 +99,7 @@ def test_other_files_of_the_catalog_are_taken_over_when_they_are_imported(
 
 
 def test_what_would_be_bought_again_is_said_with_its_cost(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later attempt that succeeded is taken over; what the file has anew is bought."""
     for name, value in {"PATTERN_PRICE": "50", "PRODUCT_PRICE": "200", "ATTEMPTS": "2"}.items():
@@ -116,4 +114,4 @@ def test_what_would_be_bought_again_is_said_with_its_cost(
     shop.load(file, confirm="ledger")
     assert shop.work.ended.rows == {RowStatus.SUCCEEDED: 5}
     assert shop.service.bought[len(before) :] == ["foxes", "X-1"]
-    products()
+    products(shop)

@@ -16,7 +16,6 @@ import pytest
 
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.planning.offer import Category, Offer
 from patternmill.planning.proposal import Proposal
@@ -28,8 +27,7 @@ from patternmill.settings import load_settings
 from patternmill.states import Decided, Outcome, RowStatus
 from tests.hostile.in_process import ANSWER_LOST, OFFER, Service, failed, refused
 
-from .shop import Cells, Shop, read_rows
-from .shop import shop as shop
+from .workshop import Cells, Workshop, read_rows
 
 OFFERS = {
     "known": OFFER,
@@ -150,7 +148,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_case(shop: Shop, service: Service, name: str) -> None:
+def test_case(shop: Workshop, service: Service, name: str) -> None:
     for line in CASES[name].strip().splitlines():
         command, bought, after = (part.strip() for part in line.split("|"))
         before = len(service.bought)
@@ -160,11 +158,11 @@ def test_case(shop: Shop, service: Service, name: str) -> None:
         assert_same_products(shop)
 
 
-def test_doubt_that_no_row_asks_for_any_more_is_for_a_person(shop: Shop) -> None:
+def test_doubt_that_no_row_asks_for_any_more_is_for_a_person(shop: Workshop) -> None:
     """Its row is refused by now; or the source's own row, which has failed, asks again where it was corrected."""
 
     def is_for_a_person() -> bool:
-        with open_ledger(load_settings()) as ledger:
+        with shop.ledger() as ledger:
             return bool(unsettled(ledger, load_settings().in_doubt_limit))
 
     shop.service.on_create["b"] = [ANSWER_LOST]
@@ -183,7 +181,7 @@ def test_doubt_that_no_row_asks_for_any_more_is_for_a_person(shop: Shop) -> None
     assert state(shop) == "a=owls b=geese"
 
 
-def assert_same_products(shop: Shop) -> None:
+def assert_same_products(shop: Workshop) -> None:
     """The results of the latest run name the products that the catalog has."""
     folder = shop.folder / "results" / "spring"
     rows = read_rows(folder / "catalog.csv")
@@ -192,15 +190,15 @@ def assert_same_products(shop: Shop) -> None:
         assert row["product_id"] in ("", catalog.get(row["sku"].lower())), f"{row['sku']}: {catalog}"
 
 
-def state(shop: Shop) -> str:
+def state(shop: Workshop) -> str:
     has = [f"{sku}={prompt}" for sku, prompt in sorted(shop.has().items())]
     others = [f"{sku}:{status}" for sku, status in sorted(shop.rows.items()) if status != RowStatus.SUCCEEDED]
     return " ".join([*has, *others])
 
 
-def do(shop: Shop, command: str) -> None:
+def do(shop: Workshop, command: str) -> None:
     if died := re.match(r"dies (\d) ", command):
-        shop.die_after(int(died[1]))
+        shop.die_at(int(died[1]))
         command = command.removeprefix(died[0])
     verb, *words = command.split()
     if words and verb in [*Decided]:
@@ -225,7 +223,7 @@ def do(shop: Shop, command: str) -> None:
             raise AssertionError(command)
 
 
-def remake(shop: Shop, sku: str = "", how: str = "", count: str = "") -> None:
+def remake(shop: Workshop, sku: str = "", how: str = "", count: str = "") -> None:
     asked = {how: int(count) if count else True} if how else {}
     shop.remake(*filter(None, [sku]), **asked)
 
@@ -236,7 +234,7 @@ SCRIPTS: dict[str, Callable[..., object]] = {
     "remake": lambda shop, *words: remake(shop, *words),
     "write": lambda shop, _: shop.settle(Decision.WRITE_OFF),
     "budget": lambda shop, most=None: setattr(shop, "most_items", None if most is None else int(most)),
-    "offer": lambda shop, name: shop.offer(OFFERS[name]),
+    "offer": lambda shop, name: setattr(shop.service, "offer", OFFERS[name]),
     "fail": lambda shop, name: shop.service.on_follow[name].append(failed()),
     "lose": lambda shop, name: shop.service.on_create[name].append(ANSWER_LOST),
     "refuse": lambda shop, name: shop.service.on_create[name].append(refused("Selections are wrong.")),
@@ -251,14 +249,14 @@ def cells(what: str) -> Cells:
 # -- what a refresh writes, and what it retires
 
 
-def test_files_of_a_refresh(shop: Shop, tmp_path: Path) -> None:
+def test_files_of_a_refresh(shop: Workshop, tmp_path: Path) -> None:
     """Each change with what it replaces; they have the same bytes whenever they are rebuilt from the ledger."""
     shop.refresh({sku: {"prompt": "herons"} for sku in "abc"})
-    old = products(shop)
+    old = shop.products()
     shop.refresh(
         {"a": {"prompt": "herons", "option:name": "x"}, "b": {"prompt": "owls"}, "d": {"prompt": "herons"}}
     )
-    run_id, new = shop.last, products(shop)
+    run_id, new = shop.last, shop.products()
     assert shop.changes == {"added": 1, "changed": 2, "retired": 1}
     changes = {row["sku"]: row for row in read_rows(shop.work.published.out / "changes.csv")}
     assert {sku: row["fields"] for sku, row in changes.items()} == {
@@ -274,34 +272,26 @@ def test_files_of_a_refresh(shop: Shop, tmp_path: Path) -> None:
     assert new["a"][1] == old["a"][1] and changes["c"]["status"] == "retired"
     before = {file.name: file.read_bytes() for file in shop.work.published.out.iterdir()}
     shop.refresh({"a": {"prompt": "herons"}})
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         rebuild(ledger, RunId(run_id), tmp_path / "again")
     assert {file.name: file.read_bytes() for file in (tmp_path / "again").iterdir()} == before
     assert json.loads(before["manifest.json"])["options"]["changes"]["changed"] == 2
 
 
-def products(shop: Shop) -> dict[str, tuple[str, str]]:
-    """Return the product and the pattern of each sku."""
-    with open_ledger(load_settings()) as ledger:
-        return {
-            row.sku: (row.product_id, row.pattern_id) for row in ledger.catalogs.rows("staging", "spring")
-        }
-
-
-def test_spelling_of_a_source_changes_nothing(shop: Shop) -> None:
+def test_spelling_of_a_source_changes_nothing(shop: Workshop) -> None:
     """Reordered rows and columns, another case and other notes: no call, and the same products."""
     shop.refresh({sku: {"prompt": "herons", "note": "y"} for sku in "abc"})
-    before, had = len(shop.service.creates), products(shop)
+    before, had = len(shop.service.creates), shop.products()
     shop.file(
         "NOTE, Sku,Option: Name,CATEGORY,Prompt\nz, c ,C,tote, herons \nz,A,a,TOTE,herons\n,b,b,Tote,herons\n"
     )
     shop.refresh()
     assert (shop.changes, len(shop.service.creates)) == ({"unchanged": 3}, before)
-    assert products(shop) == had
+    assert shop.products() == had
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_suddenly_smaller_source_retires_nothing(shop: Shop, left: int) -> None:
+def test_suddenly_smaller_source_retires_nothing(shop: Workshop, left: int) -> None:
     """Additions are made; retirements wait, and are reported until a person agrees."""
     many = {f"m-{number:02}": {"prompt": "herons"} for number in range(12)}
     rest = {sku: many[sku] for sku in [*many][:left]} | {"n": {"prompt": "owls"}}
@@ -316,7 +306,7 @@ def test_suddenly_smaller_source_retires_nothing(shop: Shop, left: int) -> None:
     assert shop.work.ended.outcome is Outcome.COMPLETED
 
 
-def test_refused_row_without_a_sku_is_named_by_its_number(shop: Shop) -> None:
+def test_refused_row_without_a_sku_is_named_by_its_number(shop: Workshop) -> None:
     shop.write({"a": {"prompt": "herons"}, "": {"prompt": "owls"}, "c": {"prompt": ""}})
     lines = list(change_lines(asyncio.run(shop.refresh_work().preview()).changes, 9))
     assert [line.split() for line in lines] == [["added", "a"], ["refused", "row", "3"], ["refused", "c"]]
@@ -332,7 +322,7 @@ def eight(prompt: str) -> dict[str, Cells]:
     return {f"s-{number}": {"prompt": f"{prompt} {number}"} for number in range(8)}
 
 
-def asked(shop: Shop, source: dict[str, Cells]) -> ApprovalNeeded:
+def asked(shop: Workshop, source: dict[str, Cells]) -> ApprovalNeeded:
     """Return the refusal; nothing was requested."""
     before = len(shop.service.creates)
     with pytest.raises(ApprovalNeeded) as caught:
@@ -341,7 +331,7 @@ def asked(shop: Shop, source: dict[str, Cells]) -> ApprovalNeeded:
     return caught.value
 
 
-def proposal(shop: Shop) -> Proposal:
+def proposal(shop: Workshop) -> Proposal:
     async def main() -> Proposal:
         async with shop.refresh_work() as work:
             return (await work.preview()).proposal
@@ -350,7 +340,7 @@ def proposal(shop: Shop) -> Proposal:
 
 
 def test_many_replacements_are_refused_until_they_are_confirmed(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal says what and why, and both ways to agree; above another limit a confirmation is not enough."""
     shop.refresh(eight("herons"))
@@ -379,9 +369,9 @@ def test_many_replacements_are_refused_until_they_are_confirmed(
     ],
     ids=["another ID", "readable"],
 )
-def test_changes_that_always_ask(shop: Shop, before: Offer, now: Offer, why: str) -> None:
-    shop.offer(before)
+def test_changes_that_always_ask(shop: Workshop, before: Offer, now: Offer, why: str) -> None:
+    shop.service.offer = before
     shop.refresh({"s-0": {"prompt": "herons"}})
-    shop.offer(now)
+    shop.service.offer = now
     lines = asked(shop, {"s-0": {"prompt": "herons"}}).lines
     assert lines[1:3] == ("It would replace 1 product that the catalog has: s-0.", why)

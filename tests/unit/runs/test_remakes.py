@@ -12,7 +12,6 @@ import pytest
 from cli.commands.status import Status
 from cli.json_output import text_of
 from cli.main import run
-from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.requests import in_doubt, unsettled
 from patternmill.ledger.reports.story import stories
 from patternmill.planning.offer import Category, Offer
@@ -24,10 +23,8 @@ from patternmill.text import plural
 from tests.hostile.in_process import ANSWER_LOST, OFFER, failed
 from tests.integrity import problems
 
-from .shop import Shop
-from .shop import read_rows as table
-from .shop import shop as shop
 from .test_refresh_cases import do
+from .workshop import Workshop, read_rows
 
 CASES = {
     "another take, and a refresh keeps it": """
@@ -131,7 +128,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_case(shop: Shop, case: str) -> None:
+def test_case(shop: Workshop, case: str) -> None:
     shop.service.offer = Offer((*(OFFER.categories or ()), Category("cat_mug", "Mug", None)), note=None)
     for step in case.strip().splitlines():
         command, bought, there = (part.strip() for part in step.split("|"))
@@ -140,11 +137,11 @@ def test_case(shop: Shop, case: str) -> None:
         assert sorted(shop.service.bought[before:]) == sorted(bought.split()), step
         if there:
             assert _there(shop) == set(there.split()), step
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
 
 
-def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
+def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Workshop) -> None:
     """Only what the source itself has added counts as added; also where all takes were rejected."""
     rows = {"a": {"prompt": "herons"}, "b": {"prompt": "owls"}}
     shop.load_source(rows, takes=2)
@@ -158,51 +155,51 @@ def test_what_waits_for_a_choice_is_no_change_of_the_source(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("status", ["to_choose", "discarded"])
-def test_row_without_a_certain_take_keeps_the_product_that_it_has(shop: Shop, status: str) -> None:
+def test_row_without_a_certain_take_keeps_the_product_that_it_has(shop: Workshop, status: str) -> None:
     """Its run is complete, its results name that product and its pattern, and nothing of it is a failure."""
     folder = shop.folder / "results" / "spring" / "latest"
     shop.refresh({"a": {"prompt": "herons"}})
-    (before,) = table(folder / "results.csv")
+    (before,) = read_rows(folder / "results.csv")
     shop.load_source({"a": {"prompt": "cranes"}}, takes=2)
     if status == "discarded":
         for take in (1, 2):
             shop.decide(Decided.REJECT, "cranes", take)
         shop.load_source({"a": {"prompt": "cranes"}}, takes=2)
-    (now,) = table(folder / "results.csv")
+    (now,) = read_rows(folder / "results.csv")
     assert now["status"] == status and now["error"] and not now["error_code"]
     assert (now["product_id"], now["pattern_id"]) == (before["product_id"], before["pattern_id"])
-    assert not table(folder / "failures.csv") and shop.retry() is None
-    with open_ledger(load_settings()) as ledger:
+    assert not read_rows(folder / "failures.csv") and shop.retry() is None
+    with shop.ledger() as ledger:
         (record, *_) = ledger.runs.find(catalog="spring")
         assert (record.outcome, record.reason) == (Outcome.COMPLETED, None)
         (story,) = stories(ledger, "a")
         assert story.now is not None and story.now.status == status
 
 
-def test_takes_in_doubt_of_a_row_that_waits_for_a_choice_are_resent(shop: Shop) -> None:
+def test_takes_in_doubt_of_a_row_that_waits_for_a_choice_are_resent(shop: Workshop) -> None:
     """The next import makes them all, whichever of them the row is on record with; none is for a person."""
     shop.service.on_create["herons"] = [ANSWER_LOST] * 2
     shop.load_source({"a": {"prompt": "herons"}}, takes=2)
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         limit = timedelta(hours=12)
         assert (len(in_doubt(ledger, limit)), unsettled(ledger, limit)) == (2, [])
 
 
-def test_failed_product_on_a_rejected_pattern_is_not_retried(shop: Shop) -> None:
+def test_failed_product_on_a_rejected_pattern_is_not_retried(shop: Workshop) -> None:
     """Nothing would be made: status, retry and the next run's results say that a person chooses first."""
     shop.service.on_follow["a"] = [failed()] * 3
     shop.refresh({"a": {"prompt": "herons"}})
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert "patternmill retry" in text_of(Status(ledger, load_settings()).sections())
     shop.decide(Decided.REJECT, "herons")
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert "patternmill retry" not in text_of(Status(ledger, load_settings()).sections())
     assert shop.retry() is None
     shop.refresh()
     assert _there(shop) == {"a:discarded"}
 
 
-def _there(shop: Shop) -> set[str]:
+def _there(shop: Workshop) -> set[str]:
     made = {f"{sku}{take}" for sku, take in shop.takes().items()}
     return made | {
         f"{sku}:{shop.codes[sku] or status}"
@@ -211,7 +208,7 @@ def _there(shop: Shop) -> set[str]:
     }
 
 
-def test_row_that_is_not_there_is_named_as_it_was_written(shop: Shop) -> None:
+def test_row_that_is_not_there_is_named_as_it_was_written(shop: Workshop) -> None:
     shop.refresh({"a": {"prompt": "herons"}})
     assert not shop.remake("A", "Nope")
     assert shop.notes == ("There is no row Nope to remake in catalog spring.",)
@@ -239,7 +236,7 @@ SUMS = {
 
 @pytest.mark.parametrize("case", SUMS.values(), ids=SUMS)
 def test_page_command_and_run_agree(
-    shop: Shop, case: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
+    shop: Workshop, case: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What the page says that a remake would buy is what the command says, and what it then buys."""
     takes, decisions, expected = case

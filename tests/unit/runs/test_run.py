@@ -12,26 +12,22 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
-from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.input import read_input
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, catalog_name, run_spec
-from patternmill.settings import load_settings
 from patternmill.states import Outcome, Stage
 
-from .shop import Shop, read_rows
-from .shop import shop as shop
 from .test_origin import FOUR
-from .workshop import rows
+from .workshop import Workshop, read_rows, rows
 
 
-def spec(shop: Shop, **asked: object) -> RunSpec:
+def spec(shop: Workshop, **asked: object) -> RunSpec:
     request = ImportRequest(file=shop.file(FOUR), out=shop.folder / "out")
     return replace(run_spec(request), **asked)
 
 
-def test_results_are_copied_to_a_store(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_copied_to_a_store(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """To CATALOG/RUN, the manifest last, beside what is there. Where that fails they are here, and the run is over."""
     store = fsspec.filesystem("memory")
     store.pipe_file("/shop/mill/spring/kept.txt", b"kept")
@@ -54,11 +50,11 @@ def test_results_are_copied_to_a_store(shop: Shop, monkeypatch: pytest.MonkeyPat
     assert refused.value.code == "results_not_copied" and "canary" not in str(refused.value)
     assert f"PermissionError. Nothing is lost: they are in {shop.folder / 'out'}." in str(refused.value)
     assert (shop.folder / "out/manifest.json").is_file()
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert {record.outcome for record in ledger.runs.find()} == {Outcome.COMPLETED}
 
 
-async def test_catalog_with_a_run_is_skipped(shop: Shop) -> None:
+async def test_catalog_with_a_run_is_skipped(shop: Workshop) -> None:
     """The second run is on record as an overlap, and buys nothing."""
     first, second = Run(spec(shop)), Run(spec(shop))
     for work in (first, second):
@@ -71,11 +67,11 @@ async def test_catalog_with_a_run_is_skipped(shop: Shop) -> None:
     await first.end()
     for work in (first, second):
         await work.__aexit__(None, None, None)
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs.find()}
 
 
-def test_preview_writes_nothing(shop: Shop, home: Path) -> None:
+def test_preview_writes_nothing(shop: Workshop, home: Path) -> None:
     """Not even a ledger. What is read is made, whatever happens to the file meanwhile."""
 
     async def bought() -> tuple[int, int]:
@@ -90,7 +86,7 @@ def test_preview_writes_nothing(shop: Shop, home: Path) -> None:
     shop.file(rows(("X-1", "foxes")))
     shop.through(Run(was_read))
     assert len(read_rows(shop.folder / "out/results.csv")) == 4
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         assert ledger.runs.input_of(shop.work.record) == FOUR.encode()
     assert asyncio.run(bought()) == (0, 0)
 

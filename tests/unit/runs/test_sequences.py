@@ -20,7 +20,7 @@ from cli.commands.status import Status
 from cli.json_output import text_of
 from patternmill.errors import ApprovalNeeded, InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.requests import in_doubt, unsettled
 from patternmill.ledger.reports.story import stories
 from patternmill.orders.picked_rows import read_order
@@ -35,8 +35,7 @@ from tests.hostile.in_process import ANSWER_LOST, failed, refused
 from tests.integrity import problems
 
 from .model import Content, Model, Offered, folded
-from .shop import Cells, Shop
-from .shop import shop as shop
+from .workshop import Cells, Workshop
 
 SKUS, PROMPTS = ("1-x", "1_x", "2x", "3x"), ("blue herons", "owls", "Owls")
 SIDE, SIDES = "option:print side", ("Front", "Back-Print")
@@ -62,7 +61,7 @@ def offer(offered: Offered | None) -> Offer:
 class Story:
     """One random sequence, with its model."""
 
-    def __init__(self, shop: Shop, ledger: Ledger, seed: int) -> None:
+    def __init__(self, shop: Workshop, ledger: Ledger, seed: int) -> None:
         self.shop, self.ledger, self.chance, self.model = shop, ledger, random.Random(seed), Model()
         self.rows: dict[str, Cells] = {}
         self.past: list[Cells] = []
@@ -91,7 +90,7 @@ class Story:
             if self.chance.random() < 0.4:
                 self._edit()
             if self.chance.random() < 0.2:
-                self.shop.die_after(self.chance.randint(1, 4))
+                self.shop.die_at(self.chance.randint(1, 4))
                 self.log.append("dies")
             self.chance.choices(ways, (2, 1, 2, 1, 2, 2, 1))[0]()
             self.shop.service.at_create = lambda create: None
@@ -101,7 +100,7 @@ class Story:
 
     def _offer(self, name: str) -> None:
         self.offer = name
-        self.shop.offer(offer(OFFERED[name]))
+        self.shop.service.offer = offer(OFFERED[name])
         self.log.append(f"offer {name}")
 
     def _edit(self) -> None:
@@ -414,14 +413,14 @@ def sheet_of(path: Path) -> dict[str, Cells]:
         return {row["sku"]: row for row in csv.DictReader(lines)}
 
 
-def play(shop: Shop, seed: int, steps: int) -> None:
+def play(shop: Workshop, seed: int, steps: int) -> None:
     """Play a sequence with a ledger that stays open, to be read between the runs."""
-    with open_ledger(load_settings()) as ledger:
+    with shop.ledger() as ledger:
         Story(shop, ledger, seed).play(steps)
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_sequences(shop: Shop, seed: int) -> None:
+def test_sequences(shop: Workshop, seed: int) -> None:
     play(shop, seed, 8)
 
 
@@ -431,5 +430,5 @@ FIRST, LAST = map(int, os.environ.get("SEQUENCES", "100-400").split("-"))
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(FIRST, LAST))
-def test_many_sequences(shop: Shop, seed: int) -> None:
+def test_many_sequences(shop: Workshop, seed: int) -> None:
     play(shop, seed, 16)

@@ -6,12 +6,9 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from patternmill.ledger.ledger import open_ledger
-from patternmill.settings import load_settings
 from patternmill.states import Decided
 
-from .shop import Shop, read_rows, write_rows
-from .shop import shop as shop
+from .workshop import Workshop, read_rows, write_rows
 
 HEADER = ("Lagerplätze", "sku", "Motiv", "category", "option:name", "=Preis")
 OWN = len(HEADER)
@@ -38,7 +35,7 @@ def read(path: Path) -> list[list[str]]:
         return list(csv.reader(file, delimiter=";"))
 
 
-def test_whole_sheet_comes_back_and_buys_nothing(shop: Shop) -> None:
+def test_whole_sheet_comes_back_and_buys_nothing(shop: Workshop) -> None:
     """In its format and its order, with every own column; rows that were not made say why."""
     (shop.folder / "spring.mapping.toml").write_text('[columns]\n"Motiv" = "prompt"\n', "utf-8")
     shop.load(write(shop.folder / "spring.csv", SHEET), catalog="spring")
@@ -51,8 +48,7 @@ def test_whole_sheet_comes_back_and_buys_nothing(shop: Shop) -> None:
     quoted = {text: f"'{text}" for text in ("=Preis", "=1+1", "-3", "\tx", "@x", "'=x")}
     assert [line[:OWN] for line in first] == [[quoted.get(text, text) for text in line] for line in SHEET]
     assert [line[OWN] for line in first[1:]] == ["succeeded"] * 2 + ["refused"] * 4
-    with open_ledger(load_settings()) as ledger:
-        products = {row.sku: row.product_id for row in ledger.catalogs.rows("staging", "spring")}
+    products = {sku: product for sku, (product, _) in shop.products().items()}
     assert [line[OWN + 1] for line in first[1:]] == [products["007"], products["B-1"], "", "", "", ""]
     assert [line[OWN + 4] for line in first[3:]] == ["empty_sku", *["duplicate_sku"] * 2, "unknown_category"]
 
@@ -65,7 +61,7 @@ def test_whole_sheet_comes_back_and_buys_nothing(shop: Shop) -> None:
     assert [[line[at] for at in same] for line in again] == [[line[at] for at in same] for line in first]
 
 
-def test_corrected_failures_are_in_their_places(shop: Shop) -> None:
+def test_corrected_failures_are_in_their_places(shop: Workshop) -> None:
     """Skus that were missing or double get new ones, and a row that a semicolon split is put together."""
     header = ["sku", "prompt", "category", "option:name", "remark"]
     whole = [
@@ -93,7 +89,7 @@ def test_corrected_failures_are_in_their_places(shop: Shop) -> None:
     assert shop.has().keys() == {"A", "B", "C", "C-2", "E"}
 
 
-def test_sheet_names_what_was_made_anew_and_decided(shop: Shop) -> None:
+def test_sheet_names_what_was_made_anew_and_decided(shop: Workshop) -> None:
     """A decision in its empty column is about the take that its row shows; what is told of one is not read."""
     shop.load_source({"a": {"prompt": "herons"}, "b": {"prompt": "owls"}})
     shop.decide(Decided.PICK, "owls")

@@ -1,12 +1,15 @@
-"""Runs over a real SQLite ledger in a folder, against the service in memory, one after another."""
+"""One home with one catalog and a service in memory: whole commands on its files, and runs of the engine alone."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
+import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +17,42 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.engine.options import RunOptions
+from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
+from patternmill.ledger.catalogs import counts_of
+from patternmill.ledger.events import Decision, record_decisions
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, Attempt, this_process
+from patternmill.ledger.reports.requests import unsettled
+from patternmill.planning.items import Item, Scope, pattern_content
+from patternmill.planning.rows import Content
 from patternmill.profiles import Profile
 from patternmill.runs.preview import Preview, make_preview
+from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.settlement import Decision as Settled
+from patternmill.runs.settlement import Settlement, settle
+from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import Settings
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import AttemptState, Decided, Outcome, RowStatus, Stage
 from patternmill.tables.catalog import Catalog, read_catalog
 from patternmill.tables.checks import check_catalog
 from tests.hostile.in_process import Crash, Create, InProcessApi, Service
 from tests.row_results import RowResult, row_results
 
-#: Options that are settings of the run.
-MAY_SET = ("approve_above_items", "approve_above_cost", "confirm", "environment")
+Cells = dict[str, str]
+Edit = Callable[[list[Cells]], list[Cells]]
 Driving = Callable[[Run], Awaitable[object]]
 Watch = Callable[[Run, InProcessApi], Coroutine[Any, Any, None]]
+COLUMNS = ("sku", "prompt", "category", "option:name")
+ADDRESSES = {"staging": "http://127.0.0.1:9/v1", "production": "http://127.0.0.1:10/v1"}
+#: Options that are settings of the run.
+MAY_SET = ("approve_above_items", "approve_above_cost", "confirm", "environment")
 
 
 def rows(*pairs: tuple[str, str]) -> str:
     """A catalog of skus and prompts; each product is named by its sku."""
-    return "sku,prompt,category,option:name\n" + "".join(
-        f"{sku},{prompt},Tote,{sku}\n" for sku, prompt in pairs
-    )
+    return ",".join(COLUMNS) + "\n" + "".join(f"{sku},{prompt},Tote,{sku}\n" for sku, prompt in pairs)
 
 
 def many(count: int) -> str:
@@ -68,23 +82,45 @@ class Ended:
 
 @dataclass
 class Workshop:
-    """One home, one catalog, one service; every call is another run of the same command."""
+    """Every call is another run, in a process that may die: of the engine over a text, or of a command over a file."""
 
     home: Path
     service: Service
     #: None: SQLite in `home`.
     ledger_url: SecretStr | None = None
     confirm: str | None = None
+    #: Of the source and the results of commands.
+    folder: Path = Path()
+    #: Of the commands in this process, the newest last.
+    apis: list[InProcessApi] = field(default_factory=list)
+    #: The last command's run; by sku, what it had.
+    work: Run = field(init=False, repr=False)
+    rows: dict[str, RowStatus] = field(default_factory=dict)
+    codes: dict[str, str | None] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    #: What it found to differ from the catalog, where it was a refresh.
+    changes: Counter[str] = field(default_factory=Counter)
+    #: The IDs of all runs; and whether the process of the last one died.
+    runs: list[str] = field(default_factory=list)
+    is_dead: bool = False
+    #: The limit of items of every command, and what else each is asked with.
+    most_items: int | None = None
+    terms: dict[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
         return Settings(
             home=self.home,
-            profiles={"staging": Profile(url="http://127.0.0.1:9/v1", key=SecretStr("key"))},
+            profiles={"staging": Profile(url=ADDRESSES["staging"], key=SecretStr("key"))},
             ledger_url=self.ledger_url,
             confirm_above=10**6,
             confirm=self.confirm,
         )
+
+    def ledger(self) -> Ledger:
+        return open_ledger(self.settings)
+
+    # -- runs of the engine
 
     def spec(self, *, name: str = "spring", **options: Any) -> RunSpec:
         """Return the terms of a run of a catalog by this name; some options are settings."""
@@ -95,7 +131,7 @@ class Workshop:
 
     def previewed(self, catalog: str, **options: Any) -> Preview:
         """Return what a run would begin with; nothing is written."""
-        checked = check_catalog(self.file(catalog), self.service.offer)
+        checked = check_catalog(self.read(catalog), self.service.offer)
         return make_preview(self.spec(**options), checked)
 
     def run(
@@ -129,6 +165,37 @@ class Workshop:
 
         return asyncio.run(asyncio.wait_for(main(), 120))
 
+    def crash(self, catalog: str, **begun: Any) -> None:
+        """A run that ends where the service's `at_create` or `at_job_end` raises Crash."""
+
+        async def main() -> None:
+            api, run = await self.begin(catalog, **begun)
+            assert await self._dies(run, drive(run), api), "the run ended before it crashed"
+
+        asyncio.run(asyncio.wait_for(main(), 120))
+
+    def crash_at(self, create: int, catalog: str, **options: Any) -> None:
+        """A run whose process dies as the service receives this create, which it does not execute."""
+        self.die_at(create)
+        self.crash(catalog, **options)
+        self.service.at_create = lambda _: None
+
+    async def begin(
+        self, catalog: str, *, retries: bool = False, refused: Approval | None = None, **options: Any
+    ) -> tuple[InProcessApi, Run]:
+        spec = replace(self.spec(**options), retries=retries)
+        api = InProcessApi(self.service, in_doubt_limit=spec.options.in_doubt_limit)
+        checked = check_catalog(self.read(catalog), self.service.offer)
+        run = Run(spec, api=api, checked=checked)
+        run.refused = refused
+        await run.begin()
+        return api, run
+
+    def read(self, catalog: str) -> Catalog:
+        return read_catalog(catalog.encode(), "spring.csv")
+
+    # -- deaths
+
     def at(self, number: int, happens: Callable[[], object]) -> None:
         """Have this happen as the service receives its next create of this number, once."""
         left = iter(range(number))
@@ -139,50 +206,28 @@ class Workshop:
 
         self.service.at_create = received
 
-    def crash(self, catalog: str, **begun: Any) -> None:
-        """A run that ends where the service's `at_create` or `at_job_end` raises Crash; nothing is closed."""
+    def die_at(self, create: int) -> None:
+        """The process of the next run dies as the service receives this create, which it does not execute."""
 
-        async def main() -> Run:
-            api, run = await self.begin(catalog, **begun)
-            driving = asyncio.ensure_future(drive(run))
-            crashing = asyncio.ensure_future(api.crashed.wait())
-            await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
-            assert api.crashed.is_set(), "the run ended before it crashed"
-            return run
+        def die() -> None:
+            raise Crash
 
-        run = asyncio.run(asyncio.wait_for(main(), 120))
-        # As the kernel does for a process that has died.
+        self.at(create, die)
+
+    async def _dies(self, run: Run, work: Coroutine[Any, Any, object], api: InProcessApi) -> bool:
+        """Await the work, or that the service lets the process die meanwhile: then nothing of it is closed."""
+        living, dying = asyncio.create_task(work), asyncio.create_task(api.crashed.wait())
+        await asyncio.wait([living, dying], return_when=asyncio.FIRST_COMPLETED)
+        if not dying.done():
+            dying.cancel()
+            async with run:
+                await living
+            return False
+        # What is cancelled as the loop ends can write nothing any more.
         run.writer._thread.shutdown(wait=True)
         run.writer._ledger.close()
         self.bury()
-
-    def crash_at(self, create: int, catalog: str, **options: Any) -> None:
-        """A run whose process dies as the service receives this create, which it does not execute."""
-        self.at(create, self._die)
-        self.crash(catalog, **options)
-        self.service.at_create = lambda _: None
-
-    def _die(self) -> None:
-        raise Crash
-
-    async def begin(
-        self,
-        catalog: str,
-        *,
-        retries: bool = False,
-        refused: Approval | None = None,
-        **options: Any,
-    ) -> tuple[InProcessApi, Run]:
-        spec = replace(self.spec(**options), retries=retries)
-        api = InProcessApi(self.service, in_doubt_limit=spec.options.in_doubt_limit)
-        checked = check_catalog(self.file(catalog), self.service.offer)
-        run = Run(spec, api=api, checked=checked)
-        run.refused = refused
-        await run.begin()
-        return api, run
-
-    def file(self, catalog: str) -> Catalog:
-        return read_catalog(catalog.encode(), "spring.csv")
+        return True
 
     def bury(self) -> None:
         """The process that held the catalog is dead: seen from the next run, it was another one."""
@@ -190,12 +235,133 @@ class Workshop:
         with self.ledger() as ledger, ledger.transaction():
             ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
 
-    def ledger(self) -> Ledger:
-        return open_ledger(self.settings)
+    # -- commands, whose settings are those of the environment
+
+    @property
+    def last(self) -> str:
+        return self.runs[-1]
+
+    def file(self, text: str, name: str = "spring.csv") -> Path:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def saved(self, name: str, at: str, edit: Edit = lambda rows: rows) -> Path:
+        """Return a file of the first run as a person edits it, and saves it there."""
+        rows = edit(read_rows(self.folder / "results/spring" / self.runs[0] / name))
+        file = self.folder / at.replace("RUN", self.runs[0])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return write_rows(file, rows)
+
+    def write(self, rows: Mapping[str, Cells], name: str = "spring.csv") -> Path:
+        default = dict.fromkeys(COLUMNS, "") | {"category": "Tote"}
+        lines = [{**default, "sku": sku, "option:name": sku.lower(), **cells} for sku, cells in rows.items()]
+        return write_rows(self.folder / name, lines)
+
+    def refresh(self, rows: Mapping[str, Cells] | None = None, **asked: Any) -> None:
+        if rows:
+            self.write(rows)
+        self.through(self.refresh_work(**asked))
+
+    def refresh_work(self, **asked: Any) -> Run:
+        named = {"source": str(self.folder / "spring.csv"), "catalog": "spring"}
+        terms = {"retire": 99, "max_items": self.most_items, **named, **self.terms, **asked}
+        return Run(run_spec(RefreshRequest(**terms)))
+
+    def load_source(self, rows: Mapping[str, Cells], name: str = "spring.csv", **asked: Any) -> None:
+        self.load(self.write(rows, name) if rows else self.folder / name, catalog="spring", **asked)
+
+    def load(self, file: Path | str, **asked: Any) -> None:
+        terms = {"max_items": self.most_items, **self.terms, **asked}
+        self.through(Run(run_spec(ImportRequest(file=file, **terms))))
+
+    def correct(self, name: str, corrections: Mapping[str, Cells], out: str = "latest") -> None:
+        """A results file as a person edits it, and imports it."""
+        rows = read_rows(self.folder / "results/spring" / out / name)
+        new = corrections.keys() - {row["sku"] for row in rows}
+        rows += [dict.fromkeys(rows[0], "") | {"sku": sku, "option:name": sku.lower()} for sku in sorted(new)]
+        corrected = [row | corrections.get(row["sku"], {}) for row in rows]
+        self.load(write_rows(self.folder / "corrected.csv", corrected))
+
+    def retry(self, run: str = "latest") -> str | None:
+        """Retry a run, whose ID is returned; None where nothing of it can be retried."""
+        request = RetryRequest(run=run, catalog="spring", max_items=self.most_items, **self.terms)
+        spec = run_spec(request)
+        if spec.selection is None or not spec.selection.rows:
+            return None
+        self.through(Run(spec))
+        return spec.selection.record.run_id
+
+    def remake(self, *skus: str, **asked: Any) -> bool:
+        """Whether there was anything to remake."""
+        terms = {"max_items": self.most_items, **self.terms, **asked}
+        request = RemakeRequest(catalog="spring", sku=skus, **terms)
+        try:
+            spec = run_spec(request)
+        except ConfigurationError as refused:
+            self.notes = (refused.message,)
+            return False
+        self.through(Run(spec))
+        return True
+
+    def through(self, work: Run) -> None:
+        """Carry out a run until its end, or until the service lets the process die."""
+
+        async def main() -> bool:
+            return await self._dies(work, work.run_through(), self.apis[-1])
+
+        self.work = work
+        self.is_dead = asyncio.run(asyncio.wait_for(main(), 120))
+        self.runs.append(work.record.run_id)
+        if self.is_dead:
+            return
+        results = self.results(work.ended)
+        self.rows = {sku: row.status for sku, row in results.items()}
+        self.codes = {sku: row.error_code for sku, row in results.items()}
+        record = work.ended.record
+        self.notes = tuple(record.options.get("notes", ()))
+        counts = counts_of(record) or {}
+        self.changes = Counter({kind: count for kind, count in counts.items() if count})
+
+    # -- what a person decides
+
+    def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:
+        """On a take of a prompt, that was made or not."""
+        item = Item(Stage.PATTERN, Scope("staging", "spring"), pattern_content(prompt, take=take)).key
+        decision = Decision(secrets.token_hex(4), item, "", verdict, "", "A. Weaver", datetime.now(UTC))
+        with self.ledger() as ledger, ledger.transaction():
+            record_decisions(ledger, RunId(self.last), [decision])
+
+    def settle(self, decision: Settled) -> None:
+        """Everything that a person may decide about."""
+        with self.ledger() as ledger:
+            requests, limit = unsettled(ledger, timedelta(0)), timedelta(0)
+            asyncio.run(settle(ledger, requests, Settlement(decision, "so", "A. Weaver"), limit=limit))
+
+    # -- what there is
 
     def results(self, ending: RunEnding) -> dict[str, RowResult]:
         with self.ledger() as ledger:
             return {row.sku: row for row in row_results(ledger, ending.record)}
+
+    def contents(self) -> dict[str, Content]:
+        """What the catalog has now: by sku, what its product is made of."""
+        with self.ledger() as ledger:
+            rows = ledger.catalogs.rows("staging", "spring")
+            return {row.sku: row.content for row in rows if row.retired_at is None}
+
+    def has(self) -> dict[str, str]:
+        """By sku, the prompt of its product."""
+        return {sku: content.prompt for sku, content in self.contents().items()}
+
+    def takes(self) -> dict[str, int]:
+        """By sku, the take that its product is built on."""
+        return {sku: content.take or 1 for sku, content in self.contents().items()}
+
+    def products(self) -> dict[str, tuple[str, str]]:
+        """By sku, its product and that one's pattern, retired ones too."""
+        with self.ledger() as ledger:
+            rows = ledger.catalogs.rows("staging", "spring")
+            return {row.sku: (row.product_id, row.pattern_id) for row in rows}
 
     def attempts(self) -> dict[str, list[Attempt]]:
         """By the name of what was to be made."""
@@ -208,16 +374,6 @@ class Workshop:
 
     def state(self, name: str) -> AttemptState:
         return self.attempts()[name][-1].state
-
-    def stranded(self) -> int:
-        """Rows whose pattern is there and whose product is not, by the ledger."""
-        with self.ledger() as ledger:
-            ((count,),) = ledger.database.rows(
-                "SELECT count(*) FROM items i JOIN attempts p ON p.item_key = i.pattern_key "
-                "AND p.state = 'succeeded' WHERE NOT EXISTS "
-                "(SELECT 1 FROM attempts q WHERE q.item_key = i.key AND q.state = 'succeeded')"
-            )
-            return int(count)
 
 
 def take_over(shop: Workshop) -> None:
@@ -237,3 +393,20 @@ async def until(condition: Callable[[], bool]) -> None:
     """Wait in turns of the loop, without any time of its own."""
     while not condition():
         await asyncio.sleep(0.001)
+
+
+def read_rows(file: Path) -> list[Cells]:
+    """Return the rows of a file; none where there is none."""
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def write_rows(file: Path, rows: Sequence[Cells]) -> Path:
+    """Write rows with every column that one of them has."""
+    with file.open("w", encoding="utf-8-sig", newline="") as lines:
+        writer = csv.DictWriter(lines, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    return file
