@@ -164,14 +164,13 @@ class Room:
     settings: dict[str, str] = field(default_factory=dict)
     home: str = "home"
     catalog: str = "herons"
-    #: A person says that the service recognises repeated refinements and uploads too.
-    repeatable: bool = True
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = write_csv(self.folder / f"{self.catalog}.csv", self.rows)
         self.operations = self.folder / "operations.json"
-        self.operations.write_text(json.dumps({"staging": {"repeatable": self.repeatable}}))
+        # A person says that the service recognises repeated refinements and uploads too.
+        self.operations.write_text(json.dumps({"staging": {"repeatable": True}}))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Two runs of one catalog at once, and a person's stop: on real processes, judged by the service's own record."""
+"""What real processes meet, judged by the service's own record: one another, a person's stop, a service in disguise.
+
+What each answer leads to is a line of a table in `tests/unit/service/test_resend.py`, and the simulation meets all of
+them in virtual time.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from patternmill.ledger.database import LEDGER_FILE
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import HURRY, Room, Started, Zygote, some_rows, wait_for
 from tests.hostile import Hostile, Plan, Rule, Times
+from tests.hostile.certificates import write_certificates
 from tests.hostile.plan import CREATES
 from tests.hostile.record import Line, lines_of
 
@@ -40,22 +47,6 @@ def finish(room: Room) -> Evidence:
     # One that stood still may ask for the jobs that it knew of; it may not buy.
     assert [fault for fault in evidence.faults() if not fault.startswith("jobs/get")] == []
     return evidence
-
-
-def test_second_run_is_refused_until_the_first_is_dead(tmp_path: Path, zygote: Zygote) -> None:
-    """While the holder lives, by its name; once it was killed, the next one goes on where it was."""
-    with Hostile(HELD, tmp_path) as service:
-        room = room_in(tmp_path, service, zygote, rows=6, window=8)
-        first = room.start()
-        wait_for(service.record, '"created"', count=4)
-        second = room.run("--out", str(tmp_path / "second"))
-        assert second.code == 4 and "being driven by run" in second.output, second.output
-        first.kill()
-        service.change(Plan())
-        third = room.start()
-        wait_for(service.record, '"products/create"')
-        third.kill()
-        finish(room)
 
 
 def test_holder_that_stood_still_is_fenced_off(tmp_path: Path, zygote: Zygote) -> None:
@@ -140,3 +131,39 @@ def test_second_signal_ends_it_at_once(tmp_path: Path, zygote: Zygote) -> None:
         assert ended.code == 130, ended.output
         service.change(Plan())
         assert finish(room).audit.bought("pattern") == 3
+
+
+def test_service_that_forgets_a_request_sells_it_twice(tmp_path: Path, zygote: Zygote) -> None:
+    """Nothing on this side can know it; the record shows it, and that is how much every other test relies on it."""
+    lost = Rule("patterns/create", "answer_lost", matching="no. 2", each=1)
+    plan = Plan(rules=(lost, Rule("patterns/create", "forget", repeat=True)))
+    with Hostile(plan, tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, rows=3, window=3)
+        assert room.run(inject=HURRY).code == 0
+        audit = Evidence(room).audit
+        assert audit.unfired(plan) == [], "the fault was never met"
+        assert (len(audit.double_purchases), audit.changed_bodies) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("expired", "host", "is_trusted", "is_valid"),
+    [
+        (True, "127.0.0.1", True, False),
+        (False, "10.9.8.7", True, False),
+        (False, "127.0.0.1", False, False),
+        (False, "127.0.0.1", True, True),
+    ],
+    ids=["expired", "other host", "unknown authority", "valid"],
+)
+def test_unverifiable_certificate_stops_the_run(
+    expired: bool, host: str, is_trusted: bool, is_valid: bool, tmp_path: Path, zygote: Zygote
+) -> None:
+    """Not one request goes out; with a valid one of a private authority it succeeds."""
+    made = write_certificates(tmp_path / "tls", expired=expired, host=host)
+    with Hostile(Plan(), tmp_path, certificate=made.service) as service:
+        room = room_in(tmp_path, service, zygote, rows=1, window=1)
+        room.settings |= {"SSL_CERT_FILE": str(made.authority)} if is_trusted else {}
+        ended = room.run()
+        assert ended.code == (0 if is_valid else 2), ended.output
+        assert is_valid or "certificate" in ended.output
+        assert is_valid or not [line for line in service.lines() if line["event"] == "request"]

@@ -7,15 +7,11 @@ from collections import Counter
 from collections.abc import Collection
 
 from tests.hostile.plan import Plan, Rule
-from tests.hostile.record import Line
 from tests.hostile.shop import Call
 
 
 class Chooser:
-    """Counts what was asked and what was fired, so that `nth`, `times`, `each` and `share` hold over restarts.
-
-    `nth` and `first` alone begin anew with the process.
-    """
+    """Counts what was asked and what was fired, for `nth`, `first`, `times`, `each` and `share`."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -23,15 +19,6 @@ class Chooser:
         self._fired: Counter[int] = Counter()
         self._fired_for: Counter[tuple[int, str]] = Counter()
         self._ordinal: Counter[tuple[str, str]] = Counter()
-
-    def replay(self, line: Line) -> None:
-        if line["event"] == "changed":
-            self._fired.clear()
-            self._fired_for.clear()
-        elif line["event"] == "request":
-            self._ordinal[line["operation"], line["identity"]] += 1
-            for index, subject in line["rules"]:
-                self._note(index, subject)
 
     def count(self, call: Call) -> None:
         """Once a request, before anything is chosen for it."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.dialects import DIALECTS
 from tests.hostile.wire import Answer, json_answer, reset
 
 Params = Mapping[str, Any]
@@ -24,24 +21,13 @@ class Scene:
     #: Base address of the second listener, and the path that was asked for.
     elsewhere: str
     path: str
-    job_id: str
-
-
-def retry_after_headers(form: str | None) -> dict[str, str]:
-    """`None`: no header. `date:30`: an HTTP date in 30 s. Anything else as it is: "5", "0", "-5", "soon", "1e9"."""
-    if form is None:
-        return {}
-    if form.startswith("date:"):
-        form = email.utils.formatdate(time.time() + float(form.removeprefix("date:")), usegmt=True)
-    return {"Retry-After": form}
 
 
 def _status(correct: Answer, scene: Scene) -> Answer:
     code = int(scene.params["code"])
     body = scene.params.get("body", {"error": {"code": f"http_{code}", "message": f"refused with {code}"}})
-    text = json.dumps(body).replace("$jobId", scene.job_id)
-    answer = Answer(code, text.encode(), {"Content-Type": "application/json"})
-    return replace(answer, headers={**answer.headers, **retry_after_headers(scene.params.get("retry_after"))})
+    wait = scene.params.get("retry_after")
+    return json_answer(body, code, {"Retry-After": wait} if wait else {})
 
 
 def _redirect(correct: Answer, scene: Scene) -> Answer:
@@ -58,24 +44,15 @@ def _half_json(correct: Answer, scene: Scene) -> Answer:
 
 
 def _body(correct: Answer, scene: Scene) -> Answer:
-    code = int(scene.params.get("code", 200))
-    if "text" in scene.params:
-        content_type = str(scene.params.get("content_type", "application/json"))
-        return Answer(code, str(scene.params["text"]).encode(), {"Content-Type": content_type})
-    return json_answer(scene.params["json"], code)
-
-
-def _dialect(correct: Answer, scene: Scene) -> Answer:
-    status, body = DIALECTS[scene.params["name"]]
-    return Answer(status) if body is None else json_answer(body, status)
+    content_type = str(scene.params.get("content_type", "application/json"))
+    text = str(scene.params["text"]).encode()
+    return Answer(int(scene.params.get("code", 200)), text, {"Content-Type": content_type})
 
 
 def _edit(correct: Answer, scene: Scene) -> Answer:
     fields = _fields(correct)
     for name in scene.params.get("remove", ()):
         fields.pop(name, None)
-    if isinstance(fields.get("result"), dict):
-        fields["result"] = {**fields["result"], **scene.params.get("result", {})}
     return json_answer({**fields, **scene.params.get("set", {})}, correct.status)
 
 
@@ -93,7 +70,6 @@ SPOILERS: Mapping[str, Callable[[Answer, Scene], Answer]] = {
     "no_content": _no_content,
     "half_json": _half_json,
     "body": _body,
-    "dialect": _dialect,
     "edit": _edit,
 }
 

@@ -13,8 +13,7 @@ REFINE = ("refine/recolor", "refine/edit")
 UPLOAD = "references/create"
 CREATES = ("patterns/create", "products/create")
 STARTS_JOB = (*CREATES, *REFINE, UPLOAD)
-LOOK_UP = "jobs/find"
-OPERATIONS = (*STARTS_JOB, "jobs/get", LOOK_UP, "categories/list", "categories/get")
+OPERATIONS = (*STARTS_JOB, "jobs/get", "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
 FATES = frozenset({"job_fails"})
@@ -28,9 +27,8 @@ WIRE_FAULTS = frozenset(
         "redirect",  # params code, query; to the second listener
         "no_content",
         "half_json",
-        "body",  # params json or text, content_type, code
-        "dialect",  # params name: that the requestId is known, as tests/dialects.py has it
-        "edit",  # params remove=[...], set={...} on the correct answer, result={...} added to its result
+        "body",  # params text, content_type, code
+        "edit",  # params remove=[...], set={...} on the correct answer
         "forget",  # a known requestId treated as new: a second job
     }
 )

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.hostile.chooser import Chooser
 from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene
-from tests.hostile.plan import FATES, LOOK_UP, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
-from tests.hostile.record import Record, lines_of
+from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
+from tests.hostile.record import Record
 from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
 from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
 
@@ -21,10 +21,7 @@ BASE = "/v1/"
 
 
 class HostileService:
-    """`async with HostileService(plan, record_path, keys=...) as service:` then `service.url`.
-
-    The state is that of the record: a service begun on the record of another resumes where that one stopped.
-    """
+    """`async with HostileService(plan, record_path, keys=...) as service:` then `service.url`."""
 
     def __init__(
         self,
@@ -32,27 +29,17 @@ class HostileService:
         record_path: Path,
         *,
         keys: tuple[str, ...],
-        port: int = 0,
         tls: Any = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = {f"Bearer {key}": hashlib.sha256(key.encode()).hexdigest()[:8] for key in keys}
-        self._port = port
         self._tls = tls
         self._clock = clock
         self._record = Record(record_path)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_served = False
-        self._adopt(plan)
-        lines = list(lines_of(record_path))
         self._shop = Shop(plan, self._record, clock)
-        self._shop.replay(lines)
-        for line in lines:
-            self._chooser.replay(line)
-
-    def _adopt(self, plan: Plan) -> None:
-        self.plan = plan
         self._chooser = Chooser(plan)
 
     @property
@@ -65,16 +52,11 @@ class HostileService:
         return "https" if self._tls else "http"
 
     async def __aenter__(self) -> HostileService:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=1024
-        )
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls, backlog=1024)
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._second = await asyncio.start_server(self._serve_elsewhere, "127.0.0.1", 0)
         self.elsewhere = f"http://127.0.0.1:{self._second.sockets[0].getsockname()[1]}"
-        self._record.write("started", self._clock(), seed=self.plan.seed)
         self._is_served = True
-        for job in self._shop.jobs.values():
-            self._schedule(job)
         return self
 
     async def __aexit__(
@@ -167,18 +149,12 @@ class HostileService:
         if executes:
             correct, fate_rule = self._execute(call, forget=rule.fault == "forget")
             rules += fate_rule or []
-        answer = self._spoil(rule, correct, call, request.path)
+        spoil = SPOILERS.get(rule.fault)
+        answer = spoil(correct, Scene(rule.params, self.elsewhere, request.path)) if spoil else correct
         silent = rule.fault in {"reset_before", "answer_lost"}
         self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
         deliver = DELIVERIES.get(rule.fault)
         await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
-
-    def _spoil(self, rule: Rule, correct: Answer, call: Call, path: str) -> Answer:
-        spoil = SPOILERS.get(rule.fault)
-        if spoil is None:
-            return correct
-        known = call.job or self._shop.known(call)
-        return spoil(correct, Scene(rule.params, self.elsewhere, path, known.job_id if known else ""))
 
     def _receive(self, request: Request) -> tuple[Call, Answer | None]:
         """The request as the shop understands it, and the refusal if it cannot be let in."""
@@ -206,7 +182,6 @@ class HostileService:
         if call.operation not in STARTS_JOB:
             read = {
                 "jobs/get": self._shop.get_job,
-                LOOK_UP: self._shop.get_job,
                 "categories/list": self._shop.list_categories,
                 "categories/get": self._shop.get_category,
             }[call.operation]
@@ -214,7 +189,7 @@ class HostileService:
         fated = None
         if (forget or self._shop.known(call) is None) and self._shop.fault_of(call) is None:
             fated = self._chooser.choose(call, FATES)
-        fate = Fate.of(fated[1], fated[0]) if fated else Fate()
+        fate = Fate.of(fated[1]) if fated else Fate()
         answer, job = self._shop.create(call, fate, forget=forget)
         if job is not None:
             self._schedule(job)
@@ -241,9 +216,8 @@ class HostileService:
 
     def change(self, plan: Plan) -> None:
         """Another plan from now on. Its rules are counted from nothing."""
-        self._adopt(plan)
+        self._chooser = Chooser(plan)
         self._shop.plan = plan
-        self._record.write("changed", self._clock(), seed=plan.seed)
 
     async def _serve_elsewhere(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._within(Connection(reader, writer), self._receive_strayed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.hostile.plan import REFINE, UPLOAD, Plan, Rule
-from tests.hostile.record import Line, Record
+from tests.hostile.record import Record
 from tests.hostile.wire import Answer, json_answer, refusal
 
 NEVER = float("inf")
@@ -86,15 +86,14 @@ class Job:
 class Fate:
     """What becomes of a job, as a rule decided at its creation."""
 
-    fault: str | None = None
-    rule: int | None = None
+    #: Why it fails; None: it succeeds.
     reason: str | None = None
+    #: How long it takes; None: as the plan says.
     seconds: float | None = None
 
     @classmethod
-    def of(cls, rule: Rule, index: int) -> Fate:
-        reason = str(rule.params.get("message", "generation failed"))
-        return cls(rule.fault, index, reason, rule.params.get("seconds"))
+    def of(cls, rule: Rule) -> Fate:
+        return cls(str(rule.params.get("message", "generation failed")))
 
 
 @dataclass
@@ -131,37 +130,14 @@ class Shop:
             category.category_id: category for category in categories_of(plan)
         }
 
-    def replay(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            if line["event"] == "created":
-                self._keep(self._job_of(line))
-            elif line["event"] == "ended":
-                self._settle(self.jobs[line["jobId"]])
-
-    def _job_of(self, line: Line) -> Job:
-        ends_at = NEVER if line["endsAt"] is None else line["endsAt"]
-        body = line["body"]
-        content = self.content_of(line["operation"], body)
-        return Job(
-            line["jobId"], line["key"], line["requestId"], line["operation"], body, content,
-            line["at"], ends_at, line["reason"],
-        )  # fmt: skip
-
-    def _keep(self, job: Job) -> None:
-        self.jobs[job.job_id] = job
-        self.requests[job.key, job.request_id] = job
-
-    def _settle(self, job: Job) -> None:
-        job.ended = True
-        if job.reason is None:
-            self.made[job.result_id] = job
-
     def end(self, job: Job) -> None:
         """The job's time has come."""
         if job.ended:
             return
-        self._settle(job)
+        job.ended = True
         result = job.result_id if job.reason is None else None
+        if result is not None:
+            self.made[result] = job
         self.record.write("ended", self.clock(), jobId=job.job_id, status=job.status, resultId=result)
 
     def end_due(self) -> None:
@@ -209,11 +185,10 @@ class Shop:
             ends_at,
             fate.reason,
         )
-        self._keep(job)
+        self.jobs[job.job_id] = self.requests[job.key, job.request_id] = job
         self.record.write(
-            "created", now, operation=job.operation, requestId=request_id, body=job.body, jobId=job.job_id, key=job.key,
-            endsAt=None if ends_at == NEVER else ends_at, reason=job.reason, fate=fate.fault, fateRule=fate.rule,
-        )  # fmt: skip
+            "created", now, operation=job.operation, requestId=request_id, body=job.body, jobId=job.job_id
+        )
         return job
 
     def name_of(self, call: Call) -> str:

@@ -1,4 +1,4 @@
-"""The hostile service in a thread of the test: started in milliseconds, stopped and started again on its record."""
+"""The hostile service in a thread of the test, started in milliseconds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from tests.hostile.service import HostileService
 class Hostile:
     """`with Hostile(plan, folder) as hostile:` then `hostile.url`, `hostile.key`, `hostile.record`."""
 
-    def __init__(self, plan: Plan, folder: Path, *, certificate: Path | None = None, port: int = 0) -> None:
+    def __init__(self, plan: Plan, folder: Path, *, certificate: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.plan = plan
         self.key = f"sk_{secrets.token_hex(12)}"
         self.record = folder / "hostile-record.jsonl"
         self.url = self.elsewhere = ""
-        self._certificate, self._port = certificate, port
-        self._service: HostileService | None = None
+        self._certificate = certificate
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -34,37 +33,28 @@ class Hostile:
 
     def __enter__(self) -> Hostile:
         self._thread.start()
-        self.start()
+        asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result(10)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        """At once: what was not answered by now never is."""
+        ending = self._service.__aexit__(None, None, None)
+        asyncio.run_coroutine_threadsafe(ending, self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
-
-    def start(self) -> None:
-        """Start, or start again: on the same port and the same record."""
-        asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result(10)
 
     async def _begin(self) -> None:
         tls = None
         if self._certificate is not None:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             tls.load_cert_chain(self._certificate)
-        service = HostileService(self.plan, self.record, keys=(self.key,), port=self._port, tls=tls)
+        service = HostileService(self.plan, self.record, keys=(self.key,), tls=tls)
         self._service = await service.__aenter__()
-        self.url, self.elsewhere, self._port = service.url, service.elsewhere, service.port
-
-    def stop(self) -> None:
-        """At once: what was not answered by now never is."""
-        if self._service is not None:
-            ending, self._service = self._service.__aexit__(None, None, None), None
-            asyncio.run_coroutine_threadsafe(ending, self._loop).result(10)
+        self.url, self.elsewhere = service.url, service.elsewhere
 
     def change(self, plan: Plan) -> None:
         """Another plan from now on."""
-        assert self._service is not None
         self.plan = plan
         self._loop.call_soon_threadsafe(self._service.change, plan)
 
