@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from tests.acceptance.test_unauthorized_access import Attacked
 from tests.acceptance.workers import up as serve
 from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.texts import HOSTILE_TEXTS
+from tests.unit.service.sites import Site, site
 
 pytestmark = pytest.mark.soak
 
@@ -48,35 +46,15 @@ MADE_OF_TEXT = """(host => {
 })"""
 
 
-class Listener:
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Site]:
     """A host that nothing may ask."""
-
-    def __init__(self) -> None:
-        self.asked: list[bytes] = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.host = f"127.0.0.1:{self._socket.getsockname()[1]}"
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
-            while True:
-                asking, _ = self._socket.accept()
-                with asking:
-                    self.asked.append(asking.recv(1000))
-
-    def close(self) -> None:
-        self._socket.close()
+    with site() as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
-def listener() -> Iterator[Listener]:
-    one = Listener()
-    yield one
-    one.close()
-
-
-@pytest.fixture(scope="module")
-def texts(listener: Listener) -> dict[str, str]:
+def texts(listener: Site) -> dict[str, str]:
     return {name: text.replace("HOST", listener.host) for name, text in HOSTILE_TEXTS.items()}
 
 
@@ -122,14 +100,14 @@ def browser(up: Attacked, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield one
 
 
-def look(browser: Browser, listener: Listener, address: str, *seen: str) -> None:
+def look(browser: Browser, listener: Site, address: str, *seen: str) -> None:
     """The page has these texts as they are, and nothing is made of any."""
     browser.open(address)
     for text in seen:
         browser.shows(text)
-    made = browser.do(f"{MADE_OF_TEXT}({json.dumps(listener.host)})")
+    made = browser.do(f"{MADE_OF_TEXT}({json.dumps(listener.url.removeprefix('http://'))})")
     assert made == [], browser.do("location.href")
-    assert listener.asked == []
+    assert listener.seen == []
 
 
 def artifacts(up: Attacked) -> dict[str, str]:
@@ -141,7 +119,7 @@ def artifacts(up: Attacked) -> dict[str, str]:
 
 @pytest.mark.parametrize("ui", UIS)
 def test_plan_that_waits(
-    up: Attacked, browser: Browser, listener: Listener, texts: dict[str, str], ui: str
+    up: Attacked, browser: Browser, listener: Site, texts: dict[str, str], ui: str
 ) -> None:
     """The page that a person approves on, before anything is bought."""
     seen = [texts[name] for name in ("image", "link", "file address", "mail", "entities", "cell", "emphasis")]
@@ -150,9 +128,9 @@ def test_plan_that_waits(
 
 
 @pytest.fixture(scope="module")
-def ended(up: Attacked, listener: Listener) -> str:
+def ended(up: Attacked, listener: Site) -> str:
     """The run has ended; the ID of its flow run."""
-    note = f"<b>A</b> ![w](http://{listener.host}/who) [n](http://{listener.host}/note)"
+    note = f"<b>A</b> ![w](http://{listener.url.removeprefix('http://')}/who) [n](http://{listener.url.removeprefix('http://')}/note)"
     up.api.post(f"flow_runs/{up.waiting}/resume", {"run_input": {"decision": "approve", "note": note}})
     assert up.prefect.ended(up.waiting)["name"] == "CompletedWithFailures"
     return up.waiting
@@ -160,7 +138,7 @@ def ended(up: Attacked, listener: Listener) -> str:
 
 @pytest.mark.parametrize("ui", UIS)
 def test_pages_of_the_ended_run(
-    up: Attacked, browser: Browser, listener: Listener, texts: dict[str, str], ended: str, ui: str
+    up: Attacked, browser: Browser, listener: Site, texts: dict[str, str], ended: str, ui: str
 ) -> None:
     """Summary, failures with the service's reasons, logs, names."""
     pages = artifacts(up)
@@ -174,7 +152,7 @@ def test_pages_of_the_ended_run(
         "unsafe_characters",
     )
     # It has the lines of a log alone that fit on its screen.
-    log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.host}/angle>"
+    log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.url.removeprefix('http://')}/angle>"
     look(browser, listener, f"{up.ui}{ui}/runs/flow-run/{ended}", log_line)
     task_run = up.api.post("task_runs/filter", {"task_runs": {"name": {"like_": "/angle"}}})[0]["id"]
     name = f"pattern · {texts['angle address']} fails"

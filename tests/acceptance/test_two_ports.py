@@ -7,11 +7,9 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from PIL import Image
 
 from patternmill.identifiers import ItemKey
@@ -21,6 +19,8 @@ from patternmill.looking.viewed_run import ViewedRun
 from prefect_host.shared_process import bound_socket
 from tests.acceptance.browser import Browser
 from tests.acceptance.test_looking_page import READY, RUN, rows, shown
+from tests.unit.service.sites import Start, answer
+from tests.unit.service.sites import start as start
 
 #: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
 ATTACK = """(async () => {
@@ -66,22 +66,6 @@ class _Run:
         return nullcontext()
 
 
-class _Other(BaseHTTPRequestHandler):
-    """A port of somebody else's; notes what the browser sends."""
-
-    heard: list[str]
-
-    def do_GET(self) -> None:
-        self.heard += [self.path, *map(str, self.headers.values())]
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><title>other</title>")
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing."""
-
-
 @contextmanager
 def looking(run: _Run) -> Iterator[str]:
     """The address that opens its page."""
@@ -99,15 +83,6 @@ def looking(run: _Run) -> Iterator[str]:
             thread.join()
 
 
-@pytest.fixture
-def other() -> Iterator[tuple[str, list[str]]]:
-    handler = type("Handler", (_Other,), {"heard": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/", handler.heard
-        server.shutdown()
-
-
 def attack(browser: Browser, url: str, target: str) -> None:
     """The page of another port reaches nothing, and finds nothing that the browser keeps."""
     browser.open(url)
@@ -116,10 +91,11 @@ def attack(browser: Browser, url: str, target: str) -> None:
     assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
 
 
-def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]]) -> None:
+def test_other_port_has_no_session(tmp_path: Path, start: Start) -> None:
     """The person sees pages and pictures, after a reload too; a page of another port, in the same tab, has nothing."""
     Image.new("RGB", (8, 8), "red").save(tmp_path / "picture.png")
-    url, heard = other
+    other = start()
+    other.answers("/", answer(200, b"<!doctype html><title>other</title>", Content_Type="text/html"))
     run = _Run(tmp_path / "picture.png")
     with looking(run) as address, Browser(tmp_path / "profile") as browser:
         target, secret = address.split("/#")
@@ -134,6 +110,6 @@ def test_other_port_has_no_session(tmp_path: Path, other: tuple[str, list[str]])
             address = f"{target}/"
         assert browser.do("document.cookie") == ""
         asked = len(run.asked)
-        attack(browser, url, target)
+        attack(browser, f"{other.url}/", target)
         assert len(run.asked) == asked, run.asked[asked:]
-        assert secret not in " ".join(heard) and "cookie" not in " ".join(heard).lower()
+        assert secret not in str(other.seen) and "cookie" not in str(other.seen).lower()

@@ -6,13 +6,11 @@ One catalog waits for its approval while the attacks are made; then the person c
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,8 @@ from tests.acceptance.prefect_servers import eventually, lay_database, migrated_
 from tests.acceptance.workers import Up
 from tests.acceptance.workers import up as serve
 from tests.prefect_api import PrefectApi
+from tests.unit.service.sites import Start, answer
+from tests.unit.service.sites import start as start
 
 #: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
 ATTACKS = """
@@ -75,38 +75,6 @@ const now = {type: 'SCHEDULED'};
 """
 
 
-class Thief(ThreadingHTTPServer):
-    """Another local origin: serves the attacking page, and writes down whatever is brought to it."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), ThiefsPage)
-        self.origin = f"http://127.0.0.1:{self.server_port}"
-        self.script = ""
-        self.report: dict[str, str] = {}
-        #: Every request that was no page of its own: what the worker's key would come with.
-        self.brought: list[str] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class ThiefsPage(BaseHTTPRequestHandler):
-    server: Thief
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/v1"):
-            self.server.brought.append(f"{self.path} {self.headers.get('Authorization')}")
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(f"<!doctype html><body><script>{self.server.script}</script>".encode())
-
-    def do_POST(self) -> None:
-        self.server.report = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
 @dataclass
 class Attacked(Up):
     """With a run that waits for its approval."""
@@ -131,14 +99,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
 
 
 @pytest.fixture(scope="module")
-def thief() -> Iterator[Thief]:
-    with Thief() as server:
-        yield server
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(up: Attacked, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The person's, logged in."""
     installed()
     with Browser(tmp_path_factory.mktemp("profile")) as browser:
@@ -149,7 +110,7 @@ def browser(up: Attacked, thief: Thief, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.soak
 def test_foreign_page_in_the_logged_in_browser_gets_nothing(
-    up: Attacked, thief: Thief, browser: Browser
+    up: Attacked, start: Start, browser: Browser
 ) -> None:
     """It knows every address and ID; it reads nothing, starts nothing, approves nothing, receives nothing."""
     before, mark = up.prefect.runs(), up.folder / "mark"
@@ -161,19 +122,20 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(
         "MARK": str(mark),
         "POOL": POOL,
     }
-    thief.script = (
-        "".join(f"const {name} = {json.dumps(text)};" for name, text in constants.items()) + ATTACKS
-    )
-    browser.open(thief.origin)
-    eventually(lambda: thief.report, 90, lambda: browser.text())
-    seen = thief.report
+    script = "".join(f"const {name} = {json.dumps(text)};" for name, text in constants.items()) + ATTACKS
+    page, thief = f"<!doctype html><body><script>{script}</script>", start()
+    thief.answers("/", answer(200, page.encode(), Content_Type="text/html"))
+    browser.open(thief.url)
+    eventually(lambda: thief.bodies, 90, lambda: browser.text())
+    seen = json.loads(thief.bodies[0])
     assert len(seen) == 22
     # A blind request is sent and its answer is invisible: its effects are checked below.
     assert [name for name, end in seen.items() if "refused" not in end and "blind" not in name] == [], seen
     assert up.prefect.runs() == before
     assert up.prefect.state(up.waiting)["name"] == "Suspended"
     assert not mark.exists()
-    assert thief.brought == []
+    # What the worker's key would have come with.
+    assert not [path for path in thief.paths if path.startswith("/v1")]
 
 
 def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) -> None:

@@ -11,12 +11,11 @@ import pytest
 
 from patternmill.engine.engine import Make
 from patternmill.engine.groups import Group
-from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
 from patternmill.runs.run import Run
 from patternmill.service import outcomes
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
-from tests.hostile.in_process import ANSWER_LOST, InProcessApi, Service, failed, made
+from patternmill.states import AttemptState, Outcome, RowStatus
+from tests.hostile.in_process import InProcessApi, Service, failed
 
 from .workshop import Workshop, many, rows, until
 
@@ -59,64 +58,18 @@ def test_crashed_run_is_closed_by_the_next_one(shop: Workshop, service: Service)
         assert closed.ended_at is not None and closed.ended_at >= closed.started_at
 
 
-def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
-    """Same ID, same bytes; the age of the request is passed on, so that it is known to be in doubt."""
-    service.on_create["herons"] = [ANSWER_LOST]
-    first = shop.run(ONE)
-    assert first.statuses == {"H-1": RowStatus.IN_DOUBT}
-    assert shop.state("herons") is AttemptState.INTENDED
-    second = shop.run(ONE)
-    assert second.outcome is Outcome.COMPLETED
-    asked = [create for create in service.creates if create.name == "herons"]
-    assert len(asked) == 2 and asked[0].body == asked[1].body
-    assert sorted(service.bought) == ["H-1", "herons"]
-
-
-def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> None:
-    """By the next run; nothing is created."""
-    service.on_follow["herons"] = [outcomes.GAVE_UP]
-    first = shop.run(ONE)
-    assert (first.outcome, first.statuses) == (Outcome.COMPLETED_WITH_FAILURES, {"H-1": RowStatus.WAITING})
-    assert shop.state("herons") is AttemptState.ACCEPTED
-    assert shop.run(ONE).outcome is Outcome.COMPLETED
-    assert service.follows.count("job-1") == 2
-    assert [create.name for create in service.creates] == ["herons", "H-1"]
-
-
 # -- failures
 
 
-@pytest.mark.parametrize("name", ["herons", "H-1"])
-def test_failed_job_gets_another_attempt(shop: Workshop, service: Service, name: str) -> None:
-    """Under a new request ID, and only after the service itself reported that it failed."""
-    service.on_follow[name] = [failed()]
-    ended = shop.run(ONE)
-    assert ended.outcome is Outcome.COMPLETED
-    assert [(attempt.attempt, attempt.state) for attempt in shop.attempts()[name]] == [
-        (1, AttemptState.FAILED),
-        (2, AttemptState.SUCCEEDED),
-    ]
-    assert service.bought.count(name) == 2
-    assert ended.run.progress.tried_again == 1
-
-
-def test_attempts_are_limited(shop: Workshop, service: Service) -> None:
-    """A second run makes no more."""
-    service.on_follow["herons"] = [failed() for _ in range(9)]
+@pytest.mark.parametrize("reason", ["the loom broke", "Content refused: a trademark"])
+def test_attempts_are_limited(shop: Workshop, service: Service, reason: str) -> None:
+    """To one for a reason that is final; a second run makes no more."""
+    service.on_follow["herons"] = [failed(reason) for _ in range(9)]
+    code, count = ("failed_for_good", 1) if "Content" in reason else ("pattern_failed", 3)
     for _ in range(2):
-        ended = shop.run(ONE, attempts=3)
-        assert ended.statuses == {"H-1": RowStatus.FAILED}
-        assert (ended.rows["H-1"].error_code, ended.rows["H-1"].error) == ("pattern_failed", "the loom broke")
-        assert service.bought == ["herons"] * 3
-
-
-def test_final_reason_gets_no_other_attempt(shop: Workshop, service: Service) -> None:
-    """Neither now nor in the next run."""
-    service.on_follow["herons"] = [failed("Content refused: a trademark")]
-    for _ in range(2):
-        ended = shop.run(ONE, final_reasons=("content refused",))
-        assert ended.rows["H-1"].error_code == "failed_for_good"
-    assert service.bought == ["herons"]
+        row = shop.run(ONE, attempts=3, final_reasons=("content refused",)).rows["H-1"]
+        assert (row.status, row.error_code, row.error) == (RowStatus.FAILED, code, reason)
+        assert service.bought == ["herons"] * count
 
 
 def test_retry_renews_the_attempts_of_a_failed_item(shop: Workshop, service: Service) -> None:
@@ -163,30 +116,6 @@ def test_every_end(shop: Workshop, service: Service, line: str) -> None:
     assert service.bought.count(name) <= 1
 
 
-def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service) -> None:
-    """It is not in doubt, reserves no budget, and the next run sends it."""
-    service.on_create["herons"] = [outcomes.NOT_BEGUN]
-    ended = shop.run(ONE, limits=SpendingLimits(items=2))
-    assert shop.state("herons") is AttemptState.WITHDRAWN
-    assert ended.statuses == {"H-1": RowStatus.NOT_STARTED}
-    assert shop.run(ONE).outcome is Outcome.COMPLETED
-    assert service.bought.count("herons") == 1
-
-
-@pytest.mark.parametrize("code", ["job_of_another_item", "result_of_another_item"])
-def test_answer_of_another_item_is_held(shop: Workshop, service: Service, code: str) -> None:
-    """Nothing new is begun, what waits to be sent ends, no product has the wrong picture, and the first is kept."""
-    if code == "job_of_another_item":
-        service.on_create["ferns"] = [{"jobId": "job-1"}]
-    else:
-        service.on_follow["ferns"] = [made(Stage.PATTERN, "pat_job-1")]
-    ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls")), max_in_flight=1)
-    assert shop.state("ferns") is AttemptState.HELD
-    assert (ended.statuses["F-1"], ended.rows["F-1"].error_code) == (RowStatus.HELD, code)
-    assert (ended.outcome, ended.statuses["O-1"]) == (Outcome.FAILED, RowStatus.NOT_STARTED)
-    assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
-
-
 def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> None:
     """Paid items are finished; rows that were never reached are not_started."""
     for number in range(30):
@@ -202,38 +131,21 @@ def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> N
 # -- order and stopping
 
 
-def test_stop_drains(shop: Workshop, service: Service) -> None:
-    """No create is sent after it; running jobs are followed to their ends; the rest is reported as it is."""
+def test_stop_drains_until_a_deadline(shop: Workshop, service: Service) -> None:
+    """No create is sent after it; jobs that go on longer keep their IDs for the next run, which makes the rest."""
 
     async def stop(run: Run, api: InProcessApi) -> None:
         api.jobs_may_end.clear()
         await until(lambda: len(service.jobs) == 3)
         run.stop("a person pressed Ctrl-C")
-        api.jobs_may_end.set()
 
-    ended = shop.run(many(10), max_in_flight=3, watch=stop)
-    assert ended.outcome is Outcome.CANCELLED
-    assert len(service.creates) == 3
+    ended = shop.run(many(10), watch=stop, max_in_flight=3, drain=timedelta(milliseconds=30))
+    assert (ended.outcome, len(service.creates)) == (Outcome.CANCELLED, 3)
     assert ended.counts == {RowStatus.CANCELLED: 3, RowStatus.NOT_STARTED: 7}
+    attempts = [attempt for attempts in shop.attempts().values() for attempt in attempts]
+    assert [attempt.state for attempt in attempts] == [AttemptState.ACCEPTED] * 3
     assert shop.run(many(10)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 20
-
-
-def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
-    """Jobs that go on longer keep their IDs for the next run."""
-
-    async def stop(run: Run, api: InProcessApi) -> None:
-        api.jobs_may_end.clear()
-        await until(lambda: len(service.jobs) == 2)
-        run.stop("a person pressed Ctrl-C")
-
-    ended = shop.run(many(2), watch=stop, drain=timedelta(milliseconds=30))
-    assert (ended.outcome, ended.counts) == (Outcome.CANCELLED, {RowStatus.CANCELLED: 2})
-    assert {attempt.state for attempts in shop.attempts().values() for attempt in attempts} == {
-        AttemptState.ACCEPTED
-    }
-    assert shop.run(many(2)).outcome is Outcome.COMPLETED
-    assert len(service.bought) == 4
 
 
 def test_paused_run_begins_nothing_new(shop: Workshop, service: Service) -> None:

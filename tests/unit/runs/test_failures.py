@@ -45,6 +45,7 @@ def test_failed_job_is_asked_for_once_more(
     ended = shop.run(ONE)
     assert (ended.rows["H-1"].status, ended.rows["H-1"].error_code) == (status, code)
     assert service.bought.count("herons") == bought
+    assert ended.run.progress.tried_again == bought - 1
     if status is RowStatus.WAITING:
         assert shop.run(ONE).outcome is Outcome.COMPLETED
         assert service.bought.count("herons") == bought

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,8 @@ from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome
 from patternmill.tables.sheet import NO_CHOICES
 from tests.hostile.in_process import ANSWER_LOST, failed
+from tests.unit.service.sites import Start
+from tests.unit.service.sites import start as start
 
 from .workshop import Edit, Workshop, read_rows, rows
 
@@ -219,18 +219,10 @@ VERBS = (
 
 
 def test_no_verb_sends_the_key_to_another_service(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Workshop, start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is asked there, not even what it offers."""
-    requests: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            requests.append(f"{self.command} {self.path} {self.headers.get('Authorization')}")
-            self.send_error(404)
-
-        do_POST = do_GET
-
+    other = start()
     profile(monkeypatch, "http://127.0.0.1:9/v1")
     shop.service.on_create["ferns"] = [ANSWER_LOST]
     shop.load(shop.file(FOUR))
@@ -239,16 +231,12 @@ def test_no_verb_sends_the_key_to_another_service(
     with shop.ledger() as ledger:
         request_id = unsettled(ledger, timedelta(0))[0].attempt.request_id
     monkeypatch.setattr(StudioApi, "from_settings", FROM_SETTINGS)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        profile(monkeypatch, url)
-        monkeypatch.setenv("PREFECT_API_URL", f"{url}/none")  # no server of our own is started
-        for verb in VERBS:
-            assert main.run(verb.replace("REQUEST", request_id).split()) == 2, verb
-            assert "127.0.0.1:9/v1" in capsys.readouterr().err, verb
-        server.shutdown()
-    assert not [request for request in requests if "Bearer" in request]
+    profile(monkeypatch, f"{other.url}/v1")
+    monkeypatch.setenv("PREFECT_API_URL", f"{other.url}/none")  # no server of our own is started
+    for verb in VERBS:
+        assert main.run(verb.replace("REQUEST", request_id).split()) == 2, verb
+        assert "127.0.0.1:9/v1" in capsys.readouterr().err, verb
+    assert "Bearer" not in str(other.seen)
 
 
 def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(shop: Workshop) -> None:

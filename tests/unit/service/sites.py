@@ -33,8 +33,15 @@ class Site:
     pages: dict[str, Answer] = field(default_factory=dict)
     #: Path with query, and headers.
     seen: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+    #: What was posted.
+    bodies: list[bytes] = field(default_factory=list)
     #: As a proxy: the IP addresses that it connects hosts to.
     tunnels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """With its port."""
+        return self.url.partition("://")[2]
 
     @property
     def paths(self) -> list[str]:
@@ -95,6 +102,10 @@ def site(address: str = PRIVATE, certificate: Path | None = None, port: int = 0)
         def do_GET(self) -> None:
             served.seen.append((self.path, dict(self.headers)))
             served.pages.get(self.path, answer(404))(self)
+
+        def do_POST(self) -> None:
+            served.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.do_GET()
 
         def do_CONNECT(self) -> None:
             served.seen.append((self.path, dict(self.headers)))
