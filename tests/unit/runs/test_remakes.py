@@ -261,7 +261,7 @@ def test_page_command_and_run_agree(
     assert f"Digest of this plan: {planned.digest[:LEAST_DIGEST]}" in shown.out
 
 
-def test_rows_that_are_refined_in_another_order_are_remade_one_by_one(shop: Shop) -> None:
+def test_rows_that_are_refined_in_another_order_are_remade_one_by_one(shop: Workshop) -> None:
     """As no sheet has both of them; each is named for itself."""
     steps = {"refine:recolor": "#abc", "refine:edit": "calmer"}
     shop.load_source({"a": {"prompt": "herons", **steps}})
