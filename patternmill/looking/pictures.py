@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from patternmill.addresses import is_web_address, shown_address
-from patternmill.errors import InputRefused
+from patternmill.errors import PatternmillError
 from patternmill.files import private_folder, replace_private, write_whole
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import RunRecord
@@ -188,6 +188,6 @@ def _fetch(host: str | None, url: str) -> bytes:
 
     reading = Reading(plain(shown_address(url), 300), _MOST, time=_TIME, noun="a picture")
     access = Access(redirects=0, public_only=True, own_host=host, pause=0)
-    with suppress(InputRefused):
+    with suppress(PatternmillError):
         return reading.in_time(lambda: read_page(url, reading, access).content)
     return b""

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from patternmill import __version__
 from patternmill.service.network import proxy_for, tls_context, unpacked
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.redaction import clean, each_text, mask_deeply, reason_in, scrubbed
 from patternmill.service.refusals import says_no
 
@@ -102,15 +102,7 @@ class StudioClient:
             detail = "" if operation.startswith("checkouts/") else self._quoted(text)
         elif status >= 300 or says_no(body):
             detail = clean(reason_in(body), secret=self._key)
-        return Answer(
-            ExchangeResult.ANSWERED,
-            trouble,
-            detail,
-            status,
-            body,
-            headers.get("retry-after"),
-            headers.get("date"),
-        )
+        return Answer(trouble, detail, status, body, headers.get("retry-after"), headers.get("date"))
 
     def _quoted(self, text: str) -> str:
         """Quote the beginning of an unreadable answer, without markup."""
@@ -224,26 +216,25 @@ def _fault(error: Exception) -> Answer:
     return next((answer for classes, answer in _FAULTS if isinstance(root, classes)), _UNKNOWN)
 
 
-_not_sent, _lost = partial(Answer, ExchangeResult.NOT_SENT), partial(Answer, ExchangeResult.LOST)
-_NO_CERTIFICATE = _not_sent(Trouble.TLS, "the certificate of the service cannot be verified")
-_NO_PROXY = _not_sent(Trouble.PROXY, "the proxy does not connect")
-_RESET = _lost(Trouble.RESET, "the connection closed before the answer")
-_UNKNOWN = _lost(Trouble.BROKEN, "the answer cannot be read as HTTP")
+_NO_CERTIFICATE = Answer(Trouble.TLS, "the certificate of the service cannot be verified")
+_NO_PROXY = Answer(Trouble.PROXY, "the proxy does not connect")
+_RESET = Answer(Trouble.RESET, "the connection closed before the answer")
+_UNKNOWN = Answer(Trouble.BROKEN, "the answer cannot be read as HTTP")
 #: The first class that fits decides.
 _FAULTS: tuple[tuple[type[BaseException], Answer], ...] = (
     (aiohttp.ClientConnectorCertificateError, _NO_CERTIFICATE),
     (aiohttp.ServerFingerprintMismatch, _NO_CERTIFICATE),
-    (aiohttp.ClientConnectorSSLError, _not_sent(Trouble.HANDSHAKE, "no TLS connection could be made")),
-    (aiohttp.ClientConnectorDNSError, _not_sent(Trouble.NAME_NOT_FOUND, "the name was not found")),
+    (aiohttp.ClientConnectorSSLError, Answer(Trouble.HANDSHAKE, "no TLS connection could be made")),
+    (aiohttp.ClientConnectorDNSError, Answer(Trouble.NAME_NOT_FOUND, "the name was not found")),
     (aiohttp.ClientProxyConnectionError, _NO_PROXY),
     (aiohttp.ClientHttpProxyError, _NO_PROXY),
-    (aiohttp.ConnectionTimeoutError, _not_sent(Trouble.CONNECT_TIMEOUT, "no connection in time")),
-    (aiohttp.ClientConnectorError, _not_sent(Trouble.CONNECT, "no connection")),
-    (aiohttp.InvalidURL, _not_sent(Trouble.ADDRESS, "the address cannot be used")),
-    (TimeoutError, _lost(Trouble.TIMEOUT, "no whole answer in time")),
-    (AnswerTooLargeError, _lost(Trouble.TOO_LARGE, "the answer is larger than is read")),
-    (httpx.DecodingError, _lost(Trouble.BROKEN, "the answer is packed unreadably")),
-    (aiohttp.ClientPayloadError, _lost(Trouble.CUT_SHORT, "the answer was cut short")),
+    (aiohttp.ConnectionTimeoutError, Answer(Trouble.CONNECT_TIMEOUT, "no connection in time")),
+    (aiohttp.ClientConnectorError, Answer(Trouble.CONNECT, "no connection")),
+    (aiohttp.InvalidURL, Answer(Trouble.ADDRESS, "the address cannot be used")),
+    (TimeoutError, Answer(Trouble.TIMEOUT, "no whole answer in time")),
+    (AnswerTooLargeError, Answer(Trouble.TOO_LARGE, "the answer is larger than is read")),
+    (httpx.DecodingError, Answer(Trouble.BROKEN, "the answer is packed unreadably")),
+    (aiohttp.ClientPayloadError, Answer(Trouble.CUT_SHORT, "the answer was cut short")),
     (aiohttp.ClientConnectionError, _RESET),
     (OSError, _RESET),
 )

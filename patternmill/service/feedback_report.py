@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
-from patternmill.service.outcomes import Answer, ExchangeResult
+from patternmill.service.outcomes import Answer
 from patternmill.service.redaction import scrubbed
 from patternmill.service.resend import PASSING, sentence
 
@@ -51,7 +51,7 @@ def delivery_of(answer: Answer, request_id: str) -> Delivery:
     if answer.status == UNAVAILABLE:
         return DeliveryState.NOT_SENT, "Feedback is unavailable at present (503): try again later."
     refused = answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
-    if refused or answer.exchange is ExchangeResult.NOT_SENT:
+    if refused or not answer.was_sent:
         return DeliveryState.NOT_SENT, sentence(answer)
     named = answer.body.get("requestId") if answer.usable and isinstance(answer.body, dict) else None
     if named == request_id:

@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from patternmill.addresses import is_loopback
+from patternmill.errors import ConfigurationError
 
 IpAddress = IPv4Address | IPv6Address
 
@@ -28,13 +29,22 @@ GZIP = frozenset({"gzip", "x-gzip"})
 
 
 def proxy_for(address: str) -> httpx.Proxy | None:
-    """Return the proxy that the environment names for an address; loopback is always reached directly."""
+    """Return the proxy that the environment names for an address; loopback is always reached directly.
+
+    Raises ConfigurationError, which does not show the proxy's address: it may have a password.
+    """
     url = httpx.URL(address)
     if is_loopback(address) or proxy_bypass(url.netloc.decode("ascii")):
         return None
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}") if proxy else None
+    try:
+        return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}") if proxy else None
+    except (ValueError, httpx.InvalidURL):
+        raise ConfigurationError(
+            "The proxy of the environment cannot be used: it is no address of a proxy.",
+            remedy="Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY.",
+        ) from None
 
 
 def tls_context() -> ssl.SSLContext:

@@ -55,20 +55,11 @@ NOT_BEGUN = Refusal(AttemptState.WITHDRAWN)
 GAVE_UP = Refusal(None, "gave_up_waiting")
 
 
-class ExchangeResult(StrEnum):
-    #: The whole answer was received, whatever its status.
-    ANSWERED = "answered"
-    #: Not one byte of the request left this machine: resending does no harm.
-    NOT_SENT = "not_sent"
-    #: The request may have been executed; its answer was lost, or cut.
-    LOST = "lost"
-
-
 class Trouble(StrEnum):
     """The reason why an exchange brought no usable answer."""
 
     NONE = "none"
-    # Not sent.
+    # Not one byte of the request left this machine.
     NAME_NOT_FOUND = "name_not_found"
     CONNECT = "connect"
     CONNECT_TIMEOUT = "connect_timeout"
@@ -77,7 +68,7 @@ class Trouble(StrEnum):
     HANDSHAKE = "handshake"
     PROXY = "proxy"
     ADDRESS = "address"
-    # Lost.
+    # The request may have been executed; its answer was lost, or cut.
     RESET = "reset"
     TIMEOUT = "timeout"
     CUT_SHORT = "cut_short"
@@ -88,19 +79,32 @@ class Trouble(StrEnum):
     HTML = "html"
 
 
+_NOT_SENT = frozenset(
+    {
+        *(Trouble.NAME_NOT_FOUND, Trouble.CONNECT, Trouble.CONNECT_TIMEOUT),
+        *(Trouble.TLS, Trouble.HANDSHAKE, Trouble.PROXY, Trouble.ADDRESS),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One exchange. `detail` is for people: cleaned, short, and free of addresses and keys."""
 
-    exchange: ExchangeResult
     trouble: Trouble = Trouble.NONE
     detail: str = ""
+    #: None: no whole answer was received.
     status: int | None = None
     #: The parsed JSON; None when it cannot be read (see `trouble`) or is `null`.
     body: Any = None
     #: Headers as they came: how long to wait, and the service's own time of day.
     retry_after: str | None = None
     date: str | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Return whether any part of the request may have left this machine; else resending does no harm."""
+        return self.trouble not in _NOT_SENT
 
     @property
     def usable(self) -> bool:
@@ -110,7 +114,7 @@ class Answer:
     @property
     def service_failed(self) -> bool:
         """Return whether the service or the network failed: such an answer says nothing about the item."""
-        if self.exchange is not ExchangeResult.ANSWERED or self.status is None:
+        if self.status is None:
             return True
         return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.usable)
 

@@ -16,7 +16,7 @@ from patternmill.service.client import StudioClient
 from patternmill.service.jobs import POLL, Job, read_job
 from patternmill.service.offer_shapes import offer_of, read_page
 from patternmill.service.orders import ShownOrder, read_order
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.pacing import Clock, Pace
 from patternmill.service.resend import (
     RATE_LIMITED,
@@ -178,7 +178,7 @@ class Questions:
         return answer
 
     def _learn(self, answer: Answer) -> None:
-        self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
+        self._reached = self._reached or answer.status is not None
         self._answered_well = self._answered_well or answer.usable
         if answer.service_failed:
             self._trouble = (self._trouble[0] if self._trouble else self._clock(), answer)

@@ -21,7 +21,7 @@ from patternmill.service.jobs import (
     read_created,
     read_job,
 )
-from patternmill.service.outcomes import GAVE_UP, Answer, Ended, ExchangeResult, Refusal, Trouble
+from patternmill.service.outcomes import GAVE_UP, Answer, Ended, Refusal, Trouble
 from patternmill.service.redaction import clean, scrubbed
 from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
 from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
@@ -173,7 +173,7 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
         return _not_repeatable(answer, now)
     if answer.trouble in _NEVER_REACHED or (answer.trouble in _NOT_REACHED_YET and not now.reached):
         return _stopped(answer.trouble.value, answer, now.may_have_made)
-    if answer.exchange is not ExchangeResult.ANSWERED:
+    if answer.status is None:
         return _again(answer, now, policy)
     if code := unclear_code(answer, now):
         return _unclear(code, answer, now, policy)
@@ -193,8 +193,8 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 def _may_be_executed(answer: Answer, stage: Stage) -> bool:
     """Return whether a request without a known job may have made something all the same."""
     status = answer.status
-    if answer.exchange is not ExchangeResult.ANSWERED or status is None:
-        return answer.exchange is not ExchangeResult.NOT_SENT
+    if status is None:
+        return answer.was_sent
     if status < 400:
         return status not in ELSEWHERE and not (answer.usable and read_created(answer.body, stage))
     return status >= 500 or status in PASSING
@@ -215,7 +215,7 @@ def decide_poll(
     another job well while this one was asked in vain.
     """
     status = answer.status
-    if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
+    if answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=True)
     if status in STOPPING:
         return _stopped(STOPPING[status], answer, in_doubt=True)
@@ -264,7 +264,7 @@ def _date(text: str | None) -> datetime | None:
 
 def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Send the same request again; after long enough a person decides, or, without any good answer, the run stops."""
-    in_doubt = answer.exchange is not ExchangeResult.NOT_SENT
+    in_doubt = answer.was_sent
     if now.trying_for < policy.create_timeout:
         requested = read_retry_after(answer) if answer.status else None
         longest = policy.create_timeout / 2

@@ -70,7 +70,10 @@ _PASSING = (_ServerError, httpx.NetworkError, httpx.RemoteProtocolError, gaierro
 
 
 def read_page(address: str, reading: Reading, access: Access | None = None) -> Page:
-    """Return what is at an http(s) address. Raises InputRefused, which shows no secret of the address."""
+    """Return what is at an http(s) address. Raises InputRefused, and ConfigurationError for a proxy that is no address.
+
+    Neither shows a secret of the address.
+    """
     reader = _Reader(reading, access or Access())
     try:
         try:
@@ -79,9 +82,9 @@ def read_page(address: str, reading: Reading, access: Access | None = None) -> P
             time.sleep(reader.access.pause)
             return reader.read(address)
     except _ServerError as error:
-        raise _unreadable(reading.name, f"cannot be read: it answers {error}") from None
+        raise reader.unreadable(f"cannot be read: it answers {error}") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
-        raise _unreadable(reading.name, f"cannot be read: {_reason(error)}") from None
+        raise reader.unreadable(f"cannot be read: {_reason(error)}") from None
 
 
 @contextmanager
@@ -135,11 +138,11 @@ class _Reader:
                 location = response.headers.get("location")
             if not self.access.redirects:
                 what = "redirects to another address, which is not followed"
-                raise self._unreadable(what, "Name the address where the file is.")
+                raise self.unreadable(what, "Name the address where the file is.")
             before, url = url, self._redirected(url, location)
             if (url.scheme, url.raw_host, url.port) != (before.scheme, before.raw_host, before.port):
                 headers = {}
-        raise self._unreadable(f"redirects more than {self.access.redirects} times")
+        raise self.unreadable(f"redirects more than {self.access.redirects} times")
 
     def _credentials(self, url: httpx.URL) -> Mapping[str, str]:
         """Return the header with the user and password of an address, or else with the bearer."""
@@ -153,12 +156,12 @@ class _Reader:
     def _redirected(self, url: httpx.URL, location: str | None) -> httpx.URL:
         """Return where a redirect leads. Raises InputRefused for what is not followed."""
         if location is None:
-            raise self._unreadable("redirects without saying where")
+            raise self.unreadable("redirects without saying where")
         target = url.join(location)
         if target.scheme not in ("http", "https"):
-            raise self._unreadable(f"redirects to {plain(target.scheme)}:, which is no http(s) address")
+            raise self.unreadable(f"redirects to {plain(target.scheme)}:, which is no http(s) address")
         if url.scheme == "https" and target.scheme == "http":
-            raise self._unreadable("redirects from https to http, which anyone on the way can read")
+            raise self.unreadable("redirects from https to http, which anyone on the way can read")
         return target
 
     def _checked(
@@ -172,9 +175,9 @@ class _Reader:
         """
         host = url.raw_host.decode("ascii")
         if not host or "%" in host:
-            raise self._unreadable("names no host")
+            raise self.unreadable("names no host")
         has_to_be_public = self.access.public_only and url.host != self.access.own_host
-        proxy = _proxy_for(url)
+        proxy = proxy_for(str(url))
         addresses = self._resolved(url, host, may_be_unknown=proxy is not None and not has_to_be_public)
         are_public = [self.access.network.is_routable(address) for address in addresses]
         if has_to_be_public and not all(are_public):
@@ -183,7 +186,7 @@ class _Reader:
             raise refusal(FileCode.FILE_UNREADABLE, what, remedy)
         if was_public and not all(are_public):
             what = f"redirects to {plain(host)}, which is not a host of the public internet"
-            raise self._unreadable(what)
+            raise self.unreadable(what)
         is_public = was_public or not addresses or any(are_public)
         return () if proxy else addresses, proxy, is_public
 
@@ -210,7 +213,7 @@ class _Reader:
         if length.isdecimal():
             self.reading.check_size(int(length))
         if packing.strip().lower() not in GZIP | {"", "identity"}:
-            raise self._unreadable(f"is packed in a way that is not read here ({plain(packing, 40)})")
+            raise self.unreadable(f"is packed in a way that is not read here ({plain(packing, 40)})")
         parts, size = [], 0
         for part in response.iter_raw():
             size += len(part)
@@ -227,29 +230,18 @@ class _Reader:
             what = f"Nothing was found at {self.reading.name}."
             return refusal(FileCode.FILE_MISSING, what, "Check the address.")
         if status not in (401, 403):
-            return self._unreadable(f"cannot be read: it answers {status}")
+            return self.unreadable(f"cannot be read: it answers {status}")
         if is_signed:
             what = f"answers {status}: the user, password or bearer that was sent does not open it"
-            return self._unreadable(what, "Correct them, or ask its owner who may read it.")
-        return self._unreadable(
+            return self.unreadable(what, "Correct them, or ask its owner who may read it.")
+        return self.unreadable(
             f"answers {status}: it is not open to everybody",
             "Let everybody read it who has the address; or name it in PATTERNMILL_SOURCES, with a user and "
             "password in its address or with a `bearer`.",
         )
 
-    def _unreadable(self, what: str, remedy: str = _REMEDY) -> InputRefused:
-        return _unreadable(self.reading.name, what, remedy)
-
-
-def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
-    try:
-        return proxy_for(str(url))
-    except (ValueError, httpx.InvalidURL):
-        raise httpx.ProxyError("no address") from None
-
-
-def _unreadable(name: str, what: str, remedy: str = _REMEDY) -> InputRefused:
-    return refusal(FileCode.FILE_UNREADABLE, f"{name} {what}.", remedy)
+    def unreadable(self, what: str, remedy: str = _REMEDY) -> InputRefused:
+        return refusal(FileCode.FILE_UNREADABLE, f"{self.reading.name} {what}.", remedy)
 
 
 def _reason(error: Exception) -> str:

@@ -19,7 +19,7 @@ from typing import Any, cast
 from patternmill.planning.offer import Category, Offer
 from patternmill.service.client import Look, StudioClient
 from patternmill.service.jobs import CREATES, RESULT_FIELDS
-from patternmill.service.outcomes import GAVE_UP, Answer, CreateEnd, ExchangeResult, JobEnd, Refusal
+from patternmill.service.outcomes import GAVE_UP, Answer, CreateEnd, JobEnd, Refusal
 from patternmill.service.polling import POLL
 from patternmill.service.questions import ORDER
 from patternmill.service.redaction import reason_in
@@ -295,7 +295,7 @@ class InProcessApi(StudioApi):
 
 def _answer(status: int, body: Any) -> Answer:
     detail = reason_in(body) if status >= 300 else ""
-    return Answer(ExchangeResult.ANSWERED, detail=detail, status=status, body=body)
+    return Answer(detail=detail, status=status, body=body)
 
 
 def _name(call: Call) -> str:

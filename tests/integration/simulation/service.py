@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from typing import Any
 
 from patternmill.service.client import Look
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.redaction import reason_in
 from tests.dialects import DIALECTS, UNKNOWN
 from tests.hostile.in_process import KEY, QuietShop
@@ -112,16 +112,14 @@ class SimulatedService:
         if fault:
             self.fired[fault] += 1
         there, back = self._latency(), self._latency()
-        self._after(TIMEOUT, answer, Answer(ExchangeResult.LOST, Trouble.TIMEOUT))
+        self._after(TIMEOUT, answer, Answer(Trouble.TIMEOUT))
         match fault:
             case "refused" | "unconnected" | "no_name" | "tls":
-                self._after(
-                    there, answer, Answer(ExchangeResult.NOT_SENT, _NOT_SENT.get(fault, Trouble.CONNECT))
-                )
+                self._after(there, answer, Answer(_NOT_SENT.get(fault, Trouble.CONNECT)))
                 if fault in SPELLS:
                     self.may_be_held[name].add("no_clear_answer")
             case "reset_before":
-                self._after(there, answer, Answer(ExchangeResult.LOST, Trouble.RESET))
+                self._after(there, answer, Answer(Trouble.RESET))
             case "late":
                 self.loop.call_later(TIMEOUT + self.chance.uniform(0, 60), self._arrive, operation, body)
             case _:
@@ -305,12 +303,12 @@ def _is_within(now: float, spans: Iterable[tuple[float, float]]) -> bool:
 
 
 def make_answer(status: int, body: Any = None, **more: Any) -> Answer:
-    return Answer(ExchangeResult.ANSWERED, status=status, body=body, **more)
+    return Answer(status=status, body=body, **more)
 
 
 #: What is answered instead.
 _MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
-    "reset_after": lambda service: Answer(ExchangeResult.LOST, Trouble.RESET),
+    "reset_after": lambda service: Answer(Trouble.RESET),
     "failed_unexecuted": lambda service: make_answer(service.chance.choice([500, 502, 503, 504])),
     "failed_executed": lambda service: make_answer(service.chance.choice([500, 502, 503, 504])),
     "limited": lambda service: service.limited(),

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from patternmill.service.client import Look
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, Trouble
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from tests.unit.service import virtual
@@ -18,17 +18,17 @@ DONE = {**JOB, "status": "succeeded", "result": {"patternId": "p-1"}}
 
 def answered(status: int, body: Any = None, trouble: Trouble = Trouble.NONE, **more: Any) -> Answer:
     """Return a whole answer."""
-    return Answer(ExchangeResult.ANSWERED, trouble, status=status, body=body, **more)
+    return Answer(trouble, status=status, body=body, **more)
 
 
 def not_sent(trouble: Trouble = Trouble.CONNECT) -> Answer:
     """Return an exchange of which nothing left this machine."""
-    return Answer(ExchangeResult.NOT_SENT, trouble)
+    return Answer(trouble)
 
 
 def lost(trouble: Trouble = Trouble.RESET) -> Answer:
     """Return an exchange whose answer did not come whole."""
-    return Answer(ExchangeResult.LOST, trouble)
+    return Answer(trouble)
 
 
 class Script:

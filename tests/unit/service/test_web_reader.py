@@ -13,8 +13,9 @@ from threading import Event
 import pytest
 from pydantic import SecretStr
 
-from patternmill.errors import InputRefused
+from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.reading import Reading
+from patternmill.service.client import StudioClient
 from patternmill.service.network import IpAddress, Network, unpacked
 from patternmill.service.web_reader import Access, read_page
 from tests.hostile.certificates import write_certificates
@@ -290,7 +291,11 @@ def test_proxy_of_the_environment_is_used(start: Start, monkeypatch: pytest.Monk
     assert proxy.paths == [far] * 2 and proxy.sent("Host") == ["far.example"] * 2
 
 
-@pytest.mark.parametrize("proxy", ["nonsense://x", "http://x:port"])
-def test_proxy_that_does_not_work_is_named(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("proxy", ["nonsense://canary", "http://me:canary@x:port"])
+def test_proxy_that_is_no_address_is_refused(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For sheets, and for the service."""
     monkeypatch.setenv("HTTP_PROXY", proxy)
-    assert "the proxy of the environment" in refused("http://far.example/spring.csv").message
+    for connect in (read, lambda address: StudioClient(address, SecretStr("key"))):
+        with pytest.raises(ConfigurationError, match="The proxy of the environment") as error:
+            connect("http://far.example/spring.csv")
+        assert "canary" not in str(error.value)
