@@ -61,8 +61,16 @@ def read_env_file() -> dict[str, str]:
         # Interpolated, a value could name another variable, such as a key, and have its text.
         values = set_variables(dotenv_values(path, interpolate=False))
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(type(error).__name__) from None
-    _refuse_what_is_exported_only(values)
+        raise ConfigurationError(
+            f"{ENV_FILE}: cannot be read ({type(error).__name__}).", remedy="Correct or remove it."
+        ) from None
+    if refused := [name for name in values if name.startswith(PREFIX) and name not in _ALLOWED]:
+        raise ConfigurationError(
+            f"{path.resolve()} sets {', '.join(sorted(refused))}, which a folder's file must not decide.",
+            code="not_in_env_file",
+            remedy="Remove it there; if it is yours, export it. What the file may set: .env.example. "
+            "Nothing was sent.",
+        )
     return values
 
 
@@ -98,19 +106,3 @@ def _configures_prefect(path: Path) -> bool:
         return "prefect" in values.get("tool", {})
     except (OSError, ValueError, TypeError, AttributeError):
         return True
-
-
-def _refuse_what_is_exported_only(values: Mapping[str, str]) -> None:
-    """Raise ConfigurationError for settings of ours that no folder may decide."""
-    refused = [name for name in values if name.startswith(PREFIX) and name not in _ALLOWED]
-    if refused:
-        raise ConfigurationError(
-            f"{Path(ENV_FILE).resolve()} sets {', '.join(sorted(refused))}, which a folder's file must not decide.",
-            code="not_in_env_file",
-            remedy="Remove it there; if it is yours, export it. What the file may set: .env.example. "
-            "Nothing was sent.",
-        )
-
-
-def _unreadable(why: str) -> ConfigurationError:
-    return ConfigurationError(f"{ENV_FILE}: cannot be read ({why}).", remedy="Correct or remove it.")

@@ -8,14 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.settings import load_settings
-from patternmill.text import visible_lines
+from patternmill.text import each_text, visible_lines
 
 #: The environment variable that has lines written to the error output, as `text` or `json`.
 LOG_FORMAT = "PATTERNMILL_LOG_FORMAT"
@@ -70,16 +69,8 @@ class _JsonLines(JsonFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Mask each text of the finished object, so that no escape hides a secret and no mask breaks the line."""
-        return json.dumps(self._masked(json.loads(super().format(record))))
-
-    def _masked(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return masked(value, self._secrets)
-        if isinstance(value, list):
-            return [self._masked(part) for part in value]
-        if isinstance(value, dict):
-            return {masked(name, self._secrets): self._masked(part) for name, part in value.items()}
-        return value
+        line = json.loads(super().format(record))
+        return json.dumps(each_text(line, lambda text: masked(text, self._secrets)))
 
 
 _FORMATS: dict[str, Callable[[], logging.Formatter]] = {"text": _TextLines, "json": _JsonLines}

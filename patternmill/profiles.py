@@ -89,14 +89,6 @@ def read_profiles(
     return _each_its_own({environment: pair, **several}, f"{URL} and the profiles by name")
 
 
-def profile_of(values: Mapping[str, Any], where: str) -> Profile:
-    """Check a profile. Raises ConfigurationError, which never shows a value."""
-    try:
-        return Profile.model_validate(values)
-    except ValidationError as error:
-        raise _unusable(where, error) from None
-
-
 def unknown_environment(name: str, configured: Iterable[str]) -> ConfigurationError:
     """Return the refusal of an environment that nobody configured."""
     names = sorted(configured)
@@ -146,7 +138,10 @@ def _pair(exported: Mapping[str, str], file: Mapping[str, str]) -> Profile | Non
             code="key_from_elsewhere" if elsewhere else "half_a_profile",
             remedy="Set both in the environment, or both in .env. Nothing was sent.",
         )
-    return profile_of(values, "PATTERNMILL") if values else None
+    try:
+        return Profile.model_validate(values) if values else None
+    except ValidationError as error:
+        raise _unusable("PATTERNMILL", error) from None
 
 
 def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:

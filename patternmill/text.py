@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import ceil, floor
+from typing import Any
 
 from patternmill.states import Stage
 
@@ -158,3 +159,31 @@ def _excerpt(text: str, begin: int, limit: int) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     return _NAMED.get(match.group()) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+#: Stands for a value that is left out.
+REMOVED = "[removed]"
+
+
+def each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
+    """Return a JSON value with each string changed, names of fields too; the values of `removed` fields are left out.
+
+    None if it is nested too deeply for that.
+    """
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        if isinstance(value, list):
+            return [changed(part) for part in value]
+        if isinstance(value, dict):
+            return {
+                change(name): REMOVED if part and removed and removed.search(name) else changed(part)
+                for name, part in value.items()
+            }
+        return value
+
+    try:
+        return changed(value)
+    except RecursionError:
+        return None

@@ -20,8 +20,9 @@ from pydantic import SecretStr
 from patternmill import __version__
 from patternmill.service.network import proxy_for, tls_context, unpacked
 from patternmill.service.outcomes import Answer, Trouble
-from patternmill.service.redaction import clean, each_text, mask_deeply, reason_in, scrubbed
+from patternmill.service.redaction import clean, mask_deeply, reason_in, scrubbed
 from patternmill.service.refusals import says_no
+from patternmill.text import each_text
 
 #: The largest answer that is read, in bytes, unpacked.
 ANSWER_CAP = 4 * 1024 * 1024
@@ -106,7 +107,8 @@ class StudioClient:
 
     def _quoted(self, text: str) -> str:
         """Quote the beginning of an unreadable answer, without markup."""
-        words = clean(_MARKUP.sub(" ", text[:_LARGEST_QUOTED]), secret=self._key, limit=_QUOTED)
+        beginning = mask_deeply(text, self._key)[:_LARGEST_QUOTED]
+        words = clean(_MARKUP.sub(" ", beginning), limit=_QUOTED)
         return f"no JSON, but {scrubbed(words)!r}" if words else ""
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
-from patternmill.service.redaction import REMOVED, clean
+from patternmill.service.redaction import clean
 from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
+from patternmill.text import REMOVED
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not say which.
 KEY_REFUSED = {401: STOPPING[401], 403: STOPPING[403], 407: STOPPING[407]}

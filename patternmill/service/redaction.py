@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
+
+from patternmill.text import REMOVED, each_text
 
 LONGEST = 500
 #: How many levels deep a reason is looked for.
 _DEPTH = 4
 MASK = "[key removed]"
-REMOVED = "[removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description", "code")
 #: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
@@ -42,7 +43,7 @@ _SHAPES = tuple(
 
 def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
     """Return one printable line of at most `limit` characters, with the key masked wherever it is echoed."""
-    text = _masked(text[: limit * 4 + len(secret)], secret)
+    text = _masked(text, secret)[: limit * 4]
     line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -80,30 +81,6 @@ def _reasons_by_field(body: dict[str, Any], depth: int) -> str:
     shown = [(name, part) for name, part in body.items() if not _CREDENTIAL_FIELD.search(name)][:3]
     reasons = ((name, reason_in(part, depth - 1)) for name, part in shown)
     return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
-
-
-def each_text(value: Any, change: Callable[[str], str], removed: re.Pattern[str] | None = None) -> Any:
-    """Return a JSON value with each string changed, names of fields too; the values of `removed` fields are left out.
-
-    None if it is nested too deeply for that.
-    """
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, str):
-            return change(value)
-        if isinstance(value, list):
-            return [changed(part) for part in value]
-        if isinstance(value, dict):
-            return {
-                change(name): REMOVED if part and removed and removed.search(name) else changed(part)
-                for name, part in value.items()
-            }
-        return value
-
-    try:
-        return changed(value)
-    except RecursionError:
-        return None
 
 
 def _scrub(text: str, secrets: list[str]) -> str:

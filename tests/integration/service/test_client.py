@@ -164,13 +164,14 @@ PAGE = b"<html><head><style>p {}</style><title>Sign in</title></head><p>to the n
         (PAGE, "Sign in to the net"),
         (TEXT.encode("latin-1"), '"jobId": "job-1"'),
         (KEY.encode(), "[key removed]"),
+        (b"<" + b"p" * 19_990 + b">" + KEY.encode(), "[key rem"),
     ],
 )
 async def test_what_cannot_be_read_is_quoted(body: bytes, words: str) -> None:
     """Without markup and the key; of a checkout nothing, for its address is a secret."""
     async with serving((reply(OK, body),)) as server, client(server.url) as made:
         answer = await made.post("patterns/create", BODY)
-        assert not answer.usable and words in answer.detail and KEY not in answer.detail
+        assert not answer.usable and words in answer.detail and "canary" not in answer.detail
         assert (await made.post("checkouts/create", BODY)).detail == ""
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.service.redaction import MASK, REMOVED, clean, mask_deeply, reason_in, scrubbed
+from patternmill.service.redaction import MASK, clean, mask_deeply, reason_in, scrubbed
+from patternmill.text import REMOVED
 
 CANARY = "c4nary0123456789abcdef"
 
@@ -78,6 +79,7 @@ def test_text_is_one_short_printable_line_without_the_key() -> None:
     text = clean("a\x1b[31m\r\nb\u202e sekret-key " + "x" * 900, secret="sekret-key")
     assert text.startswith(f"a [31m b {MASK} x")
     assert text.isprintable() and len(text) == 500
+    assert "sekret" not in clean(" " * 2001 + "sekret-key", secret="sekret-key")
 
 
 def test_key_is_masked_in_names_and_values_but_a_short_one_is_not() -> None:
