@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,15 +17,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, TypeAdapt
 
 from patternmill.addresses import is_loopback, is_unencrypted, service_identity
 from patternmill.errors import ConfigurationError
-from patternmill.files import own_text, private_folder, replace_private
+from patternmill.files import own_text
 from patternmill.parameters import EnvironmentName, Key, Url
-from patternmill.processes import birth
 
 URL, KEY, PROFILES = "PATTERNMILL_STUDIO_URL", "PATTERNMILL_API_KEY", "PATTERNMILL_PROFILES"
 #: In the home: a table for each environment, with `url`, `key` and, if it has moved, `formerly`.
 PROFILES_FILE = "profiles.toml"
-#: In the home, while `patternmill up` serves the embedded studio.
-_EMBEDDED_FILE = Path("studio", "service.json")
+#: Exported by `patternmill up` to its worker while it serves the embedded studio.
+EMBEDDED = {"url": "PATTERNMILL_EMBEDDED_URL", "key": "PATTERNMILL_EMBEDDED_KEY"}
 
 
 def _encrypted(url: str) -> str:
@@ -101,30 +98,10 @@ def unknown_environment(name: str, configured: Iterable[str]) -> ConfigurationEr
     )
 
 
-@contextmanager
-def announced(home: Path, environment: str, studio: EmbeddedProfile) -> Iterator[None]:
-    """Let other processes of this user find the embedded studio by a file in the home."""
-    path = home / _EMBEDDED_FILE
-    private_folder(path.parent)
-    key, process = studio.key.get_secret_value(), [os.getpid(), birth(os.getpid())]
-    replace_private(path, json.dumps([environment, {"url": studio.url, "key": key}, *process]))
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def announced_studio(home: Path, environment: str) -> EmbeddedProfile | None:
-    """Return the embedded studio that a living process of this user serves for an environment."""
-    text = own_text(home / _EMBEDDED_FILE)
-    if text is None:
-        return None
-    try:
-        its_environment, values, pid, born = json.loads(text)
-        studio = EmbeddedProfile.model_validate(values)
-    except ValueError:
-        return None
-    return studio if its_environment == environment and birth(pid) == born != "" else None
+def exported_studio(exported: Mapping[str, str]) -> EmbeddedProfile | None:
+    """Return the embedded studio that `up` serves for its worker, in which this process runs. Raises ValueError."""
+    values = {field: exported[name] for field, name in EMBEDDED.items() if name in exported}
+    return EmbeddedProfile.model_validate(values) if values else None
 
 
 def _pair(exported: Mapping[str, str], file: Mapping[str, str]) -> Profile | None:

@@ -42,7 +42,7 @@ from patternmill.passwords import passwords_in
 from patternmill.profiles import (
     EmbeddedProfile,
     Profile,
-    announced_studio,
+    exported_studio,
     read_profiles,
     unknown_environment,
 )
@@ -200,7 +200,7 @@ def with_service(settings: Settings) -> Settings:
     """
     if settings.service is not None:
         return settings
-    studio = None if settings.profiles else announced_studio(settings.home, settings.environment)
+    studio = None if settings.profiles else exported_studio(os.environ)
     if studio is None:
         raise unknown_environment(settings.environment, settings.profiles)
     return settings.at(studio)

@@ -20,7 +20,7 @@ from patternmill.env_file import PREFIX, read_env_file, set_variables
 from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import make_home
 from patternmill.ledger.ledger import ledger_url
-from patternmill.profiles import NOT_STARTED, EmbeddedProfile, announced
+from patternmill.profiles import EMBEDDED, NOT_STARTED
 from patternmill.settings import Settings, in_force, load_settings
 from prefect_host import shared_process
 from prefect_host.client_settings import API_URL, WORKER_FOLDER, WORKER_LOG
@@ -112,9 +112,7 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
         yield environment
         return
     with EmbeddedStudio(settings.home, environment=settings.environment) as studio:
-        profile = EmbeddedProfile(url=studio.url, key=studio.key)
-        with announced(settings.home, settings.environment, profile):
-            yield environment
+        yield environment | {EMBEDDED["url"]: studio.url, EMBEDDED["key"]: studio.key.get_secret_value()}
 
 
 @contextmanager

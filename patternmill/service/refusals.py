@@ -80,10 +80,8 @@ def names_row(answer: Answer, sent: bytes, given: Collection[str] = GIVEN) -> bo
     """Return whether a refusal names a field or a value of the row. `given`: fields that are not the row's."""
     own = {name: value for name, value in _fields(sent).items() if name not in given}
     texts = [(plain(text), is_place) for text, is_place in _texts_of(answer, sent)]
-    text, places = (
-        f" {' / '.join(text for text, _ in texts)} ",
-        {text for text, is_place in texts if is_place},
-    )
+    text = f" {' / '.join(text for text, _ in texts)} "
+    places = {text for text, is_place in texts if is_place}
     names, values = set(_names(own)), set(map(plain, _values(own)))
     return any(name in places or (name not in _COMMON and f" {name} " in text) for name in names) or any(
         len(value) > 2 and value not in _COMMON and f" {value} " in text for value in values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from patternmill.addresses import STORES, is_chained, is_remote, scheme_of, show
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.processes import run_within
 from patternmill.reading import FileCode, Reading, refusal
-from patternmill.service.web_reader import Access, Page, read_page
+from patternmill.service.web_reader import Access, read_page
 from patternmill.text import plain
 
 _WEB = frozenset({"http", "https"})
@@ -72,22 +73,19 @@ def remote_bytes(address: str, reading: Reading, access: Access | None = None) -
 
 
 def _read_twice(address: str, reading: Reading, access: Access | None) -> bytes:
-    if scheme_of(address) in _WEB:
-        content = _file_of(read_page(address, reading, access), address, reading)
-        is_same = content == read_page(address, reading, access).content
-    else:
-        content, version = _stored(address, reading)
-        is_same = (content, version) == _stored(address, reading)
-    if not is_same:
+    read = partial(_from_web, access=access) if scheme_of(address) in _WEB else _from_store
+    content, version = read(address, reading)
+    if read(address, reading) != (content, version):
         message = f"{reading.name} changed while it was read."
         raise refusal(FileCode.FILE_CHANGED, message, "Try again when it is complete.")
     return content
 
 
-def _file_of(page: Page, address: str, reading: Reading) -> bytes:
-    """Return the content. Raises InputRefused for a web page, such as one to sign in on."""
+def _from_web(address: str, reading: Reading, access: Access | None) -> tuple[bytes, str]:
+    """Return a file on the web. Raises InputRefused for a web page, such as one to sign in on."""
+    page = read_page(address, reading, access)
     if not page.is_html:
-        return page.content
+        return page.content, ""
     place = "" if page.host == urlsplit(address).hostname else f" (of {plain(page.host, 100)})"
     raise refusal(
         FileCode.FILE_UNREADABLE,
@@ -97,7 +95,7 @@ def _file_of(page: Page, address: str, reading: Reading) -> bytes:
     )
 
 
-def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
+def _from_store(address: str, reading: Reading) -> tuple[bytes, str]:
     """Return a store's file, and the size and ETag of this version of it."""
     # Slow to import, and needed for stores alone.
     import fsspec  # type: ignore[import-untyped]

@@ -12,8 +12,8 @@ from patternmill.env_file import variable
 from patternmill.errors import ConfigurationError
 from patternmill.settings import Settings, load_settings
 from tests.unit.test_keys import STRANGER, by_root
-from tests.unit.test_keys import folder as folder
 
+pytestmark = pytest.mark.usefixtures("folder")
 #: What a folder's `.env` may set, what only tightens there, and what is for the environment alone.
 FREE = [
     *("studio_url", "api_key", "max_in_flight", "request_timeout", "job_timeout", "create_timeout"),

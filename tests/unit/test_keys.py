@@ -10,23 +10,14 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.profiles import PROFILES_FILE, EmbeddedProfile, announced, announced_studio
-from patternmill.settings import Settings, load_settings
+from patternmill.profiles import PROFILES_FILE
+from patternmill.settings import Settings, load_settings, with_service
 
 ONE, OTHER, EVIL = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", "http://127.0.0.1:666/v1"
 #: A user who is not this one.
 STRANGER = 65_533
+pytestmark = pytest.mark.usefixtures("folder")
 by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and nothing set."""
-    for name in list(os.environ):
-        if name.upper().startswith("PATTERNMILL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def export(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
@@ -184,27 +175,18 @@ def test_embedded_studio_has_the_environment_that_is_set(monkeypatch: pytest.Mon
 # -- the embedded studio of `up`
 
 
-def test_worker_finds_the_embedded_studio_while_it_is_served(folder: Path) -> None:
-    home = folder / "home"
-    studio = EmbeddedProfile.model_validate({"url": ONE, "key": "studio_key"})
-    assert announced_studio(home, "staging") is None
-    with announced(home, "staging", studio):
-        assert announced_studio(home, "staging") == studio
-        assert announced_studio(home, "production") is None
-        (path,) = (home / "studio").iterdir()
-        assert path.stat().st_mode & 0o077 == 0
-        path.chmod(0o644)
-        with pytest.raises(ConfigurationError, match="can be read by others"):
-            announced_studio(home, "staging")
-        path.chmod(0o600)
-        environment, values, pid, born = json.loads(path.read_text())
-        for forged in (
-            [environment, {**values, "url": "https://studio.example/v1"}, pid, born],
-            [environment, {**values, "url": "http://evil.localhost/v1"}, pid, born],
-            [environment, values, pid, "1"],
-            [environment, values, 2**22 + 1, ""],
-            {},
-        ):
-            path.write_text(json.dumps(forged))
-            assert announced_studio(home, "staging") is None
-    assert announced_studio(home, "staging") is None
+def test_worker_has_the_embedded_studio_that_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this machine alone, for the environment that is set, and where no profile is."""
+    with pytest.raises(ConfigurationError, match="No environment 'staging'"):
+        with_service(load_settings())
+    export(monkeypatch, EMBEDDED_URL=ONE, EMBEDDED_KEY="studio_key")
+    settings = with_service(load_settings())
+    assert (pair_of(settings), settings.embedded) == ((ONE, "studio_key"), True)
+    export(monkeypatch, STUDIO_URL=OTHER, API_KEY="sk_key")
+    assert not with_service(load_settings()).embedded
+    for name in ("STUDIO_URL", "API_KEY"):
+        monkeypatch.delenv(f"PATTERNMILL_{name}")
+    for url in ("https://studio.example/v1", "http://evil.localhost/v1"):
+        export(monkeypatch, EMBEDDED_URL=url)
+        with pytest.raises(ValueError, match="is not on this machine"):
+            with_service(load_settings())
