@@ -56,7 +56,7 @@ async def import_rows(source: Path, steps: Steps) -> None:
         steps.ended("plan")
         await work.begin()
         steps.ended("plan again, on record")
-        await work.drive()
+        await work.engine.drive()
         steps.ended("make")
         await work.finish()
         steps.ended("end, results")

@@ -36,7 +36,7 @@ from patternmill.runs.preview import Preview
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
 from patternmill.runs.run_text import RunSummary
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
 from prefect_host.connection import UNRECORDED, PrefectConnection
@@ -194,12 +194,12 @@ class Launch:
         return flow if self.connection.wait() else None
 
     async def _run_alone(self) -> None:
-        async with Run(self.spec, self._on_begin) as work:
+        spec = Command(self._request, self.spec).completed(run_spec(self._request))  # anew, as its flow does
+        async with Run(spec, self._on_begin) as work:
             await work.run_through()
 
     async def _run_flow(self, flow: Any) -> None:
-        spec = self.spec
-        command = Command(self._request, spec.settings, self._on_begin, spec.file, spec.ceiling)
+        command = Command(self._request, self.spec, self._on_begin)
         current_command.set(command)
         self._is_shown = True
         try:

@@ -113,9 +113,9 @@ async def make_rows(run: Run) -> None:
             cluster = None
         run.is_by_groups = cluster is not None or run.plan.counts(TO_DO).total() > _MOST_ITEM_TASKS
         if not run.is_by_groups:
-            await run.drive(make)
+            await run.engine.drive(make)
         elif cluster is None:
-            await run.drive(make, _group_task(run))
+            await run.engine.drive(make, _group_task(run))
         else:
             await run.engine.make_shared_references(make)
             await drive_on_machines(run, cluster, GROUP_TASK)

@@ -163,7 +163,7 @@ def _rebuild(ledger: Ledger, settings: Settings, record: RunRecord, out: Path | 
     place = out or Path("results") / record.catalog / record.run_id
     page = partial(gallery, share=partial(Pictures(settings.home).share, beside=place))
     links = _links_to(ledger, record) if out is None else []
-    written = rebuild(ledger, record.run_id, place, page, links=links)
+    written = rebuild(ledger, record, place, page, links=links)
     if out is None:
         write_catalog(ledger, record.environment, record.catalog, place.parent)
     if record.outcome is None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from patternmill.addresses import shown_address
 from patternmill.errors import PatternmillError
-from patternmill.identifiers import ItemKey
 from patternmill.runs.request import Request
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
-from patternmill.settings import Settings, with_service
-
-if TYPE_CHECKING:
-    from patternmill.tables.catalog import Catalog
+from patternmill.settings import with_service
 
 
 @dataclass
@@ -25,14 +21,11 @@ class Command:
 
     #: Its address still has its secrets.
     request: Request
-    #: Settings with a service and with what was confirmed on the terminal; None: those that are configured.
-    settings: Settings | None = None
+    #: What it was completed to on the terminal: with a service, what was confirmed, the input as it was read, and what
+    #: a person agreed to buy. None: nobody was asked.
+    spec: RunSpec | None = None
     #: Called with the run once its plan is on record.
     on_begin: Callable[[Run], None] = lambda run: None
-    #: The input as it was read for the plan; None: it is read as the run begins.
-    file: Catalog | None = None
-    #: What a person agreed to buy; None: nobody was asked.
-    ceiling: frozenset[ItemKey] | None = None
     #: The run, once its flow has opened it.
     run: Run | None = None
     #: Why the flow ended before a run began, or without its results.
@@ -47,9 +40,10 @@ class Command:
         return values
 
     def completed(self, spec: RunSpec) -> RunSpec:
-        """Return the spec with this command's service, input and ceiling."""
-        settings = self.settings or with_service(spec.settings)
-        return replace(spec, settings=settings, file=self.file or spec.file, ceiling=self.ceiling)
+        """Return the spec, made anew as its flow begins, with what this command adds."""
+        if self.spec is None:
+            return replace(spec, settings=with_service(spec.settings))
+        return replace(spec, settings=self.spec.settings, file=self.spec.file, ceiling=self.spec.ceiling)
 
 
 #: The command whose flow runs in this process; None in a flow that a worker runs.

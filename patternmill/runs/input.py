@@ -22,12 +22,11 @@ from patternmill.runs.decision_files import read_decisions
 from patternmill.runs.extras import read_extras
 from patternmill.runs.origin import origin_note
 from patternmill.runs.safeguards import refuse_other_service
-from patternmill.runs.spec import RunSpec, catalog_name
+from patternmill.runs.spec import RunSpec, name_after
 from patternmill.service.resend import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import FAILURES
-from patternmill.tables.mapping import NO_MAPPING, SheetMapping
 from patternmill.text import plain, plural
 
 if TYPE_CHECKING:
@@ -50,27 +49,8 @@ MAPPABLE = frozenset(
 )
 
 
-def read_source(
-    address: str,
-    *,
-    mapping: SheetMapping = NO_MAPPING,
-    empty: bool = False,
-    reading: Reading | None = None,
-    bearer: SecretStr | None = None,
-) -> Catalog:
-    """Return the catalog at a path or an address; `empty`: a header without rows is accepted.
-
-    `bearer` is the token of an address that asks for one. Raises InputRefused with one of the codes of FileCode.
-    """
-    from patternmill.tables.catalog import read_catalog
-
-    reading = reading or _reading_of(address)
-    raw = _read_bytes(address, reading, bearer)
-    return read_catalog(raw, source_name(address), mapping, reading, empty=empty)
-
-
-def _read_bytes(address: str, reading: Reading, bearer: SecretStr | None) -> bytes:
-    """Return what is at a path or an address. Raises InputRefused."""
+def read_source(address: str, reading: Reading, bearer: SecretStr | None = None) -> bytes:
+    """Return what is at a path or an address; `bearer` is the token of one that asks for it. Raises InputRefused."""
     if not is_remote(address):
         return reading.in_time(lambda: stable_bytes(file_path(address), reading))
     # Loads httpx, for an address alone.
@@ -80,22 +60,21 @@ def _read_bytes(address: str, reading: Reading, bearer: SecretStr | None) -> byt
     return remote_bytes(address, reading, Access(bearer=bearer))
 
 
-def _reading_of(address: str) -> Reading:
-    return Reading(plain(shown_address(address), 300))
-
-
 def read_input(spec: RunSpec, *, is_asking: bool = False) -> Catalog:
     """Return the input, read unless the spec has it.
 
     Raises InputRefused, with the command that asks a person what is meant, unless this one does (`is_asking`).
     """
+    from patternmill.tables.catalog import read_catalog
+
     if spec.recorded is not None:
         return spec.recorded.catalog
     if spec.file is not None:
         return spec.file
+    reading, name = _reading_of(spec), source_name(spec.source)
     try:
-        empty, bearer = spec.retire_limit is not None, spec.settings.bearer_of(spec.source)
-        file = read_source(spec.source, mapping=spec.mapping, empty=empty, bearer=bearer)
+        raw = read_source(spec.source, reading, spec.settings.bearer_of(spec.source))
+        file = read_catalog(raw, name, spec.mapping, reading, empty=spec.retire_limit is not None)
     except InputRefused as refused:
         if is_asking or refused.code not in MAPPABLE:
             raise
@@ -110,9 +89,13 @@ def read_input(spec: RunSpec, *, is_asking: bool = False) -> Catalog:
     return file
 
 
+def _reading_of(spec: RunSpec) -> Reading:
+    return Reading(plain(shown_address(spec.source), 300))
+
+
 def check_command(spec: RunSpec) -> str:
     """Return the command that asks a person about the input."""
-    is_own = spec.retire_limit is None and spec.catalog == catalog_name(source_name(spec.source))
+    is_own = spec.retire_limit is None and spec.catalog == name_after(source_name(spec.source))
     named = "" if is_own or spec.origin is not None else f" --catalog {shlex.quote(spec.catalog)}"
     place = spec.settings.source_at(spec.source) or shown_address(spec.source)
     return f"patternmill check {shlex.quote(place)}{named}"
@@ -128,7 +111,7 @@ def sheet_questions(spec: RunSpec, offer: Offer | None, refused: InputRefused) -
     )
     from patternmill.tables.sheet import parse_sheets
 
-    raw = _read_bytes(spec.source, _reading_of(spec.source), spec.settings.bearer_of(spec.source))
+    raw = read_source(spec.source, _reading_of(spec), spec.settings.bearer_of(spec.source))
     if refused.code == FileCode.UNREADABLE_ENCODING:
         return encoding_questions(raw)
     sheets = parse_sheets(

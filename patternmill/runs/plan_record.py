@@ -23,7 +23,7 @@ from patternmill.ledger.runs import entry_text
 from patternmill.planning.changes import change_counts, noteworthy
 from patternmill.planning.items import Scope
 from patternmill.planning.offer import Offer, merged
-from patternmill.planning.plan import WITHOUT_PRODUCT, Plan, PlannedRow, Reason, cost_of
+from patternmill.planning.plan import WITHOUT_PRODUCT, Cost, Plan, PlannedRow, Reason
 from patternmill.planning.rows import sku_key
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
@@ -88,33 +88,25 @@ def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap:
         ledger.runs.update(ended)
 
 
-def put_on_record(
-    ledger: Ledger,
-    spec: RunSpec,
-    record: RunRecord,
-    plan: Plan,
-    planned: Preview,
-    offer: Offer | None,
-    number: int,
-    *,
-    is_rejected: bool,
-) -> RunRecord:
-    """Write a run with its plan; return its record as it was written, with its cost and what it changes.
+def plan_options(planned: Preview, cost: Cost) -> dict[str, Any]:
+    """Return what is on record of a plan that may be carried out: its cost, if it has any, and what it changes."""
+    options: dict[str, Any] = {CHANGES: change_counts(planned.changes)} if planned.is_whole else {}
+    if cost.worst:
+        unit = cost.currency or ""
+        options[COST] = {"expected": {unit: cost.expected}, "at_most": {unit: cost.worst}}
+    return options
 
-    `plan` is what the limits leave of `planned`; `number` is the fence of the run's lease. `is_rejected`: a person
-    decided against the plan, so that it requests and retires nothing.
-    """
-    checked = planned.checked
-    if not is_rejected:
-        record = record.with_options(_cost_on_record(spec, plan))
-        if planned.is_whole:
-            record = record.with_options({CHANGES: change_counts(planned.changes)})
+
+def put_on_record(
+    ledger: Ledger, record: RunRecord, plan: Plan, checked: Checked, offer: Offer | None, number: int
+) -> list[RunRow]:
+    """Write a run with its plan, as far as it may be carried out; return its rows. `number`: the fence of its lease."""
     ledger.runs.add(record, checked.catalog.sheet.raw, number=number)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_document(sha256, raw)
     items = (
         NewItem(item.key, item.stage, item.content_text, item.sku, item.parent_key)
-        for item in (planned_item.item for planned_item in plan.items.values())
+        for item, *_ in plan.items.values()
     )
     while chunk := list(islice(items, _CHUNK)):
         ledger.purchases.add_items(record.environment, record.catalog, chunk)
@@ -123,24 +115,21 @@ def put_on_record(
     if offer is not None and offer.categories is not None:
         before = ledger.catalogs.last_offer(record.environment)
         ledger.catalogs.remember_offer(record.environment, merged(offer, before))
-    if is_rejected:
-        return record
+    return rows
+
+
+def record_requests(
+    ledger: Ledger, spec: RunSpec, record: RunRecord, planned: Preview, rows: list[RunRow]
+) -> None:
+    """Write what a run asks of its catalog, which a plan that a person rejected does not: products, and decisions."""
     if spec.recorded is None:
         ledger.catalogs.add_to_sheet(record, is_new=spec.origin is None)
-    _keep_requests(ledger, record, plan, rows, is_retry=spec.selection is not None)
+    _keep_requests(ledger, record, planned.plan, rows, is_retry=spec.selection is not None)
     last = last_decisions(ledger, record.environment, record.catalog)
     record_decisions(ledger, record.run_id, not_overtaken(spec.decisions, last))
     if planned.is_whole:
         ledger.catalogs.add_changes(record.run_id, noteworthy(planned.changes))
         ledger.catalogs.mark_gone(record)
-    return record
-
-
-def _cost_on_record(spec: RunSpec, plan: Plan) -> dict[str, Any]:
-    """Return what a plan will cost, as an option of its run; empty where it costs nothing."""
-    cost = cost_of(plan, spec.options.prices, spec.options.attempts, spec.options.currency)
-    unit = cost.currency or ""
-    return {COST: {"expected": {unit: cost.expected}, "at_most": {unit: cost.worst}}} if cost.worst else {}
 
 
 def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
@@ -158,6 +147,11 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     return broken
 
 
+def _run_row(plan: Plan, row: PlannedRow) -> RunRow:
+    text = entry_text(row.entry, _decision(plan, row))
+    return RunRow(row.position, row.entry.line, row.known_sku, row.pattern, row.product, text)
+
+
 def _decision(plan: Plan, row: PlannedRow) -> RowDecision | None:
     """Return why no product is made for a row, where a person decides about it or has decided."""
     reason = plan.items[row.product].reason if row.product is not None else None
@@ -166,11 +160,6 @@ def _decision(plan: Plan, row: PlannedRow) -> RowDecision | None:
         return None
     takes = tuple(key for key in row.candidates if plan.items[key].item.stage is Stage.PATTERN)
     return RowDecision(row.decided, takes, row.has_product)
-
-
-def _run_row(plan: Plan, row: PlannedRow) -> RunRow:
-    text = entry_text(row.entry, _decision(plan, row))
-    return RunRow(row.position, row.entry.line, row.known_sku, row.pattern, row.product, text)
 
 
 def _keep_requests(

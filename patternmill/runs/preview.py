@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.brake import Pause
 from patternmill.ledger.catalogs import RequestedContent, counts_of
@@ -93,7 +94,12 @@ def make_preview(spec: RunSpec, checked: Checked) -> Preview:
     options = spec.options
     terms = options.prices, options.attempts, options.currency
     with ledger_if_any(spec.settings) as ledger:
-        memory = _memory(ledger, spec) if ledger is not None else Memory()
+        memory = (
+            remember(ledger, spec.scope, spec.options, spec.decisions) if ledger is not None else Memory()
+        )
+        if spec.recorded is not None:
+            # What a person wrote off is bought again by a retry that a person asks for, not by importing failures.
+            memory = replace(memory, given_up=frozenset())
         plan = _plan_entries(spec, checked, memory)
         named: Named = {}
         if others := unknown_results(ledger, spec):
@@ -123,26 +129,20 @@ def make_preview(spec: RunSpec, checked: Checked) -> Preview:
         return replace(planned, duplicates=find_duplicates(ledger, plan), pause=pause)
 
 
-def _memory(ledger: Ledger, spec: RunSpec) -> Memory:
-    # What a person wrote off is bought again by a retry that a person asks for, not by importing failures.
-    is_retry = spec.recorded is not None
-    return remember(ledger, spec.scope, spec.options, retries_written_off=is_retry, decisions=spec.decisions)
-
-
 def _plan_entries(spec: RunSpec, checked: Checked, memory: Memory) -> Plan:
     maker = ItemMaker(spec.scope, picture_of=checked.extras.bytes_of.__getitem__, unstated=spec.unstated)
     retry = (lambda row: True) if spec.retries else None
     return plan_entries(maker, checked.entries, memory, retry=retry, only=spec.chooses, takes=spec.takes)
 
 
-def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:
-    """Return the spec with the limits of its run: only what is approved, and second attempts after all first ones."""
-    options, limits = spec.options, spec.options.limits
+def with_spending_limits(options: RunOptions, plan: Plan, approved: Approval | None) -> RunOptions:
+    """Return the options with the limits of a plan: only what is approved, and second attempts after all first ones."""
+    limits = options.limits
     if approved is not None:
         limits = replace(limits, approval=approved.id)
     if limits_of(limits, {}, Spent(), Spent()):
         limits = replace(limits, first=plan.purchases(), prices=options.prices)
-    return replace(spec, options=replace(options, limits=limits))
+    return replace(options, limits=limits)
 
 
 def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:

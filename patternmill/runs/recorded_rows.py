@@ -177,21 +177,11 @@ def _cells(row: RequestedContent) -> Iterator[tuple[str, str]]:
 
 
 def remember(
-    ledger: Ledger,
-    scope: Scope,
-    options: RunOptions,
-    *,
-    retries_written_off: bool = False,
-    decisions: Iterable[Decision] = (),
+    ledger: Ledger, scope: Scope, options: RunOptions, decisions: Collection[Decision] = ()
 ) -> Memory:
-    """Return what the ledger knows of a catalog.
-
-    `retries_written_off`: items that a person wrote off get another attempt where their rows are retried.
-    `decisions`: those that the run will record as it begins, in their order.
-    """
+    """Return what the ledger knows of a catalog; `decisions`: what the run will record as it begins, in their order."""
     own = scope.environment, scope.catalog
     last = {attempt.item_key: attempt for attempt in ledger.purchases.last_attempts(*own)}
-    decisions = tuple(decisions)
     if not last and not decisions:
         return Memory()
     trying = frozenset(
@@ -209,7 +199,7 @@ def remember(
         last_attempts(last.values()),
         ledger.catalogs.products(*own),
         trying,
-        frozenset() if retries_written_off else written_off,
+        written_off,
         _last_decisions(ledger, scope, decisions),
         further_takes(ledger, scope),
     )

@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from patternmill.errors import ConfigurationError
 from patternmill.files import json_bytes, link_latest, sweep, write_whole
-from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RecordedChange, counts_of
 from patternmill.ledger.events import last_sequence
 from patternmill.ledger.ledger import Ledger
@@ -99,25 +97,20 @@ class Results:
 
 def rebuild(
     ledger: Ledger,
-    run_id: RunId,
+    record: RunRecord,
     out: Path,
     gallery: GalleryMaker | None = None,
     *,
     links: Iterable[str] = (),
     file: Catalog | None = None,
 ) -> Results:
-    """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
+    """Write the results files of a run into `out`.
 
     `gallery` makes its page, if it is to have one. `links`: the names of links next to `out` that are to lead to it.
     `file`: the run's input, where it is parsed already; else it is parsed from the ledger's bytes.
     """
-    record = ledger.runs.get(run_id)
-    if record is None:
-        raise ConfigurationError(
-            f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
-        )
     rows = run_results(ledger, record, file)
-    changes = ledger.catalogs.changes_of(run_id) if counts_of(record) is not None else None
+    changes = ledger.catalogs.changes_of(record.run_id) if counts_of(record) is not None else None
     decided = last_sequence(ledger, record.environment, record.catalog)
     money = RunMoney.of(ledger, record)
     page = partial(gallery, ledger, record, rows) if gallery is not None else None

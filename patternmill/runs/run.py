@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from patternmill.engine.engine import Engine, Make, MakeGroup
+from patternmill.engine.engine import Engine
 from patternmill.engine.progress import Halt, HaltReason, Progress, paused
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.files import LATEST, latest_in
@@ -28,7 +28,15 @@ from patternmill.runs.approval import rejection, require_approval, with_decision
 from patternmill.runs.input import check_input, read_input
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.other_ledger import take_over
-from patternmill.runs.plan_record import close_broken_runs, moment, new_record, put_on_record, record_overlap
+from patternmill.runs.plan_record import (
+    close_broken_runs,
+    moment,
+    new_record,
+    plan_options,
+    put_on_record,
+    record_overlap,
+    record_requests,
+)
 from patternmill.runs.preview import Preview, make_preview, plan_limits, with_spending_limits, withheld_reason
 from patternmill.runs.safeguards import (
     find_duplicates,
@@ -185,11 +193,11 @@ class Run:
             planned = await asyncio.to_thread(make_preview, self.spec, self.checked)
             await learn_what_works(self._api, self.writer, record.environment, self.spec.unstated)
             approved = await self.writer.run(lambda ledger: self._put_on_record(ledger, record, planned))
+            await self._prepare_engine(planned, approved)
         except BaseException:
             await self._heartbeat.stop()
             await release_lease(self.writer)
             raise
-        await self._prepare_engine(planned, approved)
         self.has_begun = True
         self._on_begin(self)
 
@@ -204,9 +212,7 @@ class Run:
 
     async def _prepare_engine(self, planned: Preview, approved: Approval | None) -> None:
         """Make the engine, within the limits of its run."""
-        self.spec = with_spending_limits(self.spec, self.plan, approved)
-        options = self.spec.options
-        self.cost = cost_of(self.plan, options.prices, options.attempts, options.currency)
+        options = with_spending_limits(self.spec.options, self.plan, approved)
         self.engine = Engine(self.record, self.plan, planned.memory, self.writer, self._api, options)
         self.halt, self.progress = self.engine.halt, self.engine.progress
         self._heartbeat.on_loss = self._lost
@@ -244,13 +250,15 @@ class Run:
             elif limited := limit_plan(planned.plan, plan_limits(ledger, spec, approved)):
                 self.plan, *texts = limited
                 self.left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*texts))
+            self.cost = cost_of(self.plan, spec.options.prices, spec.options.attempts, spec.options.currency)
             record = with_decision(record, approved or self.refused)
-            is_rejected = self.refused is not None
-            self.record = put_on_record(
-                ledger, spec, record, self.plan, planned, self._offer, lease.fence, is_rejected=is_rejected
-            )
-            if planned.named:
-                take_over(ledger, self.plan, planned.named)
+            if self.refused is None:
+                record = record.with_options(plan_options(planned, self.cost))
+            rows = put_on_record(ledger, record, self.plan, self.checked, self._offer, lease.fence)
+            if self.refused is None:
+                record_requests(ledger, spec, record, planned, rows)
+            self.record = record
+            take_over(ledger, self.plan, planned.named)
         return approved
 
     def _require_permission(
@@ -273,10 +281,6 @@ class Run:
             require_confirmation(self.spec.settings, planned.plan, duplicates)
         ledger.approvals.overtake(record.environment, record.catalog, f"run {record.run_id}")
         return approved
-
-    async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
-        """Drive all rows to their ends, each item by `make`, each group by `make_group`; by default the engine's."""
-        await self.engine.drive(make, make_group)
 
     def finish(self) -> asyncio.Task[Results]:
         """Begin to end the run and publish its results, once, and return the task.
@@ -331,7 +335,7 @@ class Run:
         )
         try:
             with open_ledger(spec.settings) as ledger:
-                results = rebuild(ledger, run_id, out, self._gallery, links=links, file=self._file)
+                results = rebuild(ledger, self.record, out, self._gallery, links=links, file=self._file)
                 if not folder.is_dir():
                     return results
                 written = write_catalog(ledger, spec.settings.environment, spec.catalog, folder, results)
@@ -360,7 +364,7 @@ class Run:
         await self.read()
         await self.check()
         await self.begin()
-        await self.drive()
+        await self.engine.drive()
         await self.finish()
 
     async def end(self) -> RunEnding:

@@ -192,7 +192,7 @@ def _spec_of_sheet(request: ImportRequest | RefreshRequest, settings: Settings) 
     named = request.file if isinstance(request, ImportRequest) else request.source
     source = _source_of(named, settings)
     catalog = request.catalog or _default_catalog(request, named, source, here)
-    is_own = not is_remote(source) and catalog == _slug(source_name(source))
+    is_own = not is_remote(source) and catalog == name_after(source_name(source))
     confirmed = find_mapping(request.mapping, source, settings.home, catalog, own_name=is_own)
     origins: Sequence[RunRecord] = ()
     if isinstance(request, ImportRequest) and named not in settings.sources and not is_remote(named):
@@ -258,11 +258,8 @@ def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> 
 
 
 def catalog_name(file: str) -> str:
-    """Return the catalog that a file belongs to when none is named: its own name, in lower case and dashes.
-
-    Raises ConfigurationError when nothing is left.
-    """
-    name = _slug(file)
+    """Return the catalog that a file belongs to when none is named. Raises ConfigurationError without a name."""
+    name = name_after(file)
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {Path(file).name!r}.", remedy="Name it with --catalog."
@@ -270,7 +267,8 @@ def catalog_name(file: str) -> str:
     return name
 
 
-def _slug(file: str) -> str:
+def name_after(file: str) -> str:
+    """Return a file's own name, in lower case and dashes; empty where nothing is left."""
     return slugify(Path(file).stem, max_length=_LONGEST_NAME)
 
 

@@ -99,7 +99,7 @@ def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
     """Files deleted, and open items ended otherwise by a later run: the first run's files are the same."""
     run = troubled_run(past)
     written = tmp_path / "results" / "spring" / run.record.run_id
-    rebuild(past.ledger, run.record.run_id, written, gallery)
+    rebuild(past.ledger, run.record, written, gallery)
     before = contents(written)
     shutil.rmtree(written)
     later = past.begin(HERON, HERON_MUG, FERN, FOX)

@@ -455,7 +455,7 @@ def test_results_and_pages_show_the_order(shop: Workshop, service: Service) -> N
     out = shop.folder / "again"
     for count in (0, 2):
         with open_ledger(load_settings()) as ledger:
-            rebuild(ledger, RunId(shop.last), out, gallery)
+            rebuild(ledger, shop.work.record, out, gallery)
         assert (out / "gallery.html").read_text().count('UTC, ord-chk-1"') == count
         service.till.order("chk-1")
         order("a", "c")

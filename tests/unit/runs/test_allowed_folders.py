@@ -61,9 +61,8 @@ def test_deployment_reads_and_writes_in_the_allowed_folders_alone(path: str, her
 
 
 def test_source_of_the_settings_may_be_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "PATTERNMILL_SOURCES", json.dumps({"nightly": str(here.parent / "here-too/spring.csv")})
-    )
+    named = {"nightly": str(here.parent / "here-too/spring.csv")}
+    monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps(named))
     run_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
 
 
@@ -129,7 +128,6 @@ JPEG, WEBP = b"\xff\xd8\xff\xe0rest", b"RIFF0000WEBPrest"
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """Return the path of a catalog with a picture beside it."""
     (tmp_path / "a.png").write_bytes(PNG)
     return str(tmp_path / "spring.csv")
 

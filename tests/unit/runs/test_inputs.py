@@ -120,9 +120,8 @@ PRODUCTS = (
 def german_excel(prompts: Sequence[str]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
-    writer.writerow(
-        ["Art.-Nr.", "Motivbeschreibung", "Produktart", "Größe", "Stoff", "Oberfläche", "Bemerkung"]
-    )
+    header = "Art.-Nr.;Motivbeschreibung;Produktart;Größe;Stoff;Oberfläche;Bemerkung"
+    writer.writerow(header.split(";"))
     for number, prompt in enumerate(prompts):
         writer.writerow((f"K-{number:03}", prompt, *PRODUCTS[number % 3], "für Müller; eilt"))
     return text.getvalue().encode("cp1252")
@@ -133,24 +132,15 @@ def workbook(prompts: Sequence[str]) -> bytes:
     book, content = Workbook(), io.BytesIO()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
-    for line in (
-        ["Sommer 2027"],
-        [],
-        ["Artikelnr.", "Motiv", "Warengruppe", "Ausführung", "", "Preis"],
-        ["", "", "", "Größe (cm)", "Stoff", ""],
-        *(["W-1", prompts[0], "Kissen", "50x50", "Leinen", 12.9],),
-        *(
-            [f"W-{number}", prompt, None, "50x50", "Leinen", 12.9]
-            for number, prompt in enumerate(prompts[1:], 2)
-        ),
-    ):
+    rows = [
+        [f"W-{number}", prompt, None, "50x50", "Leinen", 12.9] for number, prompt in enumerate(prompts, 1)
+    ]
+    rows[0][2] = "Kissen"
+    header = ["Artikelnr.", "Motiv", "Warengruppe", "Ausführung", "", "Preis"]
+    for line in (["Sommer 2027"], [], header, ["", "", "", "Größe (cm)", "Stoff", ""], *rows):
         sheet.append(line)
-    for cells in (
-        "A1:F1",
-        "D3:E3",
-        *(f"{column}3:{column}4" for column in "ABCF"),
-        f"C5:C{4 + len(prompts)}",
-    ):
+    merged = (f"{column}3:{column}4" for column in "ABCF")
+    for cells in ("A1:F1", "D3:E3", *merged, f"C5:C{4 + len(prompts)}"):
         sheet.merge_cells(cells)
     book.create_sheet("Hinweise").append(["Spalte", "Bedeutung"])
     book.save(content)
@@ -243,6 +233,8 @@ def test_sheet_at_an_address_is_imported(
     monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps({"nightly": export}))
     spec = run_spec(ImportRequest(file="nightly"), by_deployment=True)
     assert check_command(spec) == "patternmill check nightly --catalog nightly"
+    spec = run_spec(ImportRequest(file=shop.file(OWN, "...csv"), catalog="spring"))
+    assert check_command(spec).endswith("/...csv --catalog spring"), "no catalog can be named after it"
 
 
 def test_check_reads_an_address_and_a_name(

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ApprovalNeeded
-from patternmill.identifiers import RunId
 from patternmill.ledger.reports.requests import unsettled
 from patternmill.planning.offer import Category, Offer
 from patternmill.planning.proposal import Proposal
@@ -256,7 +255,7 @@ def test_files_of_a_refresh(shop: Workshop, tmp_path: Path) -> None:
     shop.refresh(
         {"a": {"prompt": "herons", "option:name": "x"}, "b": {"prompt": "owls"}, "d": {"prompt": "herons"}}
     )
-    run_id, new = shop.last, shop.products()
+    run, new = shop.work.record, shop.products()
     assert shop.changes == {"added": 1, "changed": 2, "retired": 1}
     changes = {row["sku"]: row for row in read_rows(shop.work.published.out / "changes.csv")}
     assert {sku: row["fields"] for sku, row in changes.items()} == {
@@ -273,7 +272,7 @@ def test_files_of_a_refresh(shop: Workshop, tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in shop.work.published.out.iterdir()}
     shop.refresh({"a": {"prompt": "herons"}})
     with shop.ledger() as ledger:
-        rebuild(ledger, RunId(run_id), tmp_path / "again")
+        rebuild(ledger, run, tmp_path / "again")
     assert {file.name: file.read_bytes() for file in (tmp_path / "again").iterdir()} == before
     assert json.loads(before["manifest.json"])["options"]["changes"]["changed"] == 2
 

@@ -18,9 +18,14 @@ HEAD = b"sku,prompt,category\n"
 ROW = b"A-1,blue herons,Cushion\n"
 
 
+def catalog_at(path: Path, reading: Reading | None = None) -> Catalog:
+    reading = reading or Reading("catalog.csv")
+    return read_catalog(read_source(str(path), reading), "catalog.csv", limits=reading)
+
+
 def refused(path: Path) -> InputRefused:
     with pytest.raises(InputRefused) as caught:
-        read_source(str(path))
+        catalog_at(path)
     return caught.value
 
 
@@ -98,7 +103,7 @@ def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
 
     def read(content: bytes) -> Catalog:
         file.write_bytes(content)
-        return read_source(str(file), reading=Reading("catalog.csv", rows=3, columns=4, size=110))
+        return catalog_at(file, Reading("catalog.csv", rows=3, columns=4, size=110))
 
     wide = HEAD[:-1] + b",x\n"
     assert len(read(wide + ROW * 3).sheet.rows) == 3
@@ -115,8 +120,8 @@ def test_reading_has_a_deadline(tmp_path: Path) -> None:
     file.write_bytes(HEAD + ROW * 10_000)
     late = Reading("catalog.csv", time=timedelta())
     for read in (
-        lambda: read_source(str(file), reading=late),
-        lambda: read_catalog(file.read_bytes(), "catalog.csv", limits=late),
+        lambda: read_source(str(file), late),
+        lambda: read_catalog(file.read_bytes(), "", limits=late),
     ):
         with pytest.raises(InputRefused) as caught:
             read()
