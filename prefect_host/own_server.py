@@ -200,7 +200,7 @@ def _metrics(ledger_url: str) -> bytes:
     file = Path(ledger_url.removeprefix("sqlite:///"))
     if ledger_url.startswith("sqlite:///") and not file.exists():
         return b"# EOF\n"
-    with Ledger(open_database(ledger_url, file.parent)) as ledger:
+    with Ledger(open_database(ledger_url)) as ledger:
         return metrics(ledger)
 
 

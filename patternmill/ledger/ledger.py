@@ -32,6 +32,9 @@ from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
+#: How the address of an SQLite file begins; all others are of PostgreSQL.
+_FILE = "sqlite:///"
+
 
 class Ledger(Tables):
     """Everything that is written to one database, and what a run reads back; what people read is in `reports/`.
@@ -97,25 +100,17 @@ class Ledger(Tables):
     __exit__ = close
 
 
-def open_database(url: str | None, home: Path, *, may_upgrade: bool = False) -> Database:
+def open_database(url: str, *, may_upgrade: bool = False) -> Database:
     """Open the ledger's database, and make its tables where there are none.
 
-    `url` None means SQLite in `home`. `may_upgrade`: a person has copied an older one in PostgreSQL. Raises
-    LedgerError, and ConfigurationError for a ledger that this version cannot read.
+    `may_upgrade`: a person has copied an older one in PostgreSQL. Raises LedgerError, and ConfigurationError for a
+    ledger that this version cannot read.
     """
-    if url is None:
-        return SqliteDatabase(home / LEDGER_FILE)
-    if url.startswith(("postgresql://", "postgres://")):
-        from patternmill.ledger.postgres import PostgresDatabase  # loads psycopg
+    if url.startswith(_FILE):
+        return SqliteDatabase(Path(url.removeprefix(_FILE)))
+    from patternmill.ledger.postgres import PostgresDatabase  # loads psycopg
 
-        return PostgresDatabase(url, may_upgrade=may_upgrade)
-    if url.startswith("sqlite:///"):
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
-    # No part of the address is shown: in an unknown form, each may be a password.
-    raise ConfigurationError(
-        "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
-        remedy="Use postgresql://... or leave it unset for SQLite.",
-    )
+    return PostgresDatabase(url, may_upgrade=may_upgrade)
 
 
 def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
@@ -128,8 +123,7 @@ def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
             f"There is no ledger in {settings.home}: nothing was imported from here yet.",
             remedy="Go to the folder of the import, or set PATTERNMILL_HOME or PATTERNMILL_LEDGER_URL.",
         )
-    url = settings.ledger_url.get_secret_value() if settings.ledger_url else None
-    return Ledger(open_database(url, ledger_folder(settings), may_upgrade=settings.confirms(UPGRADE)))
+    return Ledger(open_database(ledger_url(settings), may_upgrade=settings.confirms(UPGRADE)))
 
 
 @contextmanager
@@ -146,22 +140,20 @@ def every_ledger(settings: Settings) -> Iterator[Ledger]:
             yield ledger
     for folder in (settings.home, settings.home / "embedded"):
         if (folder / LEDGER_FILE).exists():
-            with Ledger(open_database(None, folder)) as ledger:
+            with Ledger(SqliteDatabase(folder / LEDGER_FILE)) as ledger:
                 yield ledger
-
-
-def ledger_place(settings: Settings) -> str:
-    """Return where the ledger is, for people: its file, or its database without the parts that may be secret."""
-    if settings.ledger_url is not None:
-        return shown_address(settings.ledger_url.get_secret_value())
-    return str((ledger_folder(settings) / LEDGER_FILE).resolve())
 
 
 def ledger_url(settings: Settings) -> str:
     """Return the address of the ledger, which may contain a password."""
     if settings.ledger_url is not None:
         return settings.ledger_url.get_secret_value()
-    return f"sqlite:///{(ledger_folder(settings) / LEDGER_FILE).resolve()}"
+    return f"{_FILE}{(ledger_folder(settings) / LEDGER_FILE).absolute()}"
+
+
+def ledger_place(settings: Settings) -> str:
+    """Return where the ledger is, for people: its file, or its database without the parts that may be secret."""
+    return shown_address(ledger_url(settings).removeprefix(_FILE))
 
 
 def has_ledger(settings: Settings) -> bool:
@@ -344,32 +336,23 @@ class LedgerWriter:
             for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
                 try:
                     result = work()
+                    break
                 except LedgerUnavailable as error:
-                    since = self._log_unavailable(began, error)
-                    if self._clock() >= since + self._patience:
+                    if self._unavailable_since is None:
+                        self._unavailable_since = began
+                        logger.warning(
+                            "%s It is waited for, for %.0f s at most.", error.message, self._patience
+                        )
+                    if self._clock() >= self._unavailable_since + self._patience:
                         raise
                     self._sleep(pause)
-                else:
-                    self._log_available()
-                    return result
-            raise AssertionError("there is always another pause")
         finally:
             self._writing_since = None
-
-    def _log_unavailable(self, since: float, error: LedgerUnavailable) -> float:
-        """Say so, once; return since when it is unavailable."""
-        if self._unavailable_since is None:
-            self._unavailable_since = since
-            logger.warning("%s It is waited for, for %.0f s at most.", error.message, self._patience)
-        return self._unavailable_since
-
-    def _log_available(self) -> None:
         if self._unavailable_since is not None:
-            seconds = self._clock() - self._unavailable_since
-            logger.warning(
-                "The ledger's %s answers again, after %.0f s.", self._ledger.database.name, seconds
-            )
+            name, seconds = self._ledger.database.name, self._clock() - self._unavailable_since
+            logger.warning("The ledger's %s answers again, after %.0f s.", name, seconds)
             self._unavailable_since = None
+        return result
 
     def _commit(self, changes: list[Change[Any]], ledger: Ledger) -> list[Any]:
         """Make changes in one transaction; return what each returned, or why it was refused."""

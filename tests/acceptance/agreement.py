@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from patternmill.ledger.ledger import open_database
+from patternmill.ledger.sqlite import SqliteDatabase
 
 #: How long before the first write of what it makes a task run may start, and how long after the last it may end.
 CLOSE = 5.0
@@ -24,7 +24,7 @@ Span = tuple[float, float]
 
 def item_times_in(home: Path) -> dict[str, Span]:
     """Return the first and last write of each item in the ledger of a home, by the name of its task run."""
-    with closing(open_database(None, home)) as database, database.transaction():
+    with closing(SqliteDatabase(home / "ledger.sqlite3")) as database, database.transaction():
         rows = database.rows(_ITEM_TIMES)
     named = {}
     for stage, content, sku, first, last in rows:

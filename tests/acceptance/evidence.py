@@ -52,7 +52,9 @@ class Evidence:
 
     def ledger(self, sql: str) -> list[tuple[Any, ...]]:
         """What the ledger holds, read without the program."""
-        database = open_database(self.ledger_url, self.room.folder / self.room.home)
+        database = open_database(
+            self.ledger_url or f"sqlite:///{self.room.folder / self.room.home}/ledger.sqlite3"
+        )
         try:
             with database.transaction():
                 return database.rows(sql)

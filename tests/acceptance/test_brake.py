@@ -93,7 +93,7 @@ class Fleet:
         return [line for line in lines if line["event"] == "request" and line["operation"] in STARTS_JOB]
 
     def ledger(self) -> Ledger:
-        return Ledger(open_database(self.ledger_url, self.folder / "home"))
+        return Ledger(open_database(self.ledger_url or f"sqlite:///{self.folder}/home/ledger.sqlite3"))
 
     # -- a round
 

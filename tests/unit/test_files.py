@@ -11,7 +11,7 @@ import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.files import link_latest, make_home, private_folder, write_whole
-from patternmill.ledger.ledger import open_database
+from patternmill.ledger.sqlite import SqliteDatabase
 from tests.other_user import without_root
 
 
@@ -78,7 +78,7 @@ def test_home_is_private(tmp_path: Path) -> None:
     """With its ledger, the files that SQLite adds, and missing folders above a private one."""
     home = tmp_path / "home"
     make_home(home)
-    database = open_database(None, home)
+    database = SqliteDatabase(home / "ledger.sqlite3")
     try:
         assert mode(home) == "700"
         assert {mode(path) for path in home.iterdir()} == {"600"}

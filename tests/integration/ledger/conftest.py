@@ -84,7 +84,7 @@ def open_ledger(url: str, clock: Clock) -> Iterator[OpenLedger]:
     opened: list[Ledger] = []
 
     def opens() -> Ledger:
-        opened.append(Ledger(open_database(url, Path("unused")), clock=clock))
+        opened.append(Ledger(open_database(url), clock=clock))
         return opened[-1]
 
     yield opens

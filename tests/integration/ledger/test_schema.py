@@ -179,7 +179,7 @@ def test_no_migration_while_a_run_goes_on(
     shop.to_the_first()
     with monkeypatch.context() as older:
         older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        database = open_database(shop.url, Path("unused"), may_upgrade=True)
+        database = open_database(shop.url, may_upgrade=True)
     slept = list[float]()
 
     def sleep(seconds: float) -> None:

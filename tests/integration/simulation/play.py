@@ -17,8 +17,9 @@ from typing import cast
 import pytest
 
 from patternmill.errors import Overlap
-from patternmill.ledger.ledger import Ledger, open_database
+from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.requests import find_request
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.planning.offer import Category, Offer
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
@@ -242,7 +243,7 @@ class _Player:
             self.service.fired["settled"] += len(items)
 
     def _opened(self) -> Ledger:
-        database = open_database(None, self.shop.home)
+        database = SqliteDatabase(self.shop.home / "ledger.sqlite3")
         return Ledger(database, clock=lambda: EPOCH.timestamp() + self.loop.time())
 
     # -- one life of the process

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.ledger.ledger import Ledger, open_database
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.sqlite import SqliteDatabase
 from tests.unit.cli.ledgers import Clock, Past
 
 
@@ -64,6 +65,6 @@ def approved() -> Callable[[str, Path], None]:
 def past(home: Path) -> Iterator[Past]:
     """A ledger in the home, to be given a past."""
     clock = Clock()
-    ledger = Ledger(open_database(None, home), clock=clock)
+    ledger = Ledger(SqliteDatabase(home / "ledger.sqlite3"), clock=clock)
     yield Past(ledger, clock)
     ledger.close()

@@ -14,8 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from cli import launcher, main
-from patternmill.ledger.ledger import Ledger, open_database
+from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.planning.offer import Category, Offer, Option
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.command import Command
@@ -140,7 +141,7 @@ def paid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def approvals(home: Path) -> list[Approval]:
-    ledger = Ledger(open_database(None, home))
+    ledger = Ledger(SqliteDatabase(home / "ledger.sqlite3"))
     try:
         return ledger.approvals.find()
     finally:
