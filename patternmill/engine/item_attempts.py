@@ -18,7 +18,7 @@ from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowF
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.events import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
-from patternmill.ledger.records import Attempt, Intent, Lease, RunRecord
+from patternmill.ledger.records import Attempt, Lease, RunRecord
 from patternmill.ledger.row_outcomes import remedy_of
 from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.planning.items import Item, Made
@@ -149,8 +149,9 @@ class Attempts:
         if after or not item.is_repeatable:
             self._require_not_halted(item)
         request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
-        intent = Intent(request_id, item.key, item.stage, number, item.body(request_id, made), price)
-        return ledger.purchases.intend(self._run_id, self._environment, intent, self._options.limits)
+        body = item.body(request_id, made)
+        intent = Attempt(request_id, item.key, number, AttemptState.INTENDED, body, price=price)
+        return ledger.purchases.intend(self._run_id, intent, self._options.limits)
 
     def _go_on(self, ledger: Ledger, item: Item, last: Attempt) -> Attempt:
         """Hold an open request that may not be sent again, unless a person decided that it is sent once more."""

@@ -9,8 +9,11 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -21,7 +24,6 @@ from patternmill.ledger.database import Clock, Database, Tables
 from patternmill.ledger.records import (
     FORGOTTEN,
     Attempt,
-    Intent,
     NewItem,
     OrderRecord,
     PickedLine,
@@ -160,11 +162,11 @@ class Purchases(Tables):
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         """Return the attempt that a request makes."""
-        return next(self._attempts("WHERE request_id = :request_id", request_id=request_id), None)
+        return next(iter(self._attempts("WHERE request_id = :request_id", request_id=request_id)), None)
 
     def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> list[Attempt]:
         """Return every attempt at an item, the first one first."""
-        return list(self._attempts("WHERE item_key = :key ORDER BY attempt", bodies, key=key))
+        return self._attempts("WHERE item_key = :key ORDER BY attempt", bodies, key=key)
 
     def last_attempt(self, key: ItemKey) -> Attempt | None:
         """Return the last attempt at an item, without its body."""
@@ -186,18 +188,18 @@ class Purchases(Tables):
         """Return the attempts of these stages in an environment that have this result."""
         names = ", ".join(f"'{stage}'" for stage in stages)
         where = f"{_IN_ENVIRONMENT} AND a.result_id = :result_id AND i.stage IN ({names})"
-        return list(self._attempts(where, result_id=result_id, environment=environment))
+        return self._attempts(where, result_id=result_id, environment=environment)
 
     def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
         """Return the request that has a job: environments are different services, which may number jobs alike."""
         where = f"{_IN_ENVIRONMENT} AND a.job_id = :job_id AND i.stage NOT IN ('reference', 'checkout')"
-        owners = self._attempts(where, job_id=job_id, environment=environment)
-        return next((owner.request_id for owner in owners), None)
+        owners = self._attempts(where, False, job_id=job_id, environment=environment)
+        return owners[0].request_id if owners else None
 
-    def _attempts(self, where: str, bodies: bool = True, /, **params: Any) -> Iterator[Attempt]:
+    def _attempts(self, where: str, bodies: bool = True, /, **params: Any) -> list[Attempt]:
         columns = ATTEMPT_COLUMNS if bodies else WITHOUT_BODIES
         rows = self.database.rows(f"SELECT {columns} FROM attempts a {where}", params, nothing=b"")
-        return map(Attempt.of, rows)
+        return list(map(Attempt.of, rows))
 
     def age_of(self, attempt: Attempt) -> timedelta | None:
         """Return how long ago an attempt was intended, by the clock or by the uptime, whichever is longer.
@@ -236,12 +238,13 @@ class Purchases(Tables):
 
     # -- the life of an attempt
 
-    def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
-        """Write the intent of a request, and reserve its price; an intent on record is returned as it is.
+    def intend(self, run_id: RunId, intent: Attempt, limits: SpendingLimits) -> Attempt:
+        """Write the intent of a request, and reserve its price; an attempt on record is returned as it is.
 
-        One that was withdrawn or refused made nothing: it is intended again, with its body as it is now. A request that
-        was redirected may have been executed all the same, and keeps its bytes. A refusal that may pass stays on record
-        until there is an answer. Raises BudgetReached, and then nothing was written.
+        `intent` has the IDs, the body and the price of the request. One that was withdrawn or refused made nothing: it
+        is intended again, with its body as it is now. A request that was redirected may have been executed all the
+        same, and keeps its bytes. A refusal that may pass stays on record until there is an answer. Raises
+        BudgetReached, and then nothing was written.
         """
         recorded = self.attempt(intent.request_id)
         if recorded is not None and recorded.state not in REOPENED:
@@ -249,25 +252,22 @@ class Purchases(Tables):
         now = self.now()
         if limits != SpendingLimits():
             self.database.lock("spending")
-            self._refuse_over_limit(run_id, environment, intent, limits, day_of(now))
+            self._refuse_over_limit(run_id, intent, limits, day_of(now))
+        of_run = {"run_id": run_id, "approval_id": limits.approval}
         terms: dict[str, Any] = {
-            "run_id": run_id,
             "price": intent.price,
             "currency": limits.unit,
-            "approval_id": limits.approval,
             "intended_at": now,
             "uptime": _uptime(),
         }
         if recorded is None:
-            named = {"request_id": intent.request_id, "item_key": intent.item_key, "attempt": intent.attempt}
-            self._insert("attempts", **named, state=AttemptState.INTENDED.value, body=intent.body, **terms)
-            intended = self.attempt(intent.request_id)
-            assert intended is not None, "it has just been written"
+            intended = replace(intent, **terms)
+            self._insert("attempts", **asdict(intended), **of_run)
             self._note(run_id, intended, now)
         else:
             if recorded.error_code != REDIRECTED:
                 terms |= {"body": intent.body, "job_id": None, "accepted_at": None}
-            self._update("attempts", {"request_id": intent.request_id}, **terms)
+            self._update("attempts", {"request_id": intent.request_id}, **terms, **of_run)
             is_passing = recorded.error_code in PASSING_REFUSALS
             reason = {"error_code": recorded.error_code, "error": recorded.error} if is_passing else {}
             intended = self.change(run_id, intent.request_id, AttemptState.INTENDED, **reason)
@@ -399,10 +399,8 @@ class Purchases(Tables):
     def spent_on(self, day: str) -> dict[str, Spent]:
         """Return by environment what was reserved on a day (UTC, ISO) and not released."""
         query = "SELECT environment, stage, currency, items, amount FROM spending WHERE day = :day"
-        rows: dict[str, list[tuple[Any, ...]]] = {}
-        for environment, *reserved in self.database.rows(f"{query} ORDER BY environment", day=day):
-            rows.setdefault(environment, []).append(tuple(reserved))
-        return {environment: Spent.of(reserved) for environment, reserved in rows.items()}
+        rows = groupby(self.database.rows(f"{query} ORDER BY environment", day=day), key=itemgetter(0))
+        return {environment: Spent.of(row[1:] for row in group) for environment, group in rows}
 
     def spent_by_run(self, run_id: RunId) -> Spent:
         """Return what was reserved for a run's requests and not released."""
@@ -420,24 +418,27 @@ class Purchases(Tables):
                 amounts[AttemptState(state)][currency] = int(amount)
         return amounts
 
-    def _refuse_over_limit(
-        self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
-    ) -> None:
+    def _refuse_over_limit(self, run_id: RunId, intent: Attempt, limits: SpendingLimits, day: str) -> None:
         """Raise BudgetReached where a purchase would exceed a limit.
 
         A second attempt must leave what the run's plan still has to buy for the first time.
         """
-        approval = self._approvals.covering(limits.approval, intent) if limits.approval is not None else None
+        query = "SELECT environment, stage FROM items WHERE key = :key"
+        ((environment, stage),) = self.database.rows(query, key=intent.item_key)
+        refused = partial(refusal, Stage(stage), intent.price)
+        approval = None
+        if limits.approval is not None:
+            approval = self._approvals.covering(limits.approval, intent.item_key, stage)
         of_run = self.spent_by_run(run_id)
         of_day = self.spent_on(day).get(environment, Spent())
         left = limits_of(limits, limits.prices, of_run, of_day, approval)
         about = {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
         failed_here = _FAILED_HERE.format(item=":key", attempt=":attempt")
         is_second = intent.attempt > 1 and bool(self.database.rows(failed_here, about))
-        reached = refusal(intent, left, limits, {})
+        reached = refused(left, limits, {})
         # Counting what is outstanding is slow: it is done only where a limit does not cover the whole plan again.
-        if reached is None and is_second and refusal(intent, left, limits, limits.first) is not None:
-            reached = refusal(intent, left, limits, self._outstanding(about, limits.first))
+        if reached is None and is_second and refused(left, limits, limits.first) is not None:
+            reached = refused(left, limits, self._outstanding(about, limits.first))
         if reached is not None:
             reached.code = SECOND_ATTEMPT if is_second else reached.code
             raise reached

@@ -114,19 +114,6 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class Intent:
-    """A request about to be sent, as it must be durable before it is."""
-
-    request_id: RequestId
-    item_key: ItemKey
-    stage: Stage
-    attempt: int
-    body: bytes
-    #: In minor units, reserved with the intent.
-    price: int = 0
-
-
-@dataclass(frozen=True)
 class PickedLine:
     """One line of a checkout: the row that a person picked, its product, and how many."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.errors import BudgetReached, LedgerError, Overtaken
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Approval, Attempt, Intent, SpendingLimits
+from patternmill.ledger.records import Approval, Attempt, SpendingLimits
 from patternmill.money import Limit, money, sums
 from patternmill.states import Stage, Verdict
 from patternmill.text import goods, plural
@@ -101,14 +101,14 @@ def nearly_spent(limits: SpendingLimits, of_day: Spent, more: int = 0) -> str | 
 
 
 def refusal(
-    intent: Intent, left: list[Limit], limits: SpendingLimits, planned: Mapping[Stage, int]
+    stage: Stage, price: int, left: list[Limit], limits: SpendingLimits, planned: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Return why a purchase would exceed a limit; `planned`: how many of each stage must remain possible after it."""
     for limit in left:
-        takes = intent.price if limit.is_money else 1
+        takes = price if limit.is_money else 1
         if not takes or limit.covers(planned, takes):
             continue
-        cost = f": the next {intent.stage} costs {money(takes, limits.currency)}" if limit.is_money else ""
+        cost = f": the next {stage} costs {money(takes, limits.currency)}" if limit.is_money else ""
         for_others = (
             f"; what is left is kept for {goods(planned)} of the plan" if sum(planned.values()) else ""
         )
@@ -221,17 +221,17 @@ class Approvals(Tables):
             self._items = {approval_id: frozenset(json.loads(plan))}
         return self._items[approval_id]
 
-    def covering(self, approval_id: str, intent: Intent) -> Approval:
-        """Return the approval that a purchase rests on.
+    def covering(self, approval_id: str, key: ItemKey, stage: Stage) -> Approval:
+        """Return the approval that the purchase of an item rests on.
 
         Raises LedgerError where there is none, and BudgetReached where its plan lacks the item.
         """
         approval = self.get(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
-        if intent.item_key not in self.items(approval_id):
+        if key not in self.items(approval_id):
             raise BudgetReached(
-                f"Plan {approval.short}, which {approval.who} approved, lacks the {intent.stage}.",
+                f"Plan {approval.short}, which {approval.who} approved, lacks the {stage}.",
                 code="approval",
                 remedy="Run again: what is left needs another approval.",
             )

@@ -13,7 +13,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger, ledger_place
-from patternmill.ledger.records import Attempt, Intent, SpendingLimits
+from patternmill.ledger.records import Attempt, SpendingLimits
 from patternmill.parameters import LEDGER
 from patternmill.planning.items import Item, Made, Scope
 from patternmill.planning.memory import Memory
@@ -155,8 +155,9 @@ def take_over(ledger: Ledger, plan: Plan, named: Named) -> None:
 def _bring_to(ledger: Ledger, item: Item, run_id: RunId, attempt: Attempt, made: Made) -> None:
     """Record an attempt up to the state that results name."""
     request_id = item.request_id(attempt.attempt)
-    intent = Intent(request_id, item.key, item.stage, attempt.attempt, item.body(request_id, made))
-    before = ledger.purchases.intend(run_id, item.scope.environment, intent, SpendingLimits())
+    body = item.body(request_id, made)
+    intent = Attempt(request_id, item.key, attempt.attempt, AttemptState.INTENDED, body)
+    before = ledger.purchases.intend(run_id, intent, SpendingLimits())
     details: dict[AttemptState, dict[str, str | None]] = {
         AttemptState.ACCEPTED: {"job_id": attempt.job_id},
         AttemptState.SUCCEEDED: {"result_id": attempt.result_id, "picture_url": attempt.picture_url},

@@ -9,7 +9,7 @@ from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
+from patternmill.ledger.records import Attempt, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.states import AttemptState, Stage
 from tests.unit.cli.ledgers import WAYS as WAYS
 
@@ -37,11 +37,10 @@ def item(name: str, stage: Stage = Stage.PATTERN, **changes: Any) -> NewItem:
     return replace(NewItem(ItemKey(name), stage, "{}"), **changes)
 
 
-def intent(name: str, attempt: int = 1, stage: Stage = Stage.PATTERN, price: int = 0) -> Intent:
+def intent(name: str, attempt: int = 1, price: int = 0) -> Attempt:
     request_id = RequestId(f"{name}/{attempt}")
-    return Intent(
-        request_id, ItemKey(name), stage, attempt, f'{{"requestId":"{request_id}"}}'.encode(), price
-    )
+    body = f'{{"requestId":"{request_id}"}}'.encode()
+    return Attempt(request_id, ItemKey(name), attempt, AttemptState.INTENDED, body, price=price)
 
 
 def learned(name: str, to: AttemptState) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def begin(
     """An item and the intent of an attempt at it, in a transaction of their own."""
     with ledger.transaction():
         ledger.purchases.add_items(environment, catalog, [item(name, stage, **of_item)])
-        return ledger.purchases.intend(run, environment, intent(name, attempt, stage, price), limits)
+        return ledger.purchases.intend(run, intent(name, attempt, price), limits)
 
 
 def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -> Attempt:

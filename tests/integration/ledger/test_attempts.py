@@ -47,7 +47,7 @@ def test_intent_is_written_with_its_exact_body(ledger: Ledger, clock: Clock) -> 
     odd = replace(intent("herons"), body=bytes(range(256)) * 3)
     with ledger.transaction():
         ledger.purchases.add_items(STAGING, CATALOG, [item("herons")])
-        attempt = ledger.purchases.intend(RUN, STAGING, odd, UNLIMITED)
+        attempt = ledger.purchases.intend(RUN, odd, UNLIMITED)
     assert ledger.purchases.attempt(attempt.request_id) == attempt
     assert (attempt.state, attempt.body, attempt.intended_at) == (AttemptState.INTENDED, odd.body, first)
     assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
@@ -74,7 +74,7 @@ def test_request_that_made_nothing_goes_out_as_it_is_written_now(
     corrected = replace(intent("herons"), body=b'{"as": "now"}')
     with ledger.transaction():
         ledger.purchases.change(RUN, first.request_id, to, **refused)
-        again = ledger.purchases.intend(OTHER_RUN, STAGING, corrected, UNLIMITED)
+        again = ledger.purchases.intend(OTHER_RUN, corrected, UNLIMITED)
     assert (again.state, again.intended_at, again.ended_at) == (AttemptState.INTENDED, clock.now, None)
     assert again.body == (corrected.body if whose == "now" else first.body)
     assert (again.error_code, again.error) == ((code, "no") if keeps_reason else (None, None))
@@ -120,7 +120,7 @@ def test_contradicting_or_empty_answer_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="not in the ledger"), ledger.transaction():
         ledger.purchases.change(RUN, RequestId("unknown"), AttemptState.ACCEPTED, job_id="job-1")
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.purchases.intend(RUN, STAGING, intent("unknown"), UNLIMITED)
+        ledger.purchases.intend(RUN, intent("unknown"), UNLIMITED)
 
 
 def test_job_and_times_survive_later_changes(ledger: Ledger, clock: Clock) -> None:
@@ -299,7 +299,7 @@ def test_events_are_added_and_never_changed(ledger: Ledger) -> None:
         ledger.record_event(RUN, "stopped", detail="by a person")
     with pytest.raises(RuntimeError), ledger.transaction():
         ledger.purchases.add_items(STAGING, CATALOG, [item("half")])
-        ledger.purchases.intend(RUN, STAGING, intent("half"), UNLIMITED)
+        ledger.purchases.intend(RUN, intent("half"), UNLIMITED)
         raise RuntimeError("in the middle")
     assert ledger.purchases.attempt(RequestId("half/1")) is None
     assert ledger.database.rows("SELECT run_id, kind, request_id, detail FROM events ORDER BY seq") == [

@@ -103,7 +103,7 @@ def test_takeover_waits_for_the_transaction_of_the_holder(open_ledger: OpenLedge
         with holder.transaction(old):
             taking = thread.submit(taken)
             holder.purchases.add_items(STAGING, CATALOG, [item("a")])
-            holder.purchases.intend(RUN, STAGING, intent("a"), UNLIMITED)
+            holder.purchases.intend(RUN, intent("a"), UNLIMITED)
             # As long as that takes, where nothing keeps it waiting.
             wait([taking], timeout=0.3)
             order.append("written")
@@ -153,12 +153,12 @@ def test_only_the_newest_execution_writes(two_groups: Ledger, open_ledger: OpenL
     """The older one's intent is refused with its transaction, and so is its outcome."""
     older = execution(two_groups)
     with two_groups.transaction(older):
-        two_groups.purchases.intend(RUN, STAGING, intent("first"), UNLIMITED)
+        two_groups.purchases.intend(RUN, intent("first"), UNLIMITED)
     newer = execution(open_ledger())
     assert (older.fence, newer.fence) == (1, 2)
     refusal = "Group 1 of run run-1 is driven elsewhere"
     with pytest.raises(LeaseLost, match=refusal), two_groups.transaction(older):
-        two_groups.purchases.intend(RUN, STAGING, intent("second"), UNLIMITED)
+        two_groups.purchases.intend(RUN, intent("second"), UNLIMITED)
     with two_groups.transaction(newer):
         two_groups.purchases.change(RUN, RequestId("first/1"), AttemptState.ACCEPTED, job_id="job")
     assert two_groups.purchases.attempt(RequestId("second/1")) is None

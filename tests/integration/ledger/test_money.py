@@ -321,7 +321,7 @@ def test_reservation_of_a_withdrawn_request_is_returned(
 
 #: What reads before it writes, and the lock by which no other connection does so at the same time.
 LOCKED: dict[str, Callable[[Ledger], object]] = {
-    "intent": lambda ledger: ledger.purchases.intend(RUN, STAGING, intent("b"), SpendingLimits(items=9)),
+    "intent": lambda ledger: ledger.purchases.intend(RUN, intent("b"), SpendingLimits(items=9)),
     "withdrawal": lambda ledger: ledger.purchases.change(RUN, RequestId("a/1"), AttemptState.WITHDRAWN),
     "order": lambda ledger: ledger.purchases.record_order(
         RUN, ItemKey("a"), OrderRecord(None, None, False, False)
@@ -359,7 +359,7 @@ def test_concurrent_writers_never_exceed_a_limit(open_ledger: OpenLedger) -> Non
             with ledger.transaction():
                 ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
                 try:
-                    ledger.purchases.intend(RUN, STAGING, intent(name, price=10), UNDER)
+                    ledger.purchases.intend(RUN, intent(name, price=10), UNDER)
                 except BudgetReached:
                     continue
                 bought += 1

@@ -50,7 +50,7 @@ def test_lost_connection_is_reopened(postgres: Ledger, postgres_url: str) -> Non
         cut_off(postgres_url)
         for _ in range(2):
             with pytest.raises(LedgerError):
-                postgres.purchases.intend(RUN, STAGING, intent("a", 2), UNLIMITED)
+                postgres.purchases.intend(RUN, intent("a", 2), UNLIMITED)
     assert len(list(postgres.purchases.last_attempts(STAGING, CATALOG))) == 2
     assert postgres.database.rows("SELECT key FROM items ORDER BY key") == [("a",), ("b",)]
     assert postgres.purchases.attempt(RequestId("a/2")) is None

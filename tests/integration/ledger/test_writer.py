@@ -38,7 +38,7 @@ class CountingLedger(Ledger):
 def buying(name: str, limits: SpendingLimits = UNLIMITED) -> Callable[[Ledger], Attempt]:
     def buy(ledger: Ledger) -> Attempt:
         ledger.purchases.add_items(STAGING, CATALOG, [item(name)])
-        return ledger.purchases.intend(RUN, STAGING, intent(name), limits)
+        return ledger.purchases.intend(RUN, intent(name), limits)
 
     return buy
 

@@ -11,7 +11,7 @@ from cli.commands.status import Status
 from cli.json_output import text_of
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Intent, NewItem, OrderRecord, PickedLine, SpendingLimits
+from patternmill.ledger.records import Attempt, NewItem, OrderRecord, PickedLine, SpendingLimits
 from patternmill.ledger.reports.checkouts import (
     CheckoutStatus,
     checkout_called,
@@ -99,13 +99,13 @@ def ordered(run: BegunRun) -> str:
     line = PickedLine("H-1", product.key, "prd_1", 2, "for Anna")
     item = checkout_item(Scope("staging", "spring").of_orders, "samples", [("prd_1", 2)])
     request_id, run_id = item.request_id(1), RunId("order-1")
-    intent = Intent(request_id, item.key, item.stage, 1, item.body(request_id))
+    intent = Attempt(request_id, item.key, 1, AttemptState.INTENDED, item.body(request_id))
     with run.ledger.transaction():
         new = NewItem(item.key, item.stage, canonical_json(item.content), picked=(line,))
         purchases = run.ledger.purchases
         for _ in range(2):
             purchases.add_items("staging", item.scope.catalog, [new])
-        purchases.intend(run_id, "staging", intent, SpendingLimits())
+        purchases.intend(run_id, intent, SpendingLimits())
         purchases.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
         purchases.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
         for status in ("paid", "paid", "shipped"):

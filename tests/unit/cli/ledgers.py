@@ -10,7 +10,7 @@ from typing import Any
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import RETRY_OF
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
+from patternmill.ledger.records import Attempt, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.runs import entry_text
 from patternmill.planning.items import Item, ItemMaker, Scope, canonical_json
 from patternmill.planning.memory import Memory
@@ -122,11 +122,11 @@ class BegunRun:
         request_id = item.request_id(number)
         name = request_id[:8]
         made = {item.parent_key: PATTERN_ID} if item.parent_key else {}
-        body = item.body(request_id, made)
-        intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
+        body, price = item.body(request_id, made), PRICES[item.stage]
+        intent = Attempt(request_id, item.key, number, AttemptState.INTENDED, body, price=price)
         with self.ledger.transaction():
             run_id, limits = self.record.run_id, SpendingLimits(currency=self.past.currency)
-            attempt = self.ledger.purchases.intend(run_id, self.record.environment, intent, limits)
+            attempt = self.ledger.purchases.intend(run_id, intent, limits)
             for to in WAYS[state] if attempt.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1
                 facts = _learned(to, name, f"{item.stage}_failed", error)
