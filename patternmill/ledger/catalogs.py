@@ -195,7 +195,7 @@ class Catalogs(Tables):
         Call this once the outcomes of the run's rows are written. A row that failed changes nothing; neither does one
         whose takes wait for a choice or were rejected, although its product may exist.
         """
-        params = _scope(record) | {"now": self.now()}
+        params = vars(record) | {"now": self.now()}
         self.database.execute(_ACCEPT, params)
         self.database.execute(_ACCEPT_FOLLOWED, params, decided=f"%{HAS_DECISION}%")
         retired = self._skus_with(record, ChangeVerdict.RETIRED)
@@ -286,25 +286,20 @@ class Catalogs(Tables):
 
     def keep_requests(self, record: RunRecord, rows: Iterable[RunRow]) -> None:
         """Write what the rows of a run ask for."""
-        scope = _scope(record)
-        requests = ({**vars(row), **scope, "sku_key": sku_key(row.sku)} for row in rows)
+        requests = ({**vars(record), **vars(row), "sku_key": sku_key(row.sku)} for row in rows)
         self.database.execute_many(_REQUEST, requests)
 
     def mark_unasked(self, record: RunRecord, skus: Iterable[str]) -> None:
         """Mark the skus whose rows do not ask for what was last requested under them."""
-        params = _scope(record) | {"now": self.now()}
+        params = vars(record) | {"now": self.now()}
         self.database.execute_many(_UNASKED, (params | {"sku_key": sku_key(sku)} for sku in skus))
 
     def mark_gone(self, record: RunRecord) -> None:
         """Mark what a refresh's source no longer has, except what is withheld from being retired."""
-        params = _scope(record) | {"now": self.now()}
+        params = vars(record) | {"now": self.now()}
         withheld = self._skus_with(record, ChangeVerdict.WITHHELD)
         gone = [sku for (sku,) in self.database.rows(_NOT_NAMED, params) if sku not in withheld]
         self.database.execute_many(_GONE, (params | {"sku": sku} for sku in gone))
-
-
-def _scope(record: RunRecord) -> dict[str, object]:
-    return {"environment": record.environment, "catalog": record.catalog, "run_id": record.run_id}
 
 
 def _sheet_name(environment: str, catalog: str) -> str:

@@ -81,7 +81,7 @@ class Attempt:
 COST = "cost"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRecord:
     """One run over one input file. `ended_at` and `outcome` are None while it runs, and after a crash."""
 
@@ -181,8 +181,8 @@ class RunRow:
     pattern_key: ItemKey | None
     product_key: ItemKey | None
     row: str
-    #: JSON, once the run has ended.
-    outcome: str | None = None
+    #: JSON; empty until the run has ended.
+    outcome: str = ""
     #: What its product is built on, in the order in which it is made; empty: its pattern alone.
     built_on: tuple[tuple[Stage, ItemKey], ...] = ()
 

@@ -75,12 +75,6 @@ class RowOutcome:
         return orjson.dumps(self).decode()
 
     @classmethod
-    def of_row(cls, row: RunRow) -> RowOutcome:
-        """Return the outcome that was written when the row's run ended."""
-        assert row.outcome is not None, "its run has ended"
-        return cls.parse(row.outcome)
-
-    @classmethod
     def parse(cls, text: str) -> RowOutcome:
         """Return the outcome in a text of the ledger."""
         return _OUTCOME.validate_json(text)

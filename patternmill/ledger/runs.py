@@ -34,14 +34,15 @@ from patternmill.states import RowStatus, Stage
 _CHUNK, _LAST = 500, 2**31 - 1
 _RECORD = TypeAdapter(RunRecord)
 #: In the order of RunRow's fields.
-_SELECT = (
-    "SELECT position, line, sku, pattern_key, product_key, row, outcome FROM run_rows WHERE run_id = :run_id "
-)
+_SELECT = """
+SELECT position, line, sku, pattern_key, product_key, row, coalesce(outcome, '')
+FROM run_rows WHERE run_id = :run_id AND position BETWEEN :first AND :last ORDER BY position
+"""
 #: How the JSON of a row's outcome begins; its status is cheaper to cut out than to parse 100,000 times.
 _BEGINS = '{"status":"'
 _BY_STATUS = (
     f"SELECT substr(outcome, {len(_BEGINS) + 1}, {max(map(len, RowStatus)) + 1}) AS status, count(*) "
-    "FROM run_rows WHERE run_id = :run_id AND outcome IS NOT NULL GROUP BY status"
+    "FROM run_rows WHERE run_id = :run_id GROUP BY status"
 )
 #: What a catalog has for a sku: its product, and what that is built on.
 _KEPT = """
@@ -89,13 +90,13 @@ class Runs(Tables):
     def add(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
         """Put a run on record; `raw` is its input, `number` the fence of its lease (None: it never had one)."""
         self.keep_document(record.input_sha256, raw)
-        scope = {"environment": record.environment, "catalog": record.catalog}
         sql = "SELECT max(started_at) FROM runs WHERE environment = :environment AND catalog = :catalog"
-        ((before,),) = self.database.rows(sql, scope)
+        ((before,),) = self.database.rows(sql, vars(record))
         self._insert(
             "runs",
-            **scope,
             run_id=record.run_id,
+            environment=record.environment,
+            catalog=record.catalog,
             record=orjson.dumps(record).decode(),
             started_at=max(before or 0.0, record.started_at.timestamp()),
             number=number,
@@ -162,33 +163,32 @@ class Runs(Tables):
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
         """Write the outcome of every row, as the run ends with `record.outcome`; return the rows by status."""
-        self.database.execute_many(_WRITE_OUTCOME, self._outcomes_by_now(record))
-        return self._recorded_statuses(record.run_id)
+        self._write_outcomes(record)
+        return self.rows_by_status(record)
 
     def write_decided_rows(self, record: RunRecord) -> None:
         """Write the outcomes of rows again that had no end in their run, once a person decided about some of them.
 
         Call this for a catalog's latest run, with the catalog's lease: nothing else has changed the rows since.
         """
-        self.database.execute_many(_WRITE_OUTCOME, self._outcomes_by_now(record, among=WITHOUT_END))
+        self._write_outcomes(record, among=WITHOUT_END)
 
-    def _outcomes_by_now(
-        self, record: RunRecord, among: Collection[RowStatus] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the present outcomes of a run's rows as parameters; `among`: of those that were recorded with these."""
-        for row, outcome in self.rows_with_outcomes(record, now=True):
-            if among is None or RowOutcome.of_row(row).status in among:
-                yield {"run_id": record.run_id, "position": row.position, "outcome": outcome.as_json()}
+    def _write_outcomes(self, record: RunRecord, among: Collection[RowStatus] | None = None) -> None:
+        """Write the present outcomes of a run's rows; `among`: of those that were recorded with these statuses."""
+        outcomes = (
+            {"run_id": record.run_id, "position": row.position, "outcome": outcome.as_json()}
+            for row, outcome in self.rows_with_outcomes(record, now=True)
+            if among is None or RowOutcome.parse(row.outcome).status in among
+        )
+        self.database.execute_many(_WRITE_OUTCOME, outcomes)
 
     def rows_by_status(self, record: RunRecord) -> dict[RowStatus, int]:
         """Return how many rows of a run have each status: as the run left them, or now if it has not ended."""
-        if record.outcome is None:
-            return dict(Counter(outcome.status for _, outcome in self.rows_with_outcomes(record, now=True)))
-        return self._recorded_statuses(record.run_id)
-
-    def _recorded_statuses(self, run_id: RunId) -> dict[RowStatus, int]:
+        recorded = self.database.rows(_BY_STATUS, run_id=record.run_id)
         counts: Counter[RowStatus] = Counter()
-        for text, count in self.database.rows(_BY_STATUS, run_id=run_id):
+        for text, count in recorded:
+            if text is None:
+                return dict(Counter(row.status for _, row in self.rows_with_outcomes(record, now=True)))
             counts[RowStatus(text.partition('"')[0])] += count
         return dict(counts)
 
@@ -198,8 +198,7 @@ class Runs(Tables):
         chains: dict[str, tuple[tuple[Stage, ItemKey], ...]] = defaultdict(tuple)
         for pattern, key, stage in self.database.rows(_CHAINS, where):
             chains[pattern] += ((Stage(stage), ItemKey(key)),)
-        rows = self.database.rows(f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position", where)
-        return [RunRow(*(*row, chains[row[3]])) for row in rows]
+        return [RunRow(*(*row, chains[row[3]])) for row in self.database.rows(_SELECT, where)]
 
     def later_requests(self, record: RunRecord) -> list[tuple[str, ItemKey | None, RunId]]:
         """Return what later runs of the catalog have for the skus of a run, the oldest first.
@@ -211,9 +210,7 @@ class Runs(Tables):
             "JOIN run_rows o ON o.sku_key = l.sku_key AND o.run_id = :run_id "
             "WHERE n.environment = :environment AND n.catalog = :catalog "
             "AND n.number > (SELECT number FROM runs WHERE run_id = :run_id) ORDER BY n.number",
-            run_id=record.run_id,
-            environment=record.environment,
-            catalog=record.catalog,
+            vars(record),
         )
         return rows
 
@@ -228,12 +225,11 @@ class Runs(Tables):
             rows = self.rows_of(record.run_id, first, first + _CHUNK - 1)
             if not rows:
                 return
-            if now or not all(row.outcome for row in rows):
-                attempts = self.last_attempts(record.run_id, first, first + _CHUNK - 1)
-                for row in rows:
-                    yield row, self._outcome_by_now(record, row, attempts)
-            else:
-                yield from ((row, RowOutcome.of_row(row)) for row in rows)
+            if not now and all(row.outcome for row in rows):
+                yield from ((row, RowOutcome.parse(row.outcome)) for row in rows)
+                continue
+            attempts = self.last_attempts(record.run_id, first, first + _CHUNK - 1)
+            yield from ((row, self._outcome_by_now(record, row, attempts)) for row in rows)
 
     def last_attempts(self, run_id: RunId, first: int, last: int) -> dict[ItemKey, Attempt]:
         """Return the last attempts at the items of some rows of a run and at what they are built on, without bodies."""
@@ -252,10 +248,9 @@ class Runs(Tables):
         """Return the product that the catalog has for a row that a person decides about, after what it is built on."""
         if row.decision is None:
             return ()
-        where = {"environment": record.environment, "catalog": record.catalog, "sku_key": sku_key(row.sku)}
+        items = self.database.rows(_KEPT, vars(record), sku_key=sku_key(row.sku))
         return tuple(
-            ItemOutcome.of(Stage(stage), key, self._purchases.last_attempt(key))
-            for stage, key in self.database.rows(_KEPT, where)
+            ItemOutcome.of(Stage(stage), key, self._purchases.last_attempt(key)) for stage, key in items
         )
 
     def row_records(self, record: RunRecord, *, now: bool = False) -> Iterator[RowRecord]:

@@ -176,5 +176,5 @@ def _run_events(runs: Iterable[tuple[RunRecord, RunRow]]) -> Iterator[_Placed]:
         yield began, 0, StoryEvent(began, record.run_id, "run_began", line)
         if record.ended_at is not None:
             ended = record.ended_at.timestamp()
-            status = RowOutcome.of_row(row).status if row.outcome else None
+            status = RowOutcome.parse(row.outcome).status if row.outcome else None
             yield ended, _LAST, StoryEvent(ended, record.run_id, "run_ended", status)
