@@ -398,8 +398,8 @@ class Run:
         # Where all rows have an end, no request is open.
         is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
         limit = self.spec.options.in_doubt_limit
-        left = open_requests(ledger, environment, catalog, limit) if is_open else (0, 0)
-        return RunEnding(record, counts, spent, *left)
+        left = open_requests(ledger, limit, (environment, catalog)) if is_open else ((), ())
+        return RunEnding(record, counts, spent, *map(len, left))
 
     @property
     def waiting(self) -> str:

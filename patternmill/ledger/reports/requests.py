@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import orjson
@@ -102,23 +103,20 @@ class NamedItems:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._keys: dict[tuple[str, str], set[str]] = {}
+        self._read = cache(self._keys_and_contents)
 
     def __contains__(self, item: object) -> bool:
         assert isinstance(item, RecordedItem), "items are asked about"
         if item.stage is Stage.CHECKOUT:
             return True
-        scope = item.environment, item.catalog
-        if scope not in self._keys:
-            self._keys[scope] = set(self._read(*scope))
-        return item.key in self._keys[scope] or _of_any_take(item.content) in self._keys[scope]
+        named = self._read(item.environment, item.catalog)
+        return item.key in named or _of_any_take(item.content) in named
 
-    def _read(self, environment: str, catalog: str) -> Iterator[str]:
-        """Yield the keys of items, and what the takes of a pattern have in common: runs follow each of them."""
-        for key, content in self._ledger.database.rows(_NAMED, environment=environment, catalog=catalog):
-            yield key
-            if content is not None:
-                yield _of_any_take(orjson.loads(content))
+    def _keys_and_contents(self, environment: str, catalog: str) -> set[str]:
+        """Return the keys of items, and what the takes of a pattern have in common: runs follow each of them."""
+        rows = self._ledger.database.rows(_NAMED, environment=environment, catalog=catalog)
+        contents = {_of_any_take(orjson.loads(content)) for _, content in rows if content is not None}
+        return contents | {key for key, _ in rows}
 
 
 def _of_any_take(content: Mapping[str, Any]) -> str:
@@ -152,21 +150,15 @@ def age_of(ledger: Ledger, item: RecordedItem) -> timedelta | None:
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[RecordedItem]:
     """Return what no run resumes."""
-    return _judged(ledger, limit)[0]
+    return open_requests(ledger, limit)[0]
 
 
 def in_doubt(ledger: Ledger, limit: timedelta) -> list[RecordedItem]:
     """Return the requests without an answer that the next run of their catalog resends."""
-    return [item for item in _judged(ledger, limit)[1] if item.attempt.state is AttemptState.INTENDED]
+    return [item for item in open_requests(ledger, limit)[1] if item.attempt.state is AttemptState.INTENDED]
 
 
-def open_requests(ledger: Ledger, environment: str, catalog: str, limit: timedelta) -> tuple[int, int]:
-    """Return how many open requests of one catalog a person decides about, and how many its next run resumes."""
-    for_people, for_runs = _judged(ledger, limit, (environment, catalog))
-    return len(for_people), len(for_runs)
-
-
-def _judged(
+def open_requests(
     ledger: Ledger, limit: timedelta, scope: tuple[str, str] | None = None
 ) -> tuple[list[RecordedItem], list[RecordedItem]]:
     """Return what is open (of one catalog, if named): first what waits for a person, then what runs resume."""
