@@ -148,7 +148,7 @@ def bring_up_to_date(database: Database, *, sleep: Callable[[float], None] = tim
     number = schema_of(database)
     if number == len(MIGRATIONS):
         return
-    silent = _silent_leases(database, sleep) if number is not None else []
+    silent = _watch_leases(database, sleep) if number is not None else []
     with database.transaction():
         database.lock("schema")
         number = schema_of(database)
@@ -159,8 +159,16 @@ def bring_up_to_date(database: Database, *, sleep: Callable[[float], None] = tim
         elif number < len(MIGRATIONS):
             # Every writer reads this row under a lock, so that no write is under way that has read the old number.
             database.execute("UPDATE ledger SET schema = :schema", schema=len(MIGRATIONS))
-            if driven := [lease for lease in _living_leases(database) if lease not in silent]:
-                raise _driven(database, driven[0])
+            for lease in _living_leases(database):
+                if lease not in silent:
+                    raise ConfigurationError(
+                        f"The ledger in {database.place} is of an older version of patternmill, and run "
+                        f"{lease.run_id} of {lease.catalog!r} goes on: it is brought up to this version only while "
+                        "nothing runs.",
+                        code="ledger_schema",
+                        remedy="Wait until that run has ended, or stop it, then run the same command again. Nothing "
+                        "was changed.",
+                    )
             database.back_up(number)
             _apply(database, number)
             logger.warning("The ledger in %s was brought up to schema %d.", database.place, len(MIGRATIONS))
@@ -173,29 +181,18 @@ def _apply(database: Database, number: int) -> None:
             database.execute(statement)
 
 
-def _silent_leases(database: Database, sleep: Callable[[float], None]) -> list[Lease]:
-    """Watch the held leases for as long as a takeover does and return them; raise when one beats."""
+def _watch_leases(database: Database, sleep: Callable[[float], None]) -> list[Lease]:
+    """Return the held leases as they were, once one has changed or a takeover would not wait any longer."""
     before, watched = _living_leases(database), 0.0
-    while before and watched < TAKEOVER_AFTER.total_seconds():
+    while before and watched < TAKEOVER_AFTER.total_seconds() and before == _living_leases(database):
         sleep(_WATCHED_EVERY)
         watched += _WATCHED_EVERY
-        if driven := [lease for lease in _living_leases(database) if lease not in before]:
-            raise _driven(database, driven[0])
     return before
 
 
 def _living_leases(database: Database) -> list[Lease]:
     leases = (Lease(*row) for row in database.rows(HELD_LEASES))
     return [lease for lease in leases if not is_free(lease)]
-
-
-def _driven(database: Database, lease: Lease) -> ConfigurationError:
-    return ConfigurationError(
-        f"The ledger in {database.place} is of an older version of patternmill, and run {lease.run_id} of "
-        f"{lease.catalog!r} goes on: it is brought up to this version only while nothing runs.",
-        code="ledger_schema",
-        remedy="Wait until that run has ended, or stop it, then run the same command again. Nothing was changed.",
-    )
 
 
 def unusable(where: str, error: str) -> LedgerError:

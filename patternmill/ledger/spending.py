@@ -149,17 +149,13 @@ class Approvals(Tables):
         """
         sequence = self._next_sequence()
         if approval.flow_run_id is not None:
-            self._withdraw(approval.flow_run_id)
+            last = self.last_of(approval.flow_run_id)
+            if last is not None and last.verdict is Verdict.WAITING:
+                self.database.execute("DELETE FROM approvals WHERE id = :id", id=last.id)
+                self.database.execute("DELETE FROM documents WHERE name = :name", name=f"plan {last.id}")
             self.overtake(approval.environment, approval.catalog, f"flow run {approval.flow_run_id}")
         self._insert("approvals", **{**vars(approval), "verdict": approval.verdict.value}, sequence=sequence)
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
-
-    def _withdraw(self, flow_run_id: str) -> None:
-        """Delete what a flow run asked and nobody answered."""
-        last = self.last_of(flow_run_id)
-        if last is not None and last.verdict is Verdict.WAITING:
-            self.database.execute("DELETE FROM approvals WHERE id = :id", id=last.id)
-            self.database.execute("DELETE FROM documents WHERE name = :name", name=f"plan {last.id}")
 
     def overtake(self, environment: str, catalog: str, by: str) -> None:
         """End the questions about plans of a catalog that nobody answered; `by` is the newer run, for people.
