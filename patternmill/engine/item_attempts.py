@@ -149,8 +149,7 @@ class Attempts:
         if after or not item.is_repeatable:
             self._require_not_halted(item)
         request_id, price = item.request_id(number), self._options.prices.get(item.stage, 0)
-        body = item.body(request_id, made)
-        intent = Attempt(request_id, item.key, number, AttemptState.INTENDED, body, price=price)
+        intent = Attempt(request_id, item.key, number, body=item.body(request_id, made), price=price)
         return ledger.purchases.intend(self._run_id, intent, self._options.limits)
 
     def _go_on(self, ledger: Ledger, item: Item, last: Attempt) -> Attempt:

@@ -38,7 +38,7 @@ class Attempt:
     request_id: RequestId
     item_key: ItemKey
     attempt: int
-    state: AttemptState
+    state: AttemptState = AttemptState.INTENDED
     body: bytes = b""
     job_id: str | None = None
     #: The pattern ID or product ID, once the job succeeded.

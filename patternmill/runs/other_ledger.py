@@ -155,8 +155,7 @@ def take_over(ledger: Ledger, plan: Plan, named: Named) -> None:
 def _bring_to(ledger: Ledger, item: Item, run_id: RunId, attempt: Attempt, made: Made) -> None:
     """Record an attempt up to the state that results name."""
     request_id = item.request_id(attempt.attempt)
-    body = item.body(request_id, made)
-    intent = Attempt(request_id, item.key, attempt.attempt, AttemptState.INTENDED, body)
+    intent = Attempt(request_id, item.key, attempt.attempt, body=item.body(request_id, made))
     before = ledger.purchases.intend(run_id, intent, SpendingLimits())
     details: dict[AttemptState, dict[str, str | None]] = {
         AttemptState.ACCEPTED: {"job_id": attempt.job_id},

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import math
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,14 +53,9 @@ class Evidence:
 
     def ledger(self, sql: str) -> list[tuple[Any, ...]]:
         """What the ledger holds, read without the program."""
-        database = open_database(
-            self.ledger_url or f"sqlite:///{self.room.folder / self.room.home}/ledger.sqlite3"
-        )
-        try:
-            with database.transaction():
-                return database.rows(sql)
-        finally:
-            database.close()
+        url = self.ledger_url or f"sqlite:///{self.room.folder / self.room.home}/ledger.sqlite3"
+        with closing(open_database(url)) as database, database.transaction():
+            return database.rows(sql)
 
     @cached_property
     def events(self) -> list[Event]:

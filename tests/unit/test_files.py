@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,13 +79,10 @@ def test_home_is_private(tmp_path: Path) -> None:
     """With its ledger, the files that SQLite adds, and missing folders above a private one."""
     home = tmp_path / "home"
     make_home(home)
-    database = SqliteDatabase(home / "ledger.sqlite3")
-    try:
+    with closing(SqliteDatabase(home / "ledger.sqlite3")):
         assert mode(home) == "700"
         assert {mode(path) for path in home.iterdir()} == {"600"}
         assert len(list(home.iterdir())) > 1
-    finally:
-        database.close()
     outside = tmp_path / "open"
     outside.mkdir(mode=0o755)
     private_folder(outside / "home" / "pictures" / "512")

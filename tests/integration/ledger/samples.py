@@ -40,7 +40,7 @@ def item(name: str, stage: Stage = Stage.PATTERN, **changes: Any) -> NewItem:
 def intent(name: str, attempt: int = 1, price: int = 0) -> Attempt:
     request_id = RequestId(f"{name}/{attempt}")
     body = f'{{"requestId":"{request_id}"}}'.encode()
-    return Attempt(request_id, ItemKey(name), attempt, AttemptState.INTENDED, body, price=price)
+    return Attempt(request_id, ItemKey(name), attempt, body=body, price=price)
 
 
 def learned(name: str, to: AttemptState) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def ordered(run: BegunRun) -> str:
     line = PickedLine("H-1", product.key, "prd_1", 2, "for Anna")
     item = checkout_item(Scope("staging", "spring").of_orders, "samples", [("prd_1", 2)])
     request_id, run_id = item.request_id(1), RunId("order-1")
-    intent = Attempt(request_id, item.key, 1, AttemptState.INTENDED, item.body(request_id))
+    intent = Attempt(request_id, item.key, 1, body=item.body(request_id))
     with run.ledger.transaction():
         new = NewItem(item.key, item.stage, canonical_json(item.content), picked=(line,))
         purchases = run.ledger.purchases

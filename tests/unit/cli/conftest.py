@@ -65,6 +65,5 @@ def approved() -> Callable[[str, Path], None]:
 def past(home: Path) -> Iterator[Past]:
     """A ledger in the home, to be given a past."""
     clock = Clock()
-    ledger = Ledger(SqliteDatabase(home / "ledger.sqlite3"), clock=clock)
-    yield Past(ledger, clock)
-    ledger.close()
+    with Ledger(SqliteDatabase(home / "ledger.sqlite3"), clock=clock) as ledger:
+        yield Past(ledger, clock)

@@ -122,8 +122,8 @@ class BegunRun:
         request_id = item.request_id(number)
         name = request_id[:8]
         made = {item.parent_key: PATTERN_ID} if item.parent_key else {}
-        body, price = item.body(request_id, made), PRICES[item.stage]
-        intent = Attempt(request_id, item.key, number, AttemptState.INTENDED, body, price=price)
+        body = item.body(request_id, made)
+        intent = Attempt(request_id, item.key, number, body=body, price=PRICES[item.stage])
         with self.ledger.transaction():
             run_id, limits = self.record.run_id, SpendingLimits(currency=self.past.currency)
             attempt = self.ledger.purchases.intend(run_id, intent, limits)

@@ -141,11 +141,8 @@ def paid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def approvals(home: Path) -> list[Approval]:
-    ledger = Ledger(SqliteDatabase(home / "ledger.sqlite3"))
-    try:
+    with Ledger(SqliteDatabase(home / "ledger.sqlite3")) as ledger:
         return ledger.approvals.find()
-    finally:
-        ledger.close()
 
 
 def test_plan_is_approved_by_its_digest(
