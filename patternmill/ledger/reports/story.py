@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import itemgetter
 
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
@@ -53,13 +53,15 @@ class StoryEvent:
     """One line of the story. `what` is a state of an attempt, or another kind of event."""
 
     at: float
-    #: Its place among the events of that time.
-    place: int
     run_id: str
     what: str
     detail: str | None = None
     stage: Stage | None = None
     attempt: int | None = None
+
+
+#: An event with its time and its place among the events of that time.
+_Placed = tuple[float, int, StoryEvent]
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _story(
     items = (pattern,) if pattern is not None else tuple(_items(ledger, keys))
     checkouts = checkouts_with(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
     items_and_checkouts = (*items, *_items(ledger, [checkout.key for checkout in checkouts]))
-    events = [*_run_events(runs), *_item_events(ledger, items_and_checkouts)]
+    events = sorted([*_run_events(runs), *_item_events(ledger, items_and_checkouts)], key=itemgetter(0, 1))
     last_pattern = pattern.key if pattern is not None else runs[-1][1].pattern_key if runs else None
     scope = {"environment": environment, "catalog": catalog, "pattern": last_pattern}
     return Story(
@@ -145,7 +147,7 @@ def _story(
         sku,
         runs,
         items,
-        tuple(sorted(events, key=attrgetter("at", "place"))),
+        tuple(event for *_, event in events),
         tuple(name for (name,) in ledger.database.rows(_SHARING, scope)),
         tuple(checkouts),
         next(iter(ledger.database.rows(_RETIRED, row)), None),
@@ -160,18 +162,19 @@ def _runs_of_row(ledger: Ledger, row: Mapping[str, str | None]) -> Iterator[tupl
         yield from ((record, run_row) for run_row in ledger.runs.rows_of(run_id, position, position))
 
 
-def _item_events(ledger: Ledger, items: Iterable[RecordedItem]) -> Iterator[StoryEvent]:
+def _item_events(ledger: Ledger, items: Iterable[RecordedItem]) -> Iterator[_Placed]:
     for item in items:
         for attempt in item.attempts:
             for at, seq, run_id, kind, detail in ledger.database.rows(_EVENTS, request_id=attempt.request_id):
-                yield StoryEvent(at, seq, run_id, kind, detail, item.stage, attempt.attempt)
+                yield at, seq, StoryEvent(at, run_id, kind, detail, item.stage, attempt.attempt)
 
 
-def _run_events(runs: Iterable[tuple[RunRecord, RunRow]]) -> Iterator[StoryEvent]:
+def _run_events(runs: Iterable[tuple[RunRecord, RunRow]]) -> Iterator[_Placed]:
     """Yield the beginnings and ends of the runs that had the row."""
     for record, row in runs:
         began, line = record.started_at.timestamp(), f"row {row.line} of {record.source}"
-        yield StoryEvent(began, 0, record.run_id, "run_began", line)
+        yield began, 0, StoryEvent(began, record.run_id, "run_began", line)
         if record.ended_at is not None:
+            ended = record.ended_at.timestamp()
             status = RowOutcome.parse(row.outcome).status if row.outcome else None
-            yield StoryEvent(record.ended_at.timestamp(), _LAST, record.run_id, "run_ended", status)
+            yield ended, _LAST, StoryEvent(ended, record.run_id, "run_ended", status)
