@@ -73,22 +73,22 @@ def input_file(ledger: Ledger, record: RunRecord) -> Catalog:
 
 def rows_of_run(ledger: Ledger, record: RunRecord) -> Checked:
     """Return the rows of an earlier run as that run understood them: nothing is looked up anew."""
-    from patternmill.tables.checks import Checked
+    from patternmill.tables.checks import recorded_rows
 
     file = input_file(ledger, record)
     rows = ledger.runs.rows_of(record.run_id)
     entries = tuple(map(_entry, rows))
-    return Checked(file, entries, extras=_extras(ledger, entries))
+    return recorded_rows(file, entries, _extras(ledger, entries))
 
 
 def without_rows(checked: Checked, lines: Collection[int]) -> Checked:
     """Return the rows of a run without those at some lines of its sheet."""
-    from patternmill.tables.checks import Checked
+    from patternmill.tables.checks import recorded_rows
 
     sheet = checked.catalog.sheet
     file = replace(checked.catalog, sheet=replace(sheet, rows=sheet.rows.drop(index=list(lines))))
     entries = tuple(entry for entry in checked.entries if entry.line not in lines)
-    return Checked(file, entries, extras=checked.extras)
+    return recorded_rows(file, entries, checked.extras)
 
 
 def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedContent]) -> Checked:
@@ -96,14 +96,14 @@ def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedConten
 
     Raises ConfigurationError where no sheet can: two rows are refined by the same operations in another order.
     """
-    from patternmill.tables.checks import Checked
+    from patternmill.tables.checks import recorded_rows
 
     file = _sheet(catalog, rows)
     entries = tuple(
         Entry(line, recorded_row(row.content, row.sku, line))
         for row, line in zip(rows, file.sheet.rows.index, strict=True)
     )
-    return Checked(file, entries, extras=_extras(ledger, entries))
+    return recorded_rows(file, entries, _extras(ledger, entries))
 
 
 def _entry(row: RunRow) -> Entry:

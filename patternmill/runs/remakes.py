@@ -60,7 +60,7 @@ class Remake:
         yield from more(len(self.left_out), _MOST_ROWS)
         for row in self.checked.accepted[:_MOST_ROWS]:
             yield f"  {row.sku}: {self.takes[row.sku]}  {shortened(row.prompt, 60)}"
-        yield from more(self.checked.accepted_count, _MOST_ROWS)
+        yield from more(len(self.checked.rows), _MOST_ROWS)
 
 
 def requested_remake(ledger: Ledger, request: RemakeRequest, options: RunOptions) -> Remake:

@@ -28,10 +28,8 @@ _QUOTED = re.compile(r'="((?:[^"]|"")*)"')
 #: What a program leaves of a character that it could not read.
 _LOST = "\ufffd"
 
-#: In characters; the interface names no bound.
-PROMPT_LIMIT = 4000
 #: In characters, of what is looked at as a placeholder.
-_LONGEST_PLACEHOLDER = 30
+LONGEST_PLACEHOLDER = 30
 _WORDS = re.compile(r"[^\W_]+")
 
 
@@ -67,13 +65,11 @@ def error_problem(column: str, cell: str) -> Problem | None:
     text = cell.strip()
     if not text.isascii() and (misread := _misread_problem(column, text)):
         return misread
-    if not text.startswith(("=", "#", "Err:")):
-        return None
     if quoted := _QUOTED.fullmatch(text):
         meant = quoted[1].replace('""', '"')
         message = f"{shown(text)} is a formula, not the text that it shows"
         return Problem(column, RowCode.SPREADSHEET_ERROR, message, f"write {shown(meant)}", text, meant)
-    if not _ERRORS.fullmatch(text) and not _CODED.fullmatch(text):
+    if not text.startswith(("#", "Err:")) or not (_ERRORS.fullmatch(text) or _CODED.fullmatch(text)):
         return None
     message = f"{shown(text)} is a spreadsheet's error, not what its formula was to find"
     remedy = "correct the formula, or type what belongs there"
@@ -109,33 +105,18 @@ def unfit_problem(column: str, cell: str) -> Problem | None:
     return Problem(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, visible or None)
 
 
-def sku_problem(column: str, cell: str) -> Problem | None:
-    """Return the fault of a sku: blank, unfit, or a number as a spreadsheet shows a longer one."""
-    if is_blank(cell):
-        return Problem(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")
-    sku = tidy(cell)
+def shortened_number_problem(column: str, sku: str) -> Problem | None:
+    """Return the fault of a number as a spreadsheet shows a longer one: its last digits are lost."""
     if "E+" not in sku or not _SHORTENED.fullmatch(sku):
-        return unfit_problem(column, cell)
+        return None
     message = f"{shown(sku)} is how a spreadsheet shows a long number in short: digits of it are missing"
     remedy = "format the column as Text, put the whole number in again, and save the file"
     return Problem(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
 
 
-def prompt_problem(column: str, cell: str, prompt: str) -> Problem | None:
-    """Return the fault of a prompt; `prompt` is its cell as normal text."""
-    if is_blank(prompt):
-        return Problem(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")
-    if fault := error_problem(column, cell) or _placeholder_problem(column, prompt):
-        return fault
-    if len(prompt) <= PROMPT_LIMIT:
-        return None
-    message = f"the prompt has {len(prompt)} characters; {PROMPT_LIMIT} are allowed"
-    return Problem(column, RowCode.PROMPT_TOO_LONG, message, f"shorten it by {len(prompt) - PROMPT_LIMIT}")
-
-
-def _placeholder_problem(column: str, prompt: str) -> Problem | None:
+def placeholder_problem(column: str, prompt: str) -> Problem | None:
     """Return the fault of a prompt, as normal text, that says no more than that there is none yet."""
-    if len(prompt) > _LONGEST_PLACEHOLDER:
+    if len(prompt) > LONGEST_PLACEHOLDER:
         return None
     words = " ".join(_WORDS.findall(prompt.casefold()))
     what, remedy = (
@@ -183,13 +164,15 @@ def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Neare
 
 
 class ExtraCells:
-    """Reads single cells that are not blank: each is what the row asks for, or what is wrong with it."""
+    """Reads single cells of these columns: each is what the row asks for, what is wrong with it, or blank (None)."""
 
     def __init__(self, extras: Extras) -> None:
         self._extras, self._nearest = extras, Nearest()
 
-    def model(self, column: str, cell: str) -> str | Problem:
+    def model(self, column: str, cell: str) -> str | Problem | None:
         """Return the model as the service lists it, or as written where no list can be read."""
+        if is_blank(cell):
+            return None
         text, models = tidy(cell), self._extras.models
         if unfit := unfit_problem(column, cell):
             return unfit
@@ -200,8 +183,10 @@ class ExtraCells:
             matches[0].id if len(matches) == 1 else unknown_name(models, column, text, "model", self._nearest)
         )
 
-    def reference(self, column: str, cell: str) -> str | Problem:
+    def reference(self, column: str, cell: str) -> str | Problem | None:
         """Return the picture's SHA-256."""
+        if is_blank(cell):
+            return None
         text = tidy(cell)
         if error := error_problem(column, text):
             return error
@@ -211,8 +196,10 @@ class ExtraCells:
         picture = self._extras.pictures.get(text, unread)
         return picture.sha256 if isinstance(picture, Picture) else replace(picture, column=column)
 
-    def refinement(self, operation: str, column: str, cell: str) -> Refinement | Problem:
+    def refinement(self, operation: str, column: str, cell: str) -> Refinement | Problem | None:
         """Return what is to be done to the pattern."""
+        if is_blank(cell):
+            return None
         if why := self._extras.unavailable.get(operation):
             return _unavailable(column, why)
         return error_problem(column, cell) or read_refinement(operation, tidy(cell), column)

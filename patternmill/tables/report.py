@@ -39,7 +39,7 @@ def report_json(checked: Checked) -> dict[str, Any]:
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
     usual = {"format": "CSV", "encoding": sheet.layout.encoding}
     layout = usual if sheet.layout.is_usual else sheet.layout.on_record()
-    problems = checked.problems.assign(cell=None)
+    problems = checked.problems.rename(columns={"nearest": "suggestion"}).assign(cell=None)
     for position, name in reversed(list(enumerate(header))):
         rows = problems.loc[problems["column"].eq(name), "row"]
         problems.loc[rows.index, "cell"] = sheet.column(position).reindex(rows).to_numpy()
@@ -49,7 +49,7 @@ def report_json(checked: Checked) -> dict[str, Any]:
         "layout": layout,
         "columns": dict(zip(header, checked.catalog.mapping.applied(header), strict=True)),
         "rows": len(sheet.rows),
-        "accepted": checked.accepted_count,
+        "accepted": len(checked.rows),
         "refused": checked.refused_count,
         "blank_rows": sheet.blank_rows,
         "notes": list(checked.notes),
@@ -67,7 +67,7 @@ def summary(checked: Checked) -> str:
     name = plain(sheet.name)
     if not refused:
         return f"{name}: {rows}, all accepted{blank}."
-    return f"{name}: {rows}, {checked.accepted_count:,} accepted, {refused:,} refused{blank}."
+    return f"{name}: {rows}, {len(checked.rows):,} accepted, {refused:,} refused{blank}."
 
 
 def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
             "code": problems["code"],
             "column": problems["column"].fillna(""),
             "word": problems["value"].where(is_of_word).fillna(""),
-            "suggestion": problems["suggestion"].where(is_of_word).fillna(""),
+            "nearest": problems["nearest"].where(is_of_word).fillna(""),
         }
     )
     number = causes.groupby(list(causes), sort=False).ngroup()
