@@ -52,7 +52,7 @@ def gallery(ledger: Ledger, run: RunRecord, results: RunResults, share: Share = 
 
     `share` is called with the URLs of the pictures to put next to it: those of an embedded studio.
     """
-    rows, scope = results.rows, (run.environment, run.catalog)
+    rows, scope = results.lines, (run.environment, run.catalog)
     # Reading all takes of a large catalog takes as long as writing the page.
     takes = CatalogTakes(ledger, *scope) if has_choices(ledger, *scope) else None
     patterns = pattern_facts(takes, rows) if takes is not None else {}
@@ -82,7 +82,7 @@ def page(
     `facts` are for the script: `cell`, the column `run` of its file of decisions; and on a served page `approval`, a
     plan that waits, `paused`, and `actions`, the names of its commands.
     """
-    rows, style, script = results.rows, page_part("page.css"), page_part("page.js")
+    rows, style, script = results.lines, page_part("page.css"), page_part("page.js")
     catalog = results.catalog
     cells = dict(catalog.sheet.records()) if catalog.columns.carried else {}
     own = {at: catalog.header[at] for at in sorted(catalog.columns.carried)}

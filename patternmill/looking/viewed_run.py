@@ -34,7 +34,7 @@ class ViewedRun:
         with self.ledger() as ledger:
             self._results = run_results(ledger, self.record, now=True).read()
             self._catalog = CatalogTakes(ledger, self.record.environment, self.record.catalog)
-        rows = self._results.rows
+        rows = self._results.lines
         self._takes = self._catalog.as_shown(rows)
         self._names = {picture_name(url): url for url in picture_urls(rows, self._takes.values())}
 
@@ -89,7 +89,7 @@ class ViewedRun:
             self.record,
             self._results,
             {url: f"{FOLDER}/{name}" for name, url in self._names.items()},
-            patterns=pattern_facts(self._catalog, self._results.rows, self._pictures.digests(decided)),
+            patterns=pattern_facts(self._catalog, self._results.lines, self._pictures.digests(decided)),
             facts={
                 "actions": actions,
                 "approval": _approval(waiting) if waiting else None,

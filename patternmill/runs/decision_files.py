@@ -217,7 +217,7 @@ class _Reader:
         # The page's file has no columns of the input.
         has_own = own is not None and not self._sheet.is_of_page
         texts = {line: tidy(cells[own or 0]) for line, cells in file.sheet.records()} if has_own else {}
-        rows = run_results(self._ledger, record, file, now=True).read().rows
+        rows = run_results(self._ledger, record, file, now=True).read().lines
         return _SheetRun(record, {sku_key(row.sku): row for row in rows}, texts)
 
     def _run_of(self, cells: Mapping[str, str]) -> _SheetRun:

@@ -142,9 +142,9 @@ def write_files(
     # First: making the exact lines reads the rows, which all other files need.
     exact = write_whole(out / EXACT, rows.exact_lines())
     cell, delimiter = run_cell(run.run_id, decided), _delimiter(run)
-    failures = rows.table(cell, [row for row in rows.rows if row.status in FAILURES])
+    failures = rows.table(cell, rows.rows["status"].isin(FAILURES))
     contents: dict[str, Callable[[], Iterable[bytes]]] = {
-        RESULTS: lambda: table_csv(rows.table(cell, rows.rows), delimiter),
+        RESULTS: lambda: table_csv(rows.table(cell), delimiter),
         FAILURES_FILE: lambda: table_csv(failures, delimiter),
     }
     if gallery is not None:
@@ -156,24 +156,22 @@ def write_files(
     files = {name: write_whole(out / name, make()) for name, make in contents.items()} | {EXACT: exact}
     counts, causes = rows.counts, rows.causes
     write_whole(out / MANIFEST, [_manifest(run, counts, money, causes, files)])
-    return Results(out, (*files, MANIFEST), counts, causes, money=money, rows=rows)
+    return Results(out, (*files, MANIFEST), counts, causes, money=money, rows=rows.only_for_sheet())
 
 
 def results_table(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> Iterator[bytes]:
-    """Yield the rows of a run that fit, as its results.csv has them. Raises as `RowFilter.matcher` does."""
-    results = run_results(ledger, record).read()
-    fits = wanted.matcher(row.sku for row in results.rows)
+    """Yield the rows of a run that fit, as its results.csv has them. Raises as `RowFilter.fitting` does."""
+    rows = run_results(ledger, record).read()
     decided = last_sequence(ledger, record.environment, record.catalog)
-    table = results.table(run_cell(record.run_id, decided), list(filter(fits, results.rows)))
+    table = rows.table(run_cell(record.run_id, decided), wanted.fitting(rows.rows))
     return table_csv(table, _delimiter(record))
 
 
 def exact_rows(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> list[Any]:
-    """Return the rows of a run that fit as its results.jsonl has them. Raises as `RowFilter.matcher` does."""
-    results = run_results(ledger, record)
-    exact = list(results.exact_lines())
-    fits = wanted.matcher(row.sku for row in results.rows)
-    return [json.loads(line) for row, line in zip(results.rows, exact, strict=True) if fits(row)]
+    """Return the rows of a run that fit as its results.jsonl has them. Raises as `RowFilter.fitting` does."""
+    rows = run_results(ledger, record)
+    exact = list(rows.exact_lines())
+    return [json.loads(exact[at]) for at in rows.rows.index[wanted.fitting(rows.rows)]]
 
 
 def _delimiter(run: RunRecord) -> str:
@@ -184,7 +182,8 @@ def _delimiter(run: RunRecord) -> str:
 
 def _changes_csv(changes: Iterable[RecordedChange], results: RunResults) -> Iterator[bytes]:
     """Yield the changes of a refresh. While the new IDs are empty, the old product is what the catalog has."""
-    made = {row.sku: (row.product_id or "", row.pattern_id or "", row.status) for row in results.rows}
+    rows = results.rows.set_index("sku")[["product_id", "pattern_id", "status"]].fillna("")
+    made = dict(zip(rows.index, rows.itertuples(index=False, name=None), strict=True))
     lines = []
     for change in changes:
         product, pattern, status = (

@@ -88,17 +88,20 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
     results = run_results(ledger, record, checked.catalog, now=True).read()
     rows, wanted = results.rows, request.model_copy(update={"status": request.status or tuple(RETRIABLE)})
     without_product = takes_without_product(ledger, record.environment, record.catalog)
-    fits = wanted.matcher(row.sku for row in rows)
-    outcomes = {row.sku: RowOutcome.parse(results.retriable[row.line]) for row in rows if fits(row)}
+    meant = rows[wanted.fitting(rows)]
+    outcomes = {
+        sku: RowOutcome.parse(results.retriable[line])
+        for sku, line in zip(meant["sku"], meant["line"], strict=True)
+    }
     fitting = {sku: row for sku, row in outcomes.items() if is_retriable(row, without_product)}
-    superseded = _superseded(ledger, record, {row.sku: row.product_key for row in rows})
-    left_out = {row.line for row in rows if row.sku in superseded}
+    superseded = _superseded(ledger, record, dict(zip(rows["sku"], rows["product_key"], strict=True)))
+    left_out = set(rows["line"][rows["sku"].isin(superseded)])
     return RetrySelection(
         record,
         without_rows(checked, left_out) if left_out else checked,
         {sku: row for sku, row in fitting.items() if sku not in superseded},
         {sku: superseded[sku] for sku in fitting if sku in superseded},
-        Counter(row.status for row in rows if row.sku not in fitting),
+        Counter(rows["status"][~rows["sku"].isin(fitting)]),
     )
 
 

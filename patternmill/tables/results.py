@@ -22,7 +22,6 @@ from patternmill.states import RETRIABLE, ROW_STAGES, UNFINISHED_ROWS, WITH_CAUS
 from patternmill.tables.catalog import Catalog, own_cells
 from patternmill.tables.columns import (
     DECISION_COLUMNS,
-    RESULT_COLUMNS,
     RUN_COLUMN,
     SHEET_COLUMNS,
     column_letter,
@@ -78,6 +77,9 @@ class ResultLine(NamedTuple):
 class RunResults:
     """The rows of one run, which are read from the ledger's records as they are asked for, once."""
 
+    #: The fields of a ResultLine, by the place of the row in its file; there once all were read.
+    rows: pd.DataFrame
+
     def __init__(
         self,
         run_id: str,
@@ -88,8 +90,6 @@ class RunResults:
         """Take as `ordered` when products were ordered and under which ID, by their items."""
         self.run_id, self.catalog = run_id, catalog
         self._records, self._ordered = records, ordered
-        #: In the order of the file, as far as they were read.
-        self.rows: list[ResultLine] = []
         #: By stage, how many items were made for the rows, and how many requests were behind them.
         self.made: Counter[Stage] = Counter()
         self._attempts: Counter[Stage] = Counter()
@@ -103,6 +103,12 @@ class RunResults:
         for _ in self._read():
             pass
         return self
+
+    @property
+    def lines(self) -> list[ResultLine]:
+        """Return the rows as plain values."""
+        columns = (self.rows[name].to_numpy() for name in ResultLine._fields)
+        return list(map(ResultLine._make, zip(*columns, strict=True)))
 
     def exact_lines(self) -> Iterator[bytes]:
         """Yield each row as JSON with all that is known of it, while the rows are read.
@@ -138,11 +144,11 @@ class RunResults:
 
     def _read(self) -> Iterator[tuple[ResultLine, tuple[str, ...], dict[str, Any]]]:
         """Yield each row with its cells and its outcome."""
-        cells, counted = dict(self.catalog.sheet.records()), set[str]()
+        cells, counted, lines = dict(self.catalog.sheet.records()), set[str](), list[ResultLine]()
         for record in self._records:
             outcome = orjson.loads(record.outcome)
             line = self._line(record, cells[record.line], outcome)
-            self.rows.append(line)
+            lines.append(line)
             if line.status in RETRIABLE:
                 self.retriable[line.line] = record.outcome
             for item in (*outcome["items"], *outcome["kept"], *outcome["takes"]):
@@ -153,6 +159,7 @@ class RunResults:
                     self._attempts[stage] += item["attempts"]
                     self.made[stage] += item["result_id"] is not None
             yield line, cells[record.line], outcome
+        self.rows = pd.DataFrame(lines, columns=list(ResultLine._fields), dtype=object)
 
     def _line(self, record: RowRecord, cells: Sequence[str], outcome: Mapping[str, Any]) -> ResultLine:
         items, kept, status = outcome["items"], outcome["kept"], _STATUSES[outcome["status"]]
@@ -185,10 +192,15 @@ class RunResults:
             self._ordered.get(product["key"], ""),
         )
 
+    def only_for_sheet(self) -> Self:
+        """Let go of what no whole sheet needs, once the files of the run were written."""
+        self.rows = self.rows[["line", "sku", "status", "error_code", "error", "remedy", "product_key"]]
+        return self
+
     @property
     def counts(self) -> RunCounts:
         """Return what the rows came to in numbers."""
-        statuses = Counter(row.status for row in self.rows)
+        statuses = Counter(self.rows["status"])
         return RunCounts(
             rows=len(self.rows),
             by_status={status: statuses[status] for status in RowStatus},
@@ -199,36 +211,41 @@ class RunResults:
     @property
     def causes(self) -> tuple[Cause, ...]:
         """Return what went wrong, the most frequent cause first."""
-        groups = defaultdict[tuple[str, str], list[ResultLine]](list)
-        for row in self.rows:
-            if row.status in WITH_CAUSE:
-                code, alike = row.error_code or row.status.value, row.error or ""
-                if code == RowCode.DUPLICATE_SKU:
-                    alike = ""
-                elif code not in OF_A_WORD:
-                    alike = signature(alike)
-                # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
-                groups[code, alike].append(row)
-        most_frequent = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        rows = self.rows[self.rows["status"].isin(WITH_CAUSE)]
+        if rows.empty:
+            return ()
+        code = rows["error_code"].fillna(rows["status"].map(str))
+        message = rows["error"].fillna("")
+        # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
+        alike = message.mask(~code.isin(OF_A_WORD), message.map(signature))
+        rows = rows.assign(code=code, alike=alike.mask(code.eq(RowCode.DUPLICATE_SKU), ""))
+        rows["name"] = rows["sku"].mask(rows["sku"].eq(""), "row " + rows["line"].map(str))
+        groups = rows.groupby(["code", "alike"], sort=False)
+        number = groups.ngroup()
+        names = defaultdict[int, list[str]](list)
+        for cause, name in zip(number, rows["name"].where(groups.cumcount().lt(SKUS_SHOWN)), strict=True):
+            names[cause] += [name] if isinstance(name, str) else []
+        first = rows[~number.duplicated()].fillna({"error": "", "remedy": ""})
+        counts, texts = (
+            groups.size().tolist(),
+            first[["code", "alike", "error", "remedy"]].to_numpy().tolist(),
+        )
+        order = sorted(range(len(first)), key=lambda at: (-counts[at], texts[at]))
         return tuple(
-            Cause(
-                code,
-                len(rows),
-                tuple(row.sku or f"row {row.line}" for row in rows[:SKUS_SHOWN]),
-                rows[0].error or "",
-                rows[0].remedy or "",
-            )
-            for (code, _), rows in most_frequent
+            Cause(code, counts[at], tuple(names[at]), message, remedy)
+            for at, (code, _, message, remedy) in ((at, texts[at]) for at in order)
         )
 
-    def table(self, run_cell: str, rows: Sequence[ResultLine]) -> pd.DataFrame:
-        """Return the input's own columns with what became of rows; `run_cell`: what the column `run` has."""
-        own = own_cells(self.catalog).loc[[row.line for row in rows]].reset_index(drop=True)
-        lines = [
-            (row.status, row.product_id, row.pattern_id, row.error_code, joined(row.error, row.remedy))
-            for row in rows
-        ]
-        added = pd.DataFrame(lines, columns=list(RESULT_COLUMNS[:-1]), dtype=object).fillna("").map(shortened)
+    def table(self, run_cell: str, wanted: pd.Series | None = None) -> pd.DataFrame:
+        """Return the input's own columns with what became of the rows, or of those that are `wanted`.
+
+        `run_cell`: what the column `run` has.
+        """
+        rows = self.rows if wanted is None else self.rows[wanted]
+        own = own_cells(self.catalog).loc[list(rows["line"])].set_axis(rows.index)
+        messages = map(joined, rows["error"], rows["remedy"])
+        added = rows[["status", "product_id", "pattern_id", "error_code"]].assign(error=list(messages))
+        added = added.fillna("").map(shortened)
         # A column of that name in the input stays the input's.
         names = set(map(header_key, own.columns))
         free = [name for name in DECISION_COLUMNS if name not in names]
@@ -325,19 +342,23 @@ def products_frame(rows: Iterable[CurrentRow]) -> pd.DataFrame:
 
 def _part_table(part: RunResults) -> pd.DataFrame:
     """Return the own cells of a run's file with the state of each row, numbered from 0."""
-    cells = own_cells(part.catalog).loc[[row.line for row in part.rows]].reset_index(drop=True)
+    rows = part.rows
+    cells = own_cells(part.catalog).loc[list(rows["line"])].set_axis(rows.index)
     # Names may repeat, and a person may have changed their case.
     keys = pd.Series([header_key(name) for name in cells.columns], dtype=object)
     numbers = keys.groupby(keys).cumcount()
     cells.columns = pd.Index(
         [f"{name}\0{number}" for name, number in zip(cells.columns, numbers, strict=True)]
     )
-    states = [
-        (sku_key(row.sku), row.product_key, row.status, row.error_code, joined(row.error, row.remedy))
-        for row in part.rows
-    ]
-    state = pd.DataFrame(states, columns=list(_STATE[:-1]), dtype=object).fillna("")
-    return pd.concat([cells, state.assign(**{_RUN: part.run_id})], axis=1)
+    state = {
+        _KEY: rows["sku"].map(sku_key),
+        _PRODUCT: rows["product_key"].fillna(""),
+        _STATUS: rows["status"],
+        _CODE: rows["error_code"].fillna(""),
+        _ERROR: list(map(joined, rows["error"], rows["remedy"])),
+        _RUN: part.run_id,
+    }
+    return pd.concat([cells, pd.DataFrame(state, rows.index, dtype=object)], axis=1)
 
 
 def _with_later(rows: pd.DataFrame, later: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:

@@ -1,11 +1,14 @@
-"""The filter of rows, one for every verb that works on some of the rows of a run or a catalog."""
+"""The filter of rows, one for every verb that works on some of the rows of a run or a catalog.
+
+Loads nothing but pydantic until rows are filtered, so that `--help` is quick.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -14,8 +17,10 @@ from patternmill.planning.rows import tidy
 from patternmill.states import RowStatus
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from patternmill.planning.changes import CurrentRow
-    from patternmill.tables.results import ResultLine, RunResults
+    from patternmill.tables.results import RunResults
 
 
 def _listed(value: object) -> object:
@@ -74,65 +79,55 @@ class RowFilter(BaseModel):
             )
         return self.model_copy(update={"sku": skus_picked(self.picks), "picks": None})
 
-    def matcher(self, skus: Iterable[str]) -> Callable[[RowFacts | ResultLine], bool]:
-        """Return a function that tells of a row whether it fits; `skus` are those of all rows.
+    def fitting(self, rows: pd.DataFrame) -> pd.Series:
+        """Mark the rows of a frame that fit, by the columns of FILTERED.
 
         Raises ConfigurationError for a sku that no row has, and InputRefused for picks that cannot be read.
         """
-        wanted = set(map(tidy, self.with_picks_read().sku))
-        if unknown := sorted(wanted.difference(skus)):
+        wanted = self.with_picks_read()
+        skus = set(map(tidy, wanted.sku))
+        if unknown := sorted(skus.difference(rows["sku"])):
             raise ConfigurationError(
                 f"There is no row {', '.join(unknown[:5])} here.",
                 remedy="Write the sku as its file does, several as --sku A --sku B.",
             )
-        categories = set(map(_folded, self.category))
-        since = self.changed_since.timestamp() if self.changed_since is not None else None
-
-        def fits(row: RowFacts | ResultLine) -> bool:
-            return (
-                (not wanted or row.sku in wanted)
-                and (not self.status or row.status in self.status)
-                and (not self.code or row.error_code in self.code)
-                and (
-                    not categories
-                    or not categories.isdisjoint({_folded(row.category), _folded(row.category_id)})
-                )
-                and (since is None or (row.changed_at is not None and row.changed_at >= since))
-            )
-
+        fits = rows["sku"].isin(skus) if skus else rows["sku"].notna()
+        for name, values in (("status", self.status), ("error_code", self.code)):
+            if values:
+                fits &= rows[name].isin(values)
+        if self.category:
+            names = rows[["category", "category_id"]].map(_folded)
+            fits &= names.isin(set(map(_folded, self.category))).any(axis=1)
+        if self.changed_since is not None:
+            fits &= rows["changed_at"].astype(float).ge(self.changed_since.timestamp())
         return fits
 
 
-class RowFacts(NamedTuple):
-    """What a row is filtered by."""
-
-    sku: str
-    status: RowStatus
-    error_code: str | None
-    category: str
-    category_id: str
-    #: In Unix seconds; None: nothing was ever requested or made for it.
-    changed_at: float | None
+#: What a frame of rows is filtered by; `changed_at` is in Unix seconds.
+FILTERED = ("sku", "status", "error_code", "category", "category_id", "changed_at")
 
 
-def lines_meant(runs: Sequence[RunResults], wanted: RowFilter) -> set[tuple[str, int]]:
-    """Return by run and row number the rows of several runs that fit. Raises as `RowFilter.matcher` does."""
-    fits = wanted.matcher(row.sku for run in runs for row in run.rows)
-    return {(run.run_id, row.line) for run in runs for row in run.rows if fits(row)}
+def lines_meant(runs: Iterable[RunResults], wanted: RowFilter) -> set[tuple[str, int]]:
+    """Return by run and row number the rows of several runs that fit. Raises as `RowFilter.fitting` does."""
+    import pandas as pd
+
+    rows = pd.concat([run.rows.assign(run=run.run_id) for run in runs], ignore_index=True)
+    return set(rows.loc[wanted.fitting(rows), ["run", "line"]].itertuples(index=False, name=None))
 
 
 def catalog_rows_meant(rows: Iterable[CurrentRow], wanted: RowFilter) -> list[CurrentRow]:
-    """Return the rows of a catalog that fit; all of them have succeeded. Raises as `RowFilter.matcher` does."""
+    """Return the rows of a catalog that fit; all of them have succeeded. Raises as `RowFilter.fitting` does."""
     rows = list(rows)
-    fits = wanted.matcher(row.sku for row in rows)
-    return [row for row in rows if fits(_facts(row))]
+    if wanted.is_empty:
+        return rows
+    import pandas as pd
 
-
-def _facts(row: CurrentRow) -> RowFacts:
-    content = row.content
-    return RowFacts(
-        row.sku, RowStatus.SUCCEEDED, None, content.category, content.category_name or "", row.since
+    values = (
+        (row.sku, RowStatus.SUCCEEDED, None, row.content.category, row.content.category_name or "", row.since)
+        for row in rows
     )
+    fits = wanted.fitting(pd.DataFrame(values, columns=list(FILTERED), dtype=object))
+    return [row for row, is_meant in zip(rows, fits, strict=True) if is_meant]
 
 
 def _folded(name: str) -> str:

@@ -55,8 +55,7 @@ OURS = [name for name in (*RESULT_COLUMNS[:-1], *DECISION_COLUMNS, RUN_COLUMN) i
 
 
 def table(rows: Sequence[RowResult], header: Sequence[str] = HEADER) -> bytes:
-    results = results_of(rows, header).read()
-    return b"".join(table_csv(results.table(RUN.run_id, results.rows)))
+    return b"".join(table_csv(results_of(rows, header).read().table(RUN.run_id)))
 
 
 def content(folder: Path) -> dict[str, Any]:
@@ -312,7 +311,7 @@ ROWS = [
 
 def meant(wanted: RowFilter) -> str:
     rows = results_of(ROWS).read().rows
-    return "".join(row.sku for row in filter(wanted.matcher("ABCD"), rows))
+    return "".join(rows["sku"][wanted.fitting(rows)])
 
 
 @pytest.mark.parametrize(
