@@ -12,6 +12,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.ledger.spending import refuse_overtaken
 from patternmill.parameters import CHANGES
+from patternmill.planning.plan import Cost
 from patternmill.planning.proposal import Proposal
 from patternmill.settings import Settings
 from patternmill.states import Outcome, Verdict
@@ -41,7 +42,7 @@ def require_approval(ledger: Ledger | None, settings: Settings, proposal: Propos
     """
     scope = proposal.scope
     decisions = ledger.approvals.find(scope.environment, scope.catalog) if ledger is not None else []
-    items = {plan.id: ledger.approvals.items(plan.id) for plan in decisions} if ledger is not None else {}
+    items = {plan.id: ledger.approvals.items(plan.id) for plan in decisions if ledger is not None}
     withheld = _withheld(decisions, items, proposal)
     is_rejected = any(decision.verdict is Verdict.REJECTED for decision in withheld.values())
     last = next((plan for plan in reversed(decisions) if plan.verdict is Verdict.APPROVED), None)
@@ -49,10 +50,10 @@ def require_approval(ledger: Ledger | None, settings: Settings, proposal: Propos
     if last is not None and is_covered and not is_rejected and _has_work(last, proposal):
         return last
     is_large = proposal.exceeds(settings.approve_above_items, settings.approve_above_cost)
+    waits = bool(withheld) or is_covered or is_large
     replaces = bool(proposal.replaced) and not settings.confirms(CHANGES)
-    if proposal.to_buy and (withheld or is_covered or is_large or replaces):
-        needs_more = bool(withheld) or is_covered or is_large
-        raise _approval_needed(proposal, withheld, is_confirmable=replaces and not needs_more)
+    if proposal.to_buy and (waits or replaces):
+        raise _approval_needed(proposal, withheld, is_confirmable=not waits)
     return None
 
 
@@ -168,16 +169,16 @@ def rejection(decision: Approval) -> HaltReason:
 
 def _put_before_person(ledger: Ledger, proposal: Proposal, flow_run_id: str | None = None) -> Approval:
     """Put a request for a decision on record."""
-    cost = proposal.cost
+    cost = proposal.cost or Cost(0, 0)
     request = Approval(
         id=f"approval-{proposal.digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}",
         environment=proposal.scope.environment,
         catalog=proposal.scope.catalog,
         digest=proposal.digest,
         items=proposal.items,
-        expected=cost.expected if cost is not None else 0,
-        worst=cost.worst if cost is not None else 0,
-        currency=cost.currency or "" if cost is not None else "",
+        expected=cost.expected,
+        worst=cost.worst,
+        currency=cost.currency or "",
         most_purchases=proposal.most_purchases,
         asked_at=ledger.now(),
         flow_run_id=flow_run_id,

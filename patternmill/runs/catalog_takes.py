@@ -154,8 +154,8 @@ def verdicts_on_products(ledger: Ledger, environment: str, catalog: str) -> dict
     if not last_decisions(ledger, environment, catalog):
         return {}
     takes = CatalogTakes(ledger, environment, catalog)
-    products = patterns_of_products(ledger, environment, catalog)
-    decisions = {
-        product: takes.decisions.get(takes.unrefined(pattern)) for product, pattern in products.items()
+    return {
+        product: decision.verdict.value
+        for product, pattern in patterns_of_products(ledger, environment, catalog).items()
+        if (decision := takes.decisions.get(takes.unrefined(pattern))) is not None
     }
-    return {product: latest.verdict.value for product, latest in decisions.items() if latest is not None}

@@ -57,11 +57,11 @@ class DecisionsFile:
     @property
     def note(self) -> str:
         """Return what a person should know: which other rows the decisions affect, and which decisions do not count."""
-        notes = (
-            _named("They count for rows that share these patterns, too: also", self.also),
-            _named("Decided again since that file was written, and left so:", sorted(self.left)),
-        )
-        return " ".join(filter(None, notes))
+        notes = {
+            "They count for rows that share these patterns, too: also": self.also,
+            "Decided again since that file was written, and left so:": sorted(self.left),
+        }
+        return " ".join(f"{what} {_named(skus)}." for what, skus in notes.items() if skus)
 
     def decided(self, *verdicts: Decided) -> tuple[str, ...]:
         """Return the skus of the rows whose decision is one of these."""
@@ -77,12 +77,10 @@ class DecisionsFile:
         return replace(self, decisions=tuple(still), left=(*self.left, *left))
 
 
-def _named(what: str, skus: Sequence[str]) -> str:
-    """Return a sentence that names the first rows; empty if there are none."""
-    if not skus:
-        return ""
+def _named(skus: Sequence[str]) -> str:
+    """Return the first skus, and how many more there are."""
     further = f" and {len(skus) - _MOST_NAMED:,} more" if len(skus) > _MOST_NAMED else ""
-    return f"{what} {', '.join(map(plain, skus[:_MOST_NAMED]))}{further}."
+    return f"{', '.join(map(plain, skus[:_MOST_NAMED]))}{further}"
 
 
 def decided_run(path: Path) -> RunId | None:
@@ -91,8 +89,7 @@ def decided_run(path: Path) -> RunId | None:
     Raises InputRefused.
     """
     sheet = _Sheet.read(path)
-    runs = (read_run_cell(cells[RUN_COLUMN])[0] for _, cells in sheet.lines if cells[_DECISION])
-    return None if sheet.has_picks else next(map(RunId, runs), None)
+    return None if sheet.has_picks else next((line.run_id for line in sheet.lines if line.word), None)
 
 
 def read_decisions(ledger: Ledger, record: RunRecord, path: Path) -> DecisionsFile:
@@ -105,12 +102,12 @@ def read_decisions(ledger: Ledger, record: RunRecord, path: Path) -> DecisionsFi
     reader = _Reader(ledger, record, sheet)
     decided: list[tuple[int, str, Decision]] = []
     problems: list[str] = []
-    for line, cells in sheet.lines:
+    for line in sheet.lines:
         try:
-            if reader.has_decision(cells):
-                decided.append((line, *reader.decision(cells)))
+            if (read := reader.decision(line)) is not None:
+                decided.append((line.number, *read))
         except ValueError as error:
-            problems.append(f"row {line}{error}")
+            problems.append(f"row {line.number}{error}")
     problems += _contradictions(decided)
     if problems:
         raise _refused(path, problems)
@@ -126,8 +123,8 @@ def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> st
     with ledger.transaction():
         file = file.not_overtaken(ledger, record)
         new = set(record_decisions(ledger, record.run_id, file.decisions))
-    text = f"{plural(len(new), 'decision')} recorded, {len(file.decisions) - len(new)} known before."
-    return f"{text} {file.note}".strip()
+    known = len(file.decisions) - len(new)
+    return f"{plural(len(new), 'decision')} recorded, {known} known before. {file.note}".strip()
 
 
 def record_file(settings: Settings, path: Path) -> str | None:
@@ -159,10 +156,30 @@ def _is_of_page(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class _Sheet:
-    """A file that may have decisions: its numbered lines, each with its cells by column."""
+class _Line:
+    """A line of a file that may have a decision; texts that it lacks are empty."""
 
-    lines: Sequence[tuple[int, Mapping[str, str]]]
+    number: int
+    run_id: RunId
+    #: The place in the ledger of the last decision before the file was written; 0: of none.
+    sequence: int
+    sku: str
+    take: str
+    word: str
+    note: str
+
+    @classmethod
+    def read(cls, number: int, cells: Mapping[str, str]) -> _Line:
+        run, *texts = (storable(tidy(restore(cells.get(name, "")))) for name in PAGE_COLUMNS)
+        run_id, sequence = read_run_cell(run)
+        return cls(number, RunId(run_id), sequence, *texts)
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A file that may have decisions."""
+
+    lines: Sequence[_Line]
     is_of_page: bool
     has_picks: bool
 
@@ -174,11 +191,8 @@ class _Sheet:
 
         sheet = parse_sheet(stable_bytes(path), plain(path.name, 200), _score)
         keys = [header_key(cell) for cell in sheet.header]
-        empty = dict.fromkeys(PAGE_COLUMNS, "")
         records = sheet.records() if _NEEDED.issubset(keys) else ()
-        lines = [
-            (line, empty | dict(zip(keys, map(restore, written), strict=False))) for line, written in records
-        ]
+        lines = [_Line.read(number, dict(zip(keys, cells, strict=False))) for number, cells in records]
         return cls(lines, set(keys) == set(PAGE_COLUMNS), "picked" in keys)
 
 
@@ -191,9 +205,6 @@ class _SheetRun:
     #: The cells of the input's own column `decision`, if it has one, by row number.
     own_texts: Mapping[int, str]
 
-    def row(self, sku: str) -> ResultLine | None:
-        return self.rows.get(sku_key(tidy(sku)))
-
 
 class _Reader:
     """Reads the decisions in a file, by the rows of its runs and the takes of their patterns."""
@@ -201,8 +212,8 @@ class _Reader:
     def __init__(self, ledger: Ledger, record: RunRecord, sheet: _Sheet) -> None:
         self._ledger, self._sheet = ledger, sheet
         self._takes = CatalogTakes(ledger, record.environment, record.catalog)
-        named = {read_run_cell(cells[RUN_COLUMN])[0] for _, cells in sheet.lines if cells[_DECISION].strip()}
-        others = filter(None, map(ledger.runs.get, map(RunId, sorted(named - {record.run_id}, reverse=True))))
+        named = {line.run_id for line in sheet.lines if line.word} - {record.run_id}
+        others = filter(None, map(ledger.runs.get, sorted(named, reverse=True)))
         scope = record.environment, record.catalog
         records = [record, *(other for other in others if (other.environment, other.catalog) == scope)]
         #: The newest run comes first.
@@ -213,42 +224,36 @@ class _Reader:
 
     def _read_run(self, record: RunRecord) -> _SheetRun:
         file = input_file(self._ledger, record)
-        own = next((at for at in file.columns.kept if header_key(file.header[at]) == _DECISION), None)
         # The page's file has no columns of the input.
-        has_own = own is not None and not self._sheet.is_of_page
-        texts = {line: tidy(cells[own or 0]) for line, cells in file.sheet.records()} if has_own else {}
+        kept = () if self._sheet.is_of_page else file.columns.kept
+        own = next((at for at in kept if header_key(file.header[at]) == _DECISION), None)
+        texts = {} if own is None else {number: tidy(cells[own]) for number, cells in file.sheet.records()}
         rows = run_results(self._ledger, record, file, now=True).read().lines
         return _SheetRun(record, {sku_key(row.sku): row for row in rows}, texts)
 
-    def _run_of(self, cells: Mapping[str, str]) -> _SheetRun:
-        return self._runs.get(RunId(read_run_cell(cells[RUN_COLUMN])[0]), self._newest)
-
-    def has_decision(self, cells: Mapping[str, str]) -> bool:
-        """Return whether a person wrote into the column `decision` of a line."""
-        run, text = self._run_of(cells), tidy(cells[_DECISION])
-        row = run.row(cells["sku"])
-        return bool(text) and (row is None or text != run.own_texts.get(row.line))
-
-    def decision(self, cells: Mapping[str, str]) -> tuple[str, Decision]:
-        """Return the sku of a line and its decision. Raises ValueError, which says what is wrong.
+    def decision(self, line: _Line) -> tuple[str, Decision] | None:
+        """Return the sku of a line and its decision; None where a person wrote none. Raises ValueError, which says why.
 
         Its ID follows from what the line says, so that a file that is read again records nothing new.
         """
-        text, note, sku = (storable(tidy(cells[name])) for name in (*DECISION_COLUMNS, "sku"))
-        if text.casefold() not in list(Decided):
-            raise ValueError(f", column {_DECISION}: {shown(text)} is no decision: write {_WORDS}")
-        verdict, run = Decided(text.casefold()), self._run_of(cells)
-        row = run.row(sku)
-        item = self._item(run.record, row, verdict, tidy(cells["take"])) if row is not None else None
+        run = self._runs.get(line.run_id, self._newest)
+        row = run.rows.get(sku_key(line.sku))
+        if not line.word or (row is not None and line.word == run.own_texts.get(row.line)):
+            return None
+        if line.word.casefold() not in list(Decided):
+            raise ValueError(f", column {_DECISION}: {shown(line.word)} is no decision: write {_WORDS}")
+        verdict, run_id = Decided(line.word.casefold()), run.record.run_id
+        item = self._item(run.record, row, verdict, line.take) if row is not None else None
         if row is None or item is None or item not in self._takes.made:
-            what = f"take {plain(tidy(cells['take']))}" if self._sheet.is_of_page else "pattern"
-            raise ValueError(f": run {run.record.run_id} has no {what} for {shown(sku)}; empty the cell")
-        sequence, latest = read_run_cell(cells[RUN_COLUMN])[1], self._takes.last_sequence
-        if sequence > latest:
-            raise ValueError(f", column run: it names decision {sequence}, and the last one here is {latest}")
-        parts = (run_cell(run.record.run_id, sequence), item, verdict, note)
+            what = f"take {plain(line.take)}" if self._sheet.is_of_page else "pattern"
+            raise ValueError(f": run {run_id} has no {what} for {shown(line.sku)}; empty the cell")
+        if line.sequence > (latest := self._takes.last_sequence):
+            raise ValueError(
+                f", column run: it names decision {line.sequence}, and the last one here is {latest}"
+            )
+        parts = (run_cell(run_id, line.sequence), item, verdict, line.note)
         id = str(uuid5(_NAMESPACE, "\x1f".join(parts)))
-        decision = Decision(id, item, "", verdict, note, user(), datetime.now(UTC), sequence)
+        decision = Decision(id, item, "", verdict, line.note, user(), datetime.now(UTC), line.sequence)
         if not decision.fits:
             raise ValueError(": it is longer than a decision may be (2,000 characters of a note)")
         return row.sku, decision

@@ -58,10 +58,8 @@ def failure_in(ledger: Ledger, stories: Sequence[Story], name: str) -> Failure:
     lease = ledger.catalogs.lease(stories[0].environment, stories[0].catalog)
     attempt, _ = failure
     if attempt.state in _WITHOUT_END and lease is not None and not is_free(lease):
-        raise ConfigurationError(
-            f"Request {attempt.request_id} is of a run that goes on.",
-            remedy="Wait until it has ended.",
-        )
+        text = f"Request {attempt.request_id} is of a run that goes on."
+        raise ConfigurationError(text, remedy="Wait until it has ended.")
     return failure
 
 
@@ -97,7 +95,8 @@ def failure_report(
         operation = operation if asked == POLL else asked
         if response["status"] > _LARGEST_STATUS:
             del response["status"]
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = {"response": response} if response else {}
+    fields |= {
         "requestId": f"feedback-{uuid.uuid4()}",
         "text": text if text is not None else _text(attempt, operation),
         "procedure": operation,
@@ -105,7 +104,7 @@ def failure_report(
         "reportedAt": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}",
         "request": _request(ledger, attempt),
     }
-    return feedback_report(fields | ({"response": response} if response else {}), secrets)
+    return feedback_report(fields, secrets)
 
 
 async def send_feedback(
@@ -134,10 +133,9 @@ def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
 
 def _text(attempt: Attempt, operation: str) -> str:
     """Return what was expected and what happened, without the reason that a person gave for writing it off."""
-    written_off = (
-        attempt.error_code == WRITTEN_OFF and "It never became clear whether the request was executed."
-    )
-    reason = written_off or _WITHOUT_END.get(attempt.state) or attempt.error or "The service gave no reason."
+    reason = _WITHOUT_END.get(attempt.state) or attempt.error or "The service gave no reason."
+    if attempt.error_code == WRITTEN_OFF:
+        reason = "It never became clear whether the request was executed."
     job = f", job {attempt.job_id}" if attempt.job_id else ""
     named = f"{attempt.error_code or attempt.state}; request {attempt.request_id}{job}"
     return f"Expected: {operation} makes what it was asked for.\nHappened: {reason} [{named}]"

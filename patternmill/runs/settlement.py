@@ -100,8 +100,7 @@ def requests_meant(
 
 def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[RecordedItem], list[RecordedItem]]:
     """Return of requests in doubt those that the next run resends, and those that a live run drives."""
-    waiting: list[RecordedItem] = []
-    driven: list[RecordedItem] = []
+    waiting, driven = list[RecordedItem](), list[RecordedItem]()
     for item in items:
         lease = ledger.catalogs.lease(item.environment, item.catalog)
         (waiting if lease is None or is_free(lease) else driven).append(item)

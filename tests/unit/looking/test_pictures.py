@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,38 +16,27 @@ from patternmill.profiles import Profile
 from patternmill.runs.catalog_takes import PatternTake
 from patternmill.settings import Settings
 from patternmill.states import AttemptState
+from tests.unit.service.sites import Site, Start, answer, redirect
+from tests.unit.service.sites import start as start
 
 PICTURE = b"\x89PNG\r\n\x1a\n, and so on"
 
 
-class Painter(BaseHTTPRequestHandler):
-    """Draws what it is asked for; not what is called broken, cut or a page."""
-
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        self.send_response(500 if "broken" in self.path else 302 if "moved" in self.path else 200)
-        self.send_header("Location", "/v1/pictures/a.png")
-        if "cut" in self.path:
-            self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"<html>" if "page" in self.path else PICTURE)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing."""
-
-
 @pytest.fixture
-def painter() -> Iterator[tuple[str, list[str]]]:
-    """Its address, and what it is asked for."""
-    handler = type("Handler", (Painter,), {"asked": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/v1", handler.asked
-        server.shutdown()
-        thread.join()
+def painter(start: Start) -> Site:
+    """Draws what it is asked for, not what is called broken, cut, page or moved."""
+    site = start()
+    answers = {
+        **dict.fromkeys("ab", answer(200, PICTURE)),
+        "broken": answer(500),
+        "cut": answer(200, PICTURE, Content_Length="1000"),
+        "page": answer(200, b"<html>"),
+        "moved": redirect("/v1/pictures/a.png"),
+    }
+    for name, drawn in answers.items():
+        path = f"/v1/pictures/{name}.png"
+        site.pages |= {path: drawn, f"{path}?width={WIDTH}": drawn}
+    return site
 
 
 def url(name: str) -> str:
@@ -57,17 +44,14 @@ def url(name: str) -> str:
     return f"http://127.0.0.1:1/v1/pictures/{name}.png"
 
 
-def test_pictures_are_drawn_once_and_known_by_their_bytes(
-    tmp_path: Path, painter: tuple[str, list[str]]
-) -> None:
+def test_pictures_are_drawn_once_and_known_by_their_bytes(tmp_path: Path, painter: Site) -> None:
     """At the address of now, and for their owner alone; what cannot be had is asked for again by the next one."""
-    address, asked = painter
     for _ in range(2):
-        pictures = Pictures(tmp_path, partial(draw, address))
+        pictures = Pictures(tmp_path, partial(draw, f"{painter.url}/v1"))
         paths = pictures.get_all(map(url, ("a", "b", "a", "broken", "cut", "page")))
         assert [path.name for path in paths] == [picture_name(url(name)) for name in "aba"]
     drawn = [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "ab"]
-    assert sorted(path for path in asked if path in drawn) == drawn
+    assert sorted(path for path in painter.paths if path in drawn) == drawn
     takes = [
         PatternTake(1, AttemptState.SUCCEEDED, item=ItemKey(name), pattern=ItemKey(""), picture_url=url(name))
         for name in ("a", "broken")
@@ -117,10 +101,10 @@ def test_disk_that_refuses_pictures_breaks_nothing(tmp_path: Path) -> None:
     ids=["its own host", "another host of this network", "a redirect"],
 )
 def test_pictures_of_a_service_come_from_its_host(
-    tmp_path: Path, painter: tuple[str, list[str]], service: str, name: str, is_asked: bool, is_there: bool
+    tmp_path: Path, painter: Site, service: str, name: str, is_asked: bool, is_there: bool
 ) -> None:
-    address, asked = painter
+    address = f"{painter.url}/v1"
     profiles = {"staging": Profile(url=service.format(address), key=SecretStr("key"))}
     pictures = Pictures(tmp_path, source_of(Settings(home=tmp_path, profiles=profiles)))
     assert (pictures.get(f"{address}/pictures/{name}.png") is not None) == is_there
-    assert asked == [f"/v1/pictures/{name}.png"] * is_asked
+    assert painter.paths == [f"/v1/pictures/{name}.png"] * is_asked
