@@ -177,7 +177,7 @@ def play(path: str, mutant: Mutant, tests: Sequence[str]) -> int:
 def survives(path: str, mutant: Mutant, tests: Sequence[str]) -> bool:
     """Return whether no test notices; one that never ends is noticed."""
     code = in_child(lambda: play(path, mutant, tests)) if tests else 0
-    # A module that makes items as it is loaded has none of its tests then, and they were there without the change.
+    # A module that fails to load has no tests, although it had some without the change.
     assert code < pytest.ExitCode.INTERNAL_ERROR or code == pytest.ExitCode.USAGE_ERROR, f"pytest: {code}"
     return code == 0
 

@@ -21,7 +21,7 @@ class Measurement:
     wall: float
     cpu: float
     peak_mb: float
-    #: CPU of the Prefect server during the run, until it had settled; None: it was not in use.
+    #: CPU of the Prefect server during the run, until it settled; None: it was not in use.
     server_cpu: float | None
     #: The service's own score: see `tests.hostile.__main__`.
     service: dict[str, Any]

@@ -36,7 +36,7 @@ class Steps:
 
 async def import_rows(source: Path, steps: Steps) -> None:
     """Import a sheet, step by step."""
-    # Loaded in a step of their own.
+    # Loaded in a step of its own.
     from patternmill.processes import collect_rarely
     from patternmill.runs.request import ImportRequest
     from patternmill.runs.run import Run

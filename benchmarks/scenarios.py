@@ -20,9 +20,9 @@ class Scenario:
     window: int
     pattern_seconds: float = 0.0
     product_seconds: float = 0.0
-    #: How far job times spread: the sigma of their lognormal.
+    #: The spread of job times: the sigma of their lognormal distribution.
     sigma: float = 0.3
-    #: How often each contender runs, taking turns.
+    #: The number of rounds of each contender; contenders take turns.
     rounds: int = 1
 
     @property

@@ -6,9 +6,9 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # What it writes is for its owner alone.
+    # Only its owner can read what it writes.
     os.umask(0o077)
-    # Each imports what it needs: a command on keys does not wait for the web framework.
+    # Each command imports what it needs, so that one about keys does not wait for the web framework.
     if sys.argv[1:2] == ["keys"]:
         from studio.key_commands import main as keys_main
 

@@ -29,13 +29,13 @@ from studio.requests import REFERENCE_LIMIT, CreateReference
 from studio.service import Service
 from studio.wire import JSON, read_body, read_raw, refusal_response
 
-#: Of a request body, in bytes; a larger one where a picture is sent.
+#: The most bytes of a request body; more where a picture is sent.
 BODY_LIMIT = 1_000_000
 UPLOAD_LIMIT = REFERENCE_LIMIT * 4 // 3 + 10_000
-#: Addresses that cannot be guessed never show anything else later.
+#: For addresses that cannot be guessed, whose content never changes.
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
-#: What is below them is for people.
+#: The paths below which pages for people are.
 PAGES = ("/checkout/", "/console")
 
 
@@ -165,5 +165,5 @@ def _everything_else(keys: Keys) -> Mount:
             raise Refusal(405, "method_not_allowed", message, headers={"Allow": "POST"})
         raise Refusal(404, "unknown_operation", f"There is no operation at {path}.")
 
-    # A route would be for some methods only; this is for each that a client can think of.
+    # A route takes certain methods only; this takes any that a client can think of.
     return Mount("", request_response(refuse))

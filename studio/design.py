@@ -15,7 +15,7 @@ def _whole(number: object) -> object:
 WHOLE = BeforeValidator(_whole)
 #: A colour as `#rrggbb`.
 HexColour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
-#: A place on the tile, and the side of a part of it, as shares of the tile's side.
+#: A position on the tile, or the side of a part of it, as a share of the tile's side.
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 PartSide = Annotated[float, Field(ge=0.1, le=1.0)]
 Repeats = Annotated[int, Field(ge=1, le=3), WHOLE]
@@ -71,9 +71,9 @@ class Design(Value):
 
     prompt: str
     model: str = DEFAULT_MODEL
-    #: None: the prompt's own.
+    #: None: the seed that follows from the prompt.
     seed: int | None = None
-    #: The ground and the inks; empty: what the prompt and the references say.
+    #: The ground and the inks; empty: taken from the prompt and the references.
     palette: tuple[HexColour, ...] = ()
     #: SHA-256 digests of uploaded pictures, which guide colours and motifs.
     references: tuple[str, ...] = ()

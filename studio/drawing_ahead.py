@@ -9,9 +9,9 @@ from contextlib import suppress
 from studio.pictures import PAGE_WIDTH, PictureFault, Pictures
 from studio.service import Service
 
-#: As many as a page of the console has, of each kind.
+#: The number of pictures of each kind that are drawn ahead: as many as a page of the console shows.
 COUNT = 24
-#: How long nothing new may have come, in seconds.
+#: Seconds without a new request after which pictures are drawn ahead.
 REST_SECONDS = 0.5
 
 

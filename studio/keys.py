@@ -18,7 +18,7 @@ from studio.store import Store
 from studio.store.records import DEFAULT_ACCOUNT, Account, ApiKey
 
 PREFIX = "studio_"
-#: How exactly "last used" is kept; more would be a write for each request.
+#: The precision of "last used"; a finer one would need a write for each request.
 USE_PRECISION = timedelta(minutes=1)
 
 
@@ -73,7 +73,7 @@ class Keys:
         """Return whose key has this SHA-256. Raises Refusal (401) when it is not, or no longer, a valid one."""
         if any([hmac.compare_digest(digest, one) for one in self._configured]):
             return CONFIGURED
-        # The look-up compares digests, of which nobody can choose the beginning: its time shows nothing of a key.
+        # The look-up compares digests, whose beginnings nobody can choose, so its time reveals nothing about a key.
         key = self._table.one(sha256=digest)
         if key is None or key.revoked_at is not None:
             raise _unauthorized("invalid_key", "The API key is not one of this studio's.")

@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from studio.errors import FieldFault
 
-#: Category IDs differ between environments; one that is not listed here stands in them by its own name.
+#: How environments are named in category IDs, which differ between them; others appear under their own name.
 ID_PARTS = MappingProxyType({"staging": "stg", "production": "live"})
-#: Of all prices, which are whole numbers of its minor unit.
+#: The currency of all prices, which are whole numbers of its minor unit.
 CURRENCY = "EUR"
 CURRENCY_SIGN = "€"
 
@@ -24,7 +24,7 @@ class Option:
 
     name: str
     label: str
-    #: By value, what it adds to the category's price.
+    #: The surcharge of each value on the category's price.
     surcharges: Mapping[str, int]
     default: str | None = None
 
@@ -50,7 +50,7 @@ class Category:
     key: str
     name: str
     description: str
-    #: Without surcharges.
+    #: The price without surcharges.
     price_from: int
     options: tuple[Option, ...]
 

@@ -13,7 +13,7 @@ from studio.operations.table import OPERATIONS, Operation
 VERSION = "/v1"
 Mode = Literal["validation", "serialization"]
 Schema = dict[str, Any]
-#: Every operation may be answered so: a body, a key, a size or a type that does not fit.
+#: The errors that every operation may return: an invalid body, key, size or type.
 COMMON_REFUSALS = (400, 401, 413, 415)
 REASONS = {
     400: "The body is no JSON object, or fields are missing or invalid.",
@@ -25,7 +25,7 @@ REASONS = {
     422: "The request is understood and cannot be carried out.",
     503: "The operation is switched off.",
 }
-#: Where a value that an operation answers is used next, by its place: the field has the place's last name.
+#: Where a value from an answer is used next, by its path; the field has the last name of the path.
 LINKS = {
     **{one.name: {"jobId": ["jobs/get"]} for one in OPERATIONS if one.answer is JobAnswer},
     "jobs/get": {

@@ -10,15 +10,15 @@ from enum import StrEnum
 class Pace(StrEnum):
     """The pace of jobs."""
 
-    #: Done as soon as it is accepted.
+    #: Jobs are done as soon as they are accepted.
     INSTANT = "instant"
-    #: A second or so: for trying things out.
+    #: Jobs take about a second: for trying things out.
     QUICK = "quick"
-    #: One to two minutes a pattern, as the interface says.
+    #: A pattern takes one to two minutes, as the interface says.
     REALISTIC = "realistic"
 
 
-#: Shortest and longest job in seconds, by pace and kind.
+#: The shortest and the longest job in seconds, by pace and kind.
 BOUNDS = {
     (Pace.INSTANT, "pattern"): (0.0, 0.0),
     (Pace.INSTANT, "product"): (0.0, 0.0),
@@ -27,7 +27,7 @@ BOUNDS = {
     (Pace.REALISTIC, "pattern"): (60.0, 120.0),
     (Pace.REALISTIC, "product"): (5.0, 20.0),
 }
-#: How long after its payment an order goes into production, is shipped, and is delivered.
+#: The time from payment until an order goes into production, is shipped, and is delivered.
 ORDER_STEPS = {
     Pace.INSTANT: (timedelta(), timedelta(), timedelta()),
     Pace.QUICK: (timedelta(seconds=5), timedelta(seconds=10), timedelta(seconds=15)),

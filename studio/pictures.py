@@ -13,14 +13,14 @@ from typing import Any
 
 from studio.store.records import Subject
 
-#: The widths in pixels that a picture can be asked in, and the one that pages show.
+#: The widths in pixels in which a picture can be requested, and the one that pages show.
 WIDTHS = (128, 256, 512)
 PAGE_WIDTH = 256
-#: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
+#: Part of every file name. Raise it when the drawing changes, so that no outdated picture is served.
 DRAWING = 5
-#: Each takes a core, and some hundred megabytes.
+#: Drawings at the same time; each takes a core and some hundred megabytes.
 MOST_DRAWERS = 8
-#: A drawing that takes longer is given up, its process ended, in seconds.
+#: Seconds after which a drawing is given up and its process is ended.
 DRAWING_LIMIT = 120.0
 
 

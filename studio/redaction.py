@@ -11,7 +11,7 @@ CREDENTIAL = (
     r"|private[-_ ]?key|credential|session[-_ ]?id|signature"
 )
 FIELD = re.compile(CREDENTIAL, re.IGNORECASE)
-#: What an address may be written in: up to white space, a quotation mark or a bracket.
+#: The characters of an address: up to white space, a quotation mark or a bracket.
 WORD = re.compile(r"""[^\s"'<>`\\]+""")
 QUERY = re.compile(r"[?#]")
 USER = re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://)[^\s/?#@]{0,300}@", re.IGNORECASE)

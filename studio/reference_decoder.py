@@ -16,12 +16,12 @@ from contextlib import suppress
 
 from PIL import Image, ImageOps
 
-#: By their contents; a name or a stated type counts for nothing.
+#: The formats that are recognised by their contents; names and stated types do not count.
 FORMATS = ("PNG", "JPEG", "WEBP")
 PIXELS_LIMIT = 40_000_000
 MEMORY_LIMIT = 1_000_000_000
 CPU_SECONDS = 10
-#: A reference guides; more pixels than these on a side would guide no better.
+#: The most pixels on a side: a reference only guides, and more would guide no better.
 SIDE_LIMIT = 2048
 
 

@@ -20,7 +20,7 @@ from studio.errors import FieldFault, Refusal
 from studio.requests import REFERENCE_LIMIT
 
 DECODING_SECONDS = 20.0
-#: Each waits for one decoding process.
+#: References decoded at the same time, each in a process of its own.
 WORKERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="references")
 
 
@@ -67,7 +67,7 @@ def _unusable(reason: str) -> Refusal:
 def _decode(raw: bytes) -> bytes:
     """Return what the decoding process wrote, or nothing when it had to be stopped or died."""
     command = [sys.executable, "-P", "-m", "studio.reference_decoder"]
-    # No key of the studio's own environment.
+    # So that no key of the studio's environment is passed on.
     env = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
     try:
         done = subprocess.run(

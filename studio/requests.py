@@ -13,9 +13,9 @@ from studio.design import DEFAULT_MODEL, DEFAULT_SIZE, WHOLE, HexColour, PartSid
 from studio.wire import Body
 
 REQUEST_ID_LIMIT = 128
-#: Of a picture before it is encoded in base64, in bytes.
+#: The most bytes of a picture before it is encoded in base64.
 REFERENCE_LIMIT = 5_000_000
-#: A character that str.strip() leaves, spelt out: languages differ in what their \s is.
+#: A character that str.strip() leaves, spelled out because languages differ in what \s matches.
 VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 
 
@@ -30,7 +30,7 @@ def _text(limit: int) -> Any:
     return Field(min_length=1, max_length=limit, json_schema_extra={"pattern": VISIBLE})
 
 
-#: An optional field that may not be null: neither in the schema nor in what was sent has it a default.
+#: An optional field that may not be null; it has no default in the schema or in the request.
 LEFT_OUT: Any = Field(default_factory=lambda: None)
 NOT_BLANK = AfterValidator(_not_blank)
 Identifier = Annotated[str, Field(min_length=1, max_length=200)]
@@ -43,7 +43,7 @@ Base64 = Annotated[
 RequestIdField = Annotated[str, _text(REQUEST_ID_LIMIT), NOT_BLANK]
 Prompt = Annotated[str, _text(4000), NOT_BLANK]
 Palette = Annotated[list[HexColour], Field(min_length=1, max_length=12)]
-#: JSON numbers from 2^53 on are not read alike everywhere.
+#: Parsers disagree about JSON numbers from 2^53 on.
 Seed = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
 
 

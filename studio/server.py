@@ -188,7 +188,7 @@ class _Server(uvicorn.Server):
     """uvicorn that says when it listens, and for which a signal to stop is not an error."""
 
     def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
-        # No page of a foreign name that was made to lead here (DNS rebinding) sees anything.
+        # So that a page under a foreign name that was pointed here (DNS rebinding) sees nothing.
         own_name_only = TrustedHostMiddleware(app, [LOOPBACK, "localhost"])
         super().__init__(
             uvicorn.Config(

@@ -39,7 +39,7 @@ class Studio:
     ) -> None:
         self._options = ("--control", "--pace", pace, "--clock", clock, *options)
         self._process: subprocess.Popen[bytes] | None = None
-        #: Removed with all that is in it once the studio is no longer used.
+        #: The studio's home, which is removed once the studio is no longer used.
         self._directory = tempfile.TemporaryDirectory(prefix="studio-")
         self.home = home or Path(self._directory.name)
         self.key = KEY
@@ -100,7 +100,7 @@ class Studio:
         try:
             status, answer = post_json(f"{file['url']}/control/{command}", file["key"], body)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            # The last two: it ended within its answer.
+            # The last two mean that it ended while it answered.
             raise StudioFailed(f"the studio at {file['url']} cannot be reached: {error}") from error
         if status >= http.client.BAD_REQUEST:
             raise StudioFailed(str(answer["error"]["message"]))

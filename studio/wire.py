@@ -22,7 +22,7 @@ class Body(BaseModel):
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-#: Of a form, in bytes and in fields.
+#: The most bytes and fields of a form.
 FORM_LIMIT = 16_000
 FIELDS_LIMIT = 20
 AnyBody = TypeVar("AnyBody", bound=BaseModel)
@@ -71,7 +71,7 @@ async def read_raw(request: Request, kind: str, limit: int) -> bytes:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return a form's fields. Raises Refusal: 403 from another site, 413, 415, or 400 when it cannot be read."""
-    # A browser says from which site a form was sent.
+    # A browser names the site from which a form was sent.
     sent = request.headers.get("origin")
     if sent is not None and urlsplit(sent).netloc != request.headers.get("host"):
         raise Refusal(403, "foreign_origin", "This form was sent from another site.")

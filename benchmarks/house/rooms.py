@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUDGETS = "docs/budgets.toml"
 PACKAGES = ("cli", "flows", "tasks", "prefect_host", "patternmill")
-#: What counts of a room's files; generated and binary ones have other suffixes.
+#: The suffixes of files that count; generated and binary files have others.
 COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
 
 

@@ -6,7 +6,7 @@ import colorsys
 import math
 
 Colour = str
-#: How much of the light that people see is red, green and blue.
+#: The shares of red, green and blue in the light that people see.
 LUMINANCE = (0.3, 0.59, 0.11)
 
 

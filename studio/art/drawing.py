@@ -21,7 +21,7 @@ from studio.art.tile import tile_image
 from studio.design import Design
 
 Order = Mapping[str, Any]
-#: Bytes of address space, libraries and their threads among them.
+#: The most bytes of address space, libraries and their threads included.
 MOST_MEMORY = 4 << 30
 
 
@@ -50,7 +50,7 @@ def picture(order: Order) -> Image.Image:
     return product_image(_tile(design, references), order["category"], order["selections"], width)
 
 
-#: The products of a catalog come in groups that share a pattern.
+#: The number of patterns that are kept: products of a catalog come in groups that share one.
 _tile = lru_cache(32)(tile_image)
 
 
@@ -65,7 +65,7 @@ def colours_of(reference: Image.Image) -> tuple[str, ...]:
 def save(image: Image.Image, path: Path) -> None:
     """Write the file whole: it appears under its name when it is complete."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    # Level 6 takes four times as long, for a fifth less.
+    # Level 6 takes four times as long and saves a fifth.
     image.save(part, "PNG", compress_level=2)
     part.replace(path)
 
@@ -80,6 +80,6 @@ def _bound() -> None:
 
 if __name__ == "__main__":
     _bound()
-    # What is made goes first; its pictures are drawn meanwhile.
+    # New work goes first; its pictures are drawn meanwhile.
     os.nice(5)
     serve(sys.stdin, sys.stdout)

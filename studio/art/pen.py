@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from studio.art.colour import Colour, mix
 
 SVG = "{http://www.w3.org/2000/svg}"
-#: The threads or gouges along the edges of shapes: the share of white in them, how wide they are, and their dashes.
+#: The threads or gouges along the edges of shapes: their share of white, their width and their dashes.
 STITCHES = {"linocut": (0.75, 3.4, "16 5 7 6"), "embroidery": (0.45, 3.6, "7 3")}
 
 

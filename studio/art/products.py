@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 
 from studio.art.tile import rasterise, repeated
 
-#: How wide and how high a size is, beside the mock-up's own.
+#: The width and height of a size, relative to the mock-up's own.
 SIZES = {
     "40x40": (0.88, 0.88), "60x40": (1.15, 0.78), "15oz": (1.0, 1.18), "large": (1.16, 1.0), "90x90": (1.16, 1.16),
     "A2": (1.16, 1.16), "50x70": (1.2, 1.2),
@@ -24,7 +24,7 @@ MATERIALS = {
 SHEEN = {"glossy": 0.5, "matte": 0.12, "velvet": 1.0, "silk": 1.0, "grasscloth": 0.25, "satin": 0.12}
 #: The width of one repeat, in thousandths of the picture.
 REPEATS = {"cushion": 330, "mug": 270, "wallpaper": 250, "small": 170, "large": 380}
-#: The left and right edge of the mug, around which the cloth is bent, in the same measure.
+#: The left and right edges of the mug, around which the pattern is bent, in the same unit.
 MUG = (235, 655)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from studio.art import words
 from studio.art.colour import Colour, lightness, shift
 
-#: What an edit takes away: `without A`, `replace A with B`, `B instead of A`.
+#: How an edit names what it takes away: `without A`, `replace A with B`, `B instead of A`.
 GONE = re.compile(r"\b(?:without|remove|no|replace|instead of|ohne|statt)\b(.+?)(?:\b(?:with|by|durch)\b|$)")
 #: A word between the one before and the one after it.
 Word = tuple[str, str, str]

@@ -10,13 +10,13 @@ from studio.art.colour import Colour, apart, hue, lightness, mix, shift, strengt
 from studio.art.reading import Reading, read_prompt, seed_of
 from studio.design import DEFAULT_MODEL, Design, Edit, Recolor
 
-#: A ground, then the inks: for prompts that name no colour.
+#: Palettes for prompts that name no colour: a ground, then the inks.
 USUAL = (
     "#f6eee0 #c8694a #2f4f5c #d8a94a #8fa58a", "#f4f0e8 #1f4f6b #e08a6a #e3b95a #7aa39a",
     "#20303f #e9c98a #d9826a #7fa8a0 #f1e6d2", "#f7e9e3 #a63d57 #3f6b5a #e0a24a #d98b94",
     "#edf1e8 #35604b #c9684a #e0b04a #8fae8b", "#f5efe4 #4b3f72 #d88a6a #8a9cc4 #d9b45a",
 )  # fmt: skip
-#: What these are in nature.
+#: The natural colours of motifs.
 NATURAL = {
     "lemon": "#efc740", "orange": "#e8873a", "strawberry": "#cf3b34", "cherry": "#b3243c", "clover": "#5d9160",
     "bee": "#e8b23f", "lavender": "#8b74b8", "leaf": "#5a8a5c", "fern": "#5a8a5c",
@@ -90,7 +90,7 @@ def recipe_of(design: Design, references: Sequence[tuple[Colour, ...]] = ()) -> 
             reading = reading.coloured(change.palette)
         elif isinstance(change, Edit):
             was, reading = reading, reading.edited(change.prompt)
-            # Words that change nothing known are answered with another drawing.
+            # Words that change nothing we know of get another drawing.
             seed = seed_of(change.prompt, seed) if was == reading else seed
     style = reading.style or "flat" if design.model == DEFAULT_MODEL else design.model
     family = reading.motifs[0].split()[0] if reading.motifs else "plain"

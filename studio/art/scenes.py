@@ -6,7 +6,7 @@ from studio.art.colour import shift
 from studio.art.pen import fill, line
 from studio.art.sheet import SIDE, Sheet
 
-#: These hang on a branch with leaves.
+#: Motifs that hang on a branch with leaves.
 ON_BRANCHES = ("lemon", "orange", "cherry")
 
 

@@ -13,7 +13,7 @@ from studio.art.recipe import Recipe
 
 #: The side of a tile in drawing units.
 SIDE = 1000.0
-#: A place and its radius.
+#: A position and a radius.
 Spot = tuple[float, float, float]
 
 

@@ -28,28 +28,28 @@ gelb yellow senf mustard senfgelb mustard ocker ochre rot red rosa pink koralle 
 sage salbeigrun sage flieder lilac lila purple blau blue turkis turquoise marine navy nachtblau navy himmelblau sky
 kupfer copper weinrot wine
 """)
-#: By their names in both languages.
+#: Colours by their names in both languages.
 HEX = {name: f"#{code}" for name, code in COLOURS.items()}
 HEX |= {german: HEX[english] for german, english in GERMAN.items()}
-#: After another colour these only say again what it is: `sky blue`, `forest green`.
+#: Words that add nothing after another colour: `sky blue`, `forest green`.
 PLAIN = frozenset(re.findall(r"\w+", "blue green red pink yellow orange purple brown grey gray white black"))
 
-#: What a word does to the colour after it: a part of the way to white (below 0: to black), and its saturation times.
+#: How a word changes the colour after it: the share of the way to white (negative: to black), and the saturation.
 SHADES = {
     "pale": (0.45, 0.9), "light": (0.4, 0.8), "soft": (0.25, 0.75), "dusty": (0.05, 0.6), "pastel": (0.55, 0.65),
     "dark": (-0.3, 0.9), "deep": (-0.22, 1.05), "bright": (0.08, 1.35), "muted": (0.0, 0.6), "warm": (0.03, 1.1),
     "burnt": (-0.15, 0.95), "hell": (0.4, 0.8), "dunkel": (-0.3, 0.9), "zart": (0.45, 0.9), "pastell": (0.55, 0.65),
 }  # fmt: skip
-#: The ground of a mood, where none is named.
+#: The ground that goes with a mood, where the prompt names none.
 MOODS = {
     "misty": "#e6eceb", "nebel": "#e6eceb", "dawn": "#f6eae2", "moody": "#20302b", "midnight": "#161f3a",
     "night": "#1a2340", "nacht": "#1a2340", "autumn": "#f4e8d3", "vintage": "#f3e9d6", "winter": "#eef2f4",
 }  # fmt: skip
-#: Before a ground, and after one.
+#: Words before a ground, and after one.
 ON = frozenset(("on", "against", "over", "auf", "vor"))
 BACKGROUND = frozenset(("background", "ground", "hintergrund", "grund"))
 
-#: What a pattern shows, by the words for it. The first part of a name is the family that draws it.
+#: Motifs by the words for them. The first part of a motif's name is the family that draws it.
 MOTIFS = {
     "waterside heron": ".*heron|egret|stork|ibis|flamingo|cranes?$|.*reiher|kranich|storch",
     "waterside reeds": "reed|bulrush|cattail|ponds?$|lakes?$|.*schilf|teich",
@@ -68,9 +68,9 @@ MOTIFS = {
     "confetti triangle": "confetti|konfetti|triang|dreieck|memphis",
     "confetti dot": "dots?$|dotted|polka|spots?$|terrazzo|.*punkte?$|circles?$|kreise?$|sprinkles",
 }
-#: These count only where no other motif is named.
+#: Motifs that count only where no other is named.
 WEAK = re.compile("botan|geometri|meadow|branch|sprig|zweig|deco|ponds?$|teich|lakes?$|lea|blatt|laub")
-#: A word that is a motif and a colour is the motif before these: `lavender sprigs`.
+#: Before these, a word that is both a motif and a colour is the motif: `lavender sprigs`.
 PARTS = re.compile("branch|sprig|bloss|flower|lea(f|ves)|tree|field|grove|stripe|zweig")
 
 STYLES = _pairs("""

@@ -28,7 +28,7 @@ from studio.store import DATABASE
 from studio.store.records import DEFAULT_ACCOUNT, Account, Checkout
 from studio.wire import read_body
 
-#: Where the control interface is, and its key: a file in the home, for its owner alone.
+#: The file in the home with the address and key of the control interface; only its owner can read it.
 CONTROL_FILE = "control.json"
 
 

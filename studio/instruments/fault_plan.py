@@ -16,11 +16,11 @@ from studio.operations.table import OPERATIONS
 from studio.wire import read_body
 
 ALL = frozenset(one.name for one in OPERATIONS)
-#: Operations whose requests can be repeated, and those that start a job.
+#: The operations whose requests can be repeated, and those that start a job.
 CREATES = frozenset(name for name in ALL if name.endswith("/create") or name.startswith("refine/"))
 CREATES -= {"feedback/create"}
 STARTS_JOB = CREATES - {"checkouts/create", "references/create"}
-#: Operations that have a name together.
+#: Names for groups of operations.
 GROUPS = {"creates": CREATES, "polls": frozenset({"jobs/get"}), "all": ALL}
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -33,7 +33,7 @@ class Call:
     operation: str
     request_id: str = ""
     prompt: str = ""
-    #: Its requestId was accepted before, by the same operation.
+    #: True if the same operation accepted its requestId before.
     repeated: bool = False
 
 
@@ -44,7 +44,7 @@ class RefuseCall(Value):
     status: Annotated[int, Field(ge=400, le=599)]
     code: str = ""
     message: str = "The call was refused by a fault plan."
-    #: Whole seconds; None: the answer has no Retry-After.
+    #: The Retry-After of the answer in whole seconds; None: it has none.
     retryAfter: Annotated[int, Field(ge=0)] | None = None
 
 
@@ -68,7 +68,7 @@ class SpoilBody(Value):
 
     kind: Literal["body"] = "body"
     form: Literal["truncated", "malformed", "html", "empty"]
-    #: None: the status that it would have had.
+    #: The status of the answer; None: the one that it would have had.
     status: Annotated[int, Field(ge=200, le=599)] | None = None
 
 
@@ -109,9 +109,9 @@ class Fault(Value):
     on: str
     effect: Effect
     requestId: str | None = None
-    #: Text that the prompt contains, in any case: of a poll, its job's; of a product, its pattern's.
+    #: Text in the prompt, ignoring case: for a poll the prompt of its job, for a product that of its pattern.
     prompt: str | None = None
-    #: Only of a requestId that was accepted before, or only of a new one.
+    #: True: only a requestId that was accepted before; False: only a new one.
     repeated: bool | None = None
     nth: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
     first: Count | None = None

@@ -16,7 +16,7 @@ from studio.wire import as_sent
 
 FAULTS = "faults"
 COUNTS = "fault counts"
-#: How long a job takes that never ends.
+#: The duration of a job that never ends.
 NEVER = timedelta(days=365_000)
 
 
@@ -34,9 +34,9 @@ class Faults:
         stored = settings.get(FAULTS)
         plan = self._start if stored is None else FaultPlan.model_validate_json(stored)
         self._faults = plan.named
-        #: By fault, how many calls fitted it, and how often it fired.
+        #: The number of calls that matched each fault, and how often it fired.
         self._counts = defaultdict(lambda: [0, 0], json.loads(settings.get(COUNTS) or "{}"))
-        #: Calls of all others meet no fault.
+        #: The operations whose calls may meet a fault.
         self.operations = frozenset[str]().union(*(fault.operations for fault in self._faults))
 
     def use(self, plan: FaultPlan) -> None:

@@ -12,10 +12,10 @@ from studio.instruments.fault_plan import FaultPlan
 from studio.instruments.faults import COUNTS, FAULTS, Faults
 from studio.store import Settings, Store
 
-#: Names of settings.
+#: The names of the settings.
 START = "start"
 CLOCK = "clock"
-#: What `--clock` takes: `real`, `manual`, or the instant at which a manual one begins.
+#: The values of `--clock`: `real`, `manual`, or the instant at which a manual clock begins.
 ClockChoice = str | datetime
 
 
@@ -62,7 +62,7 @@ class Instruments:
     def __init__(self, store: Store, clock: ClockChoice, plan: FaultPlan) -> None:
         """Set `clock` and `plan` as they are when the studio starts, and after each reset."""
         self._store = store
-        #: Equal texts are equal starts.
+        #: The clock and plan that it was started with; another start forgets what the last one counted.
         self._start = json.dumps([str(clock), plan.model_dump_json()])
         self._forget_other_start()
         self.clock = StudioClock(store.settings, clock)

@@ -16,7 +16,7 @@ from studio.operations.context import Caller
 from studio.wire import read_object, refusal_response
 
 HTML = b"<!doctype html><title>502 Bad Gateway</title><h1>502 Bad Gateway</h1><p>The upstream gave no answer.</p>"
-#: The code of an error for which a fault plan names none.
+#: The error code that is used where a fault plan names none.
 CODES = {
     400: "invalid_fields",
     401: "invalid_key",
@@ -59,7 +59,7 @@ class BrokenOff(Response):
 class Intervention:
     """Lets the faults of a plan fall on the calls of a service."""
 
-    #: Once it runs.
+    #: Set once the server runs.
     server: Server | None = None
 
     def __init__(self, faults: Faults) -> None:

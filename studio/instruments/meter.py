@@ -17,7 +17,7 @@ from typing import Any
 from studio.offer import CURRENCY
 from studio.store.database import Database, Row
 
-#: In minor units of CURRENCY.
+#: Prices in minor units of CURRENCY.
 PATTERN_PRICE = 50
 PRODUCT_PRICE = 10
 #: Instants are seconds; `lost_at` is when a purchase was known to have failed, or was cancelled.
@@ -38,7 +38,7 @@ ORDER BY bought_at, record.seq
 """
 
 
-#: The first columns, as they are shown.
+#: The titles of the first columns.
 SHOWN = ("account", "operation", "requestId", "objectId", "what", "amount")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from studio.errors import Refusal
 
-#: Refused at once; nothing is made.
+#: The request is refused at once; nothing is made.
 REFUSE = "[refuse]"
 #: Each pattern job of this prompt fails.
 FAIL = "[fail]"

@@ -38,7 +38,7 @@ class Fate:
     takes: timedelta | None = None
 
 
-#: Says what becomes of the job that a new create request starts.
+#: Decides how the job that a new create request starts will end.
 FateOf = Callable[[CreateBody, Caller], Fate]
 
 

@@ -14,7 +14,7 @@ from studio.operations.references import References
 from studio.requests import CreatePattern, GetPattern, Page, RefineBody
 from studio.store.records import Job, Subject
 
-#: A pattern's own changes and those of its ancestors; and how often its first tile may stand in it, in each direction.
+#: The most changes to a pattern and its ancestors together, and the most repeats of its first tile in each direction.
 CHANGES_LIMIT = 32
 REPEATS_LIMIT = 9
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
@@ -50,7 +50,7 @@ class Patterns:
         failure = self.failure(body.prompt)
         if find_model(body.model) is None:
             raise unknown("model", body.model)
-        # Asked for again without a seed, a prompt is drawn otherwise: whoever pays twice wants to choose.
+        # Without a seed, a prompt that is requested again is drawn differently: whoever pays twice wants a choice.
         again = self._context.store.jobs.times_asked(body.prompt) or None
         design = Design(
             prompt=body.prompt,

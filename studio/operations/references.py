@@ -25,7 +25,7 @@ class References:
         earlier = self._context.earlier(body, caller)
         if earlier is None:
             picture = await upload(body.data, self.directory)
-            # The same request may have come in again meanwhile.
+            # The same request may have arrived again meanwhile.
             earlier = self._context.earlier(body, caller) or self._add(body, caller, picture)
         return _answer(self.find(earlier, caller), caller)
 

@@ -37,7 +37,7 @@ class CheckoutPages:
         return [
             *(Route(f"{root}/{name}", self._form(act), methods=["POST"]) for name, act in forms.items()),
             Route(root, self.show),
-            # The address of a form, too: a refusal was shown there, and may be loaded anew.
+            # Also at the address of a form: a refusal was shown there, and a person may reload it.
             Route(f"{root}/{{form:path}}", self.show),
         ]
 

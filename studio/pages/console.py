@@ -31,7 +31,7 @@ SETTINGS = "/console/settings/api-keys"
 PAGE_LIMIT = 24
 KEY_NAME_LIMIT = 100
 SESSION_LASTS = timedelta(hours=12)
-#: It names the session. Not a cookie, which a browser sends to every port of the machine.
+#: The parameter that names the session. A cookie would be sent to every port of the machine.
 SESSION_HEADER = "Studio-Session"
 
 

@@ -53,7 +53,7 @@ class PageFiles(StaticFiles):
 
 @cache
 def _environment() -> Environment:
-    # Loaded with the first page: a studio that only answers operations starts without it.
+    # Loaded with the first page, so that a studio that only answers operations starts without it.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

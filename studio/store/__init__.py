@@ -21,9 +21,9 @@ from studio.store.records import (
     SessionRecord,
 )
 
-#: The file's name in a studio's home.
+#: The name of the database file in a studio's home.
 DATABASE = "studio.db"
-#: What people look at first: the lines of the newest checkouts, the newest patterns and the newest products.
+#: The records that people look at first: lines of the newest checkouts, the newest patterns and products.
 NEWEST_PICTURES = """
 SELECT picture_id FROM (SELECT picture_id FROM checkout, json_each(checkout.lines) AS line
     JOIN job ON result_id = line.value ->> '$.productId' ORDER BY checkout.seq DESC LIMIT :limit)

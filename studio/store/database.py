@@ -45,7 +45,7 @@ class Database:
         for pragma in PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
         if self._version() != VERSION:
-            # Of two processes that open a new file at once, the second finds the tables.
+            # If two processes open a new file at once, the second one finds the tables there.
             version = f"PRAGMA user_version = {VERSION}"
             self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {version}; COMMIT;")
 

@@ -11,10 +11,10 @@ from studio import offer
 from studio.design import DEFAULT_SIZE, Design, Size, Value
 from studio.store.database import Record, read_instant, read_json
 
-#: Whose an object is: each key belongs to one account.
+#: The account that owns an object; each key belongs to one account.
 Account = NewType("Account", str)
 DEFAULT_ACCOUNT = Account("default")
-#: What a job makes.
+#: The kinds of jobs.
 Kind = Literal["pattern", "product"]
 #: How a create request was answered: with a new object, the object it already had, or an error.
 Verdict = Literal["accepted", "repeated", "conflict"]
