@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -18,11 +18,9 @@ from prefect_host import client_settings
 from prefect_host.client_settings import API_URL, POOL, TEMPLATE, WORKER_LOG
 
 if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-
-#: Objects of the server, as its API shows them.
-Shown = Mapping[str, Any]
-Objects = Sequence[Shown]
+    from prefect.client.schemas.objects import FlowRun, Worker, WorkPool
+    from prefect.client.schemas.responses import DeploymentResponse
+    from prefect.events.schemas.automations import Automation
 
 _REGISTER = "Run `python -m tasks.deployments`, or start `patternmill up` again."
 #: How many names a fact lists.
@@ -33,12 +31,12 @@ _MOST_NAMED = 5
 class ServerRecord:
     """Holds what a server has of ours; without a pool nothing was registered there."""
 
-    pool: Shown | None
-    workers: Objects = ()
-    deployments: Objects = ()
-    automations: Objects = ()
+    pool: WorkPool | None
+    workers: Sequence[Worker] = ()
+    deployments: Sequence[DeploymentResponse] = ()
+    automations: Sequence[Automation] = ()
     #: Flow runs that are due and not begun.
-    late: Objects = ()
+    late: Sequence[FlowRun] = ()
     #: IDs of blocks that automations send to, and that are gone.
     lost_blocks: frozenset[str] = frozenset()
 
@@ -67,7 +65,7 @@ def server_facts(home: Path) -> list[Fact]:
 def facts_at(url: str) -> list[Fact]:
     """Ask a Prefect server that this process uses already. `url`: of its API."""
     try:
-        return [ok("prefect", f"{mask_passwords(url)} answers"), *facts_of(_read(url))]
+        return [ok("prefect", f"{mask_passwords(url)} answers"), *facts_of(asyncio.run(_read(url)))]
     except PatternmillError as error:
         remedy = f"See that it is up, and that {API_URL} is right: runs are driven without it."
         return [refused("prefect", error, remedy)]
@@ -76,50 +74,39 @@ def facts_at(url: str) -> list[Fact]:
         return [fault("prefect", text, "See its log, and that it is of the version that is installed here.")]
 
 
-def _read(url: str) -> ServerRecord:
+async def _read(url: str) -> ServerRecord:
     """Raise PatternmillError where the server does not answer, or rejects this client."""
     from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, WorkPoolFilter
+    from prefect.exceptions import ObjectNotFound
 
     from prefect_host.connection import require_server
 
-    asyncio.run(require_server(url))
-    with get_client(sync_client=True) as client:
-        pool = _object(client, f"/work_pools/{POOL}")
-        if pool is None:
+    await require_server(url)
+    ours = WorkPoolFilter.model_validate({"name": {"any_": [POOL]}})
+    is_late = FlowRunFilter.model_validate({"state": {"name": {"any_": ["Late"]}}})
+    async with get_client() as client:
+        try:
+            pool = await client.read_work_pool(POOL)
+        except ObjectNotFound:
             return ServerRecord(None)
-
-        def objects(path: str, **where: Shown) -> Objects:
-            return list(client.request("POST", path, json=where).json())  # type: ignore[arg-type]
-
-        ours = {"name": {"any_": [POOL]}}
-        automations = objects("/automations/filter")
-        blocks = {
-            str(action["block_document_id"])
-            for automation in automations
-            for action in automation["actions"]
-            if action.get("block_document_id")
-        }
+        automations = await client.read_automations()
+        actions = [action for automation in automations for action in automation.actions]
+        blocks = {block for action in actions if (block := getattr(action, "block_document_id", None))}
+        lost_blocks = set()
+        for block in blocks:
+            try:
+                await client.read_block_document(block)
+            except ObjectNotFound:
+                lost_blocks.add(str(block))
         return ServerRecord(
             pool,
-            objects(f"/work_pools/{POOL}/workers/filter"),
-            objects("/deployments/filter", work_pools=ours),
+            await client.read_workers_for_work_pool(POOL),
+            await client.read_deployments(work_pool_filter=ours),
             automations,
-            objects("/flow_runs/filter", work_pools=ours, flow_runs={"state": {"name": {"any_": ["Late"]}}}),
-            frozenset(block for block in blocks if _object(client, f"/block_documents/{block}") is None),
+            await client.read_flow_runs(work_pool_filter=ours, flow_run_filter=is_late),
+            frozenset(lost_blocks),
         )
-
-
-def _object(client: SyncPrefectClient, path: str) -> Shown | None:
-    """Return an object of the server; None: it has none of that name."""
-    from prefect.exceptions import PrefectHTTPStatusError
-
-    try:
-        shown: Shown = client.request("GET", path).json()  # type: ignore[arg-type]
-    except PrefectHTTPStatusError as error:
-        if error.response.status_code == 404:
-            return None
-        raise
-    return shown
 
 
 def facts_of(record: ServerRecord) -> Iterator[Fact]:
@@ -133,11 +120,11 @@ def facts_of(record: ServerRecord) -> Iterator[Fact]:
     yield _automations_fact(record)
 
 
-def _workers_fact(pool: Shown, workers: Sequence[Shown]) -> Fact:
-    online = [worker["name"] for worker in workers if worker["status"] == "ONLINE"]
-    most, used = pool["concurrency_limit"], pool.get("active_slots") or 0
+def _workers_fact(pool: WorkPool, workers: Sequence[Worker]) -> Fact:
+    online = [worker.name for worker in workers if worker.status == "ONLINE"]
+    most, used = pool.concurrency_limit, pool.active_slots or 0
     text = f"{len(online)} online" + (f", {used} of {most} slots of the pool used" if most else "")
-    if pool["is_paused"]:
+    if pool.is_paused:
         return fault("workers", f"{text}; the work pool {POOL!r} is paused", "Resume it in the Prefect UI.")
     if not online:
         return fault("workers", f"{text}: what is scheduled waits", "Start `patternmill up --worker`.")
@@ -147,15 +134,15 @@ def _workers_fact(pool: Shown, workers: Sequence[Shown]) -> Fact:
     return ok("workers", f"{text}: {_names(online)}")
 
 
-def _deployments_fact(deployments: Sequence[Shown]) -> Fact:
-    names = {deployment["name"] for deployment in deployments}
+def _deployments_fact(deployments: Sequence[DeploymentResponse]) -> Fact:
+    names = {deployment.name for deployment in deployments}
     text = f"{len(names)} registered"
     if missing := [name for name in _expected("prefect.yaml", "deployments") if name not in names]:
         return warning("deployments", f"{text}, without {_names(missing)}", _REGISTER)
-    if paused := [deployment["name"] for deployment in deployments if deployment["paused"]]:
+    if paused := [deployment.name for deployment in deployments if deployment.paused]:
         return warning("deployments", f"{text}; paused: {_names(paused)}", "Resume them in the Prefect UI.")
-    limits = {deployment["name"]: deployment.get("global_concurrency_limit") for deployment in deployments}
-    if full := [name for name, limit in limits.items() if limit and limit["active_slots"] >= limit["limit"]]:
+    limits = {deployment.name: deployment.global_concurrency_limit for deployment in deployments}
+    if full := [name for name, limit in limits.items() if limit and limit.active_slots >= limit.limit]:
         remedy = "End flow runs in the Prefect UI whose process is gone, or raise the limit."
         return warning("deployments", f"{text}; no slot is free: {_names(full)}", remedy)
     return ok("deployments", text)
@@ -163,14 +150,14 @@ def _deployments_fact(deployments: Sequence[Shown]) -> Fact:
 
 def _schedules_fact(record: ServerRecord) -> Fact:
     switches = {
-        deployment["name"]: [schedule["active"] for schedule in deployment["schedules"]]
+        deployment.name: [schedule.active for schedule in deployment.schedules]
         for deployment in record.deployments
     }
     off = [name for name, switched in switches.items() if not all(switched)]
     active = [name for name, switched in switches.items() if any(switched)]
     text = f"active: {_names(active)}" if active else "none active"
     if record.late:
-        late = _names([run["name"] for run in record.late])
+        late = _names([run.name for run in record.late])
         return warning("schedules", f"{text}; due and not begun: {late}", "See that a worker has room.")
     if off:
         remedy = "Switch them on in the Prefect UI, or delete those that are not wanted."
@@ -179,7 +166,7 @@ def _schedules_fact(record: ServerRecord) -> Fact:
 
 
 def _automations_fact(record: ServerRecord) -> Fact:
-    enabled = {automation["name"] for automation in record.automations if automation["enabled"]}
+    enabled = {automation.name for automation in record.automations if automation.enabled}
     names = _expected("automations.yaml", "automations")
     missing = [name for name in names if name not in enabled]
     text = f"{len(names) - len(missing)} of {len(names)} send messages"
@@ -187,7 +174,7 @@ def _automations_fact(record: ServerRecord) -> Fact:
         text = f"{text}, some to a block that is gone: {_names(sorted(record.lost_blocks))}"
         return fault("automations", text, "Make the block anew, and the automations with its ID.")
     # Who starts each run by hand sees how it ends.
-    if not missing or not any(deployment["schedules"] for deployment in record.deployments):
+    if not missing or not any(deployment.schedules for deployment in record.deployments):
         return ok("automations", text)
     text = f"{text}; not: {_names(missing)}"
     return warning("automations", text, "See deployments/README.md, Automations.")

@@ -7,8 +7,9 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,34 +133,45 @@ def test_what_this_machine_shows(case: str, past: Past, home: Path, monkeypatch:
     assert (fact.level, text in fact.text, bool(fact.remedy)) == (level, True, level is not OK), fact
 
 
-POOL = {"is_paused": False, "concurrency_limit": None, "active_slots": None}
-FULL_POOL = POOL | {"concurrency_limit": 2, "active_slots": 2}
-ONLINE = {"name": "one", "status": "ONLINE"}
+#: As much of a server's objects as is read.
+Shown = SimpleNamespace
+POOL = Shown(is_paused=False, concurrency_limit=None, active_slots=None)
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
-DEPLOYMENTS = [{"name": name, "paused": False, "schedules": []} for name in NAMES]
-WELL = ServerRecord(POOL, [ONLINE], DEPLOYMENTS)
-SCHEDULED = {"name": "spring (staging)", "paused": False, "schedules": [{"active": True}]}
 
 
-def well_but(**fields: Any) -> ServerRecord:
-    return replace(WELL, **fields)
+def deployment(name: str, **fields: Any) -> Any:
+    return Shown(
+        **{"name": name, "paused": False, "global_concurrency_limit": None, "schedules": []} | fields
+    )
+
+
+DEPLOYMENTS = [deployment(name) for name in NAMES]
+
+
+def server(**fields: Any) -> ServerRecord:
+    """One that is well, but for these fields."""
+    well: Any = {"pool": POOL, "workers": [Shown(name="one", status="ONLINE")], "deployments": DEPLOYMENTS}
+    return ServerRecord(**well | fields)
 
 
 def one_more(**fields: Any) -> ServerRecord:
-    return replace(WELL, deployments=[*DEPLOYMENTS, SCHEDULED | fields])
+    scheduled = deployment("spring (staging)", **{"schedules": [Shown(active=True)]} | fields)
+    return server(deployments=[*DEPLOYMENTS, scheduled])
 
 
-SLOTS, OFF = {"limit": 1, "active_slots": 1}, [{"active": False}]
+OFFLINE, PAUSED = Shown(name="one", status="OFFLINE"), Shown(**vars(POOL) | {"is_paused": True})
+FULL, NO_SLOT = Shown(is_paused=False, concurrency_limit=2, active_slots=2), Shown(limit=1, active_slots=1)
+OFF, LATE = [Shown(active=False)], [Shown(name="import spring")]
 SERVER: dict[str, tuple[ServerRecord, str, Level, str]] = {
-    "a worker": (WELL, "workers", OK, "1 online: one"),
-    "no worker": (well_but(workers=[ONLINE | {"status": "OFFLINE"}]), "workers", FAULT, "0 online"),
-    "a paused pool": (well_but(pool=POOL | {"is_paused": True}), "workers", FAULT, "is paused"),
-    "a full pool": (well_but(pool=FULL_POOL), "workers", WARNING, "2 of 2 slots"),
-    "deployments": (WELL, "deployments", OK, "5 registered"),
-    "a missing one": (well_but(deployments=DEPLOYMENTS[1:]), "deployments", WARNING, "without bulk-import"),
+    "a worker": (server(), "workers", OK, "1 online: one"),
+    "no worker": (server(workers=[OFFLINE]), "workers", FAULT, "0 online"),
+    "a paused pool": (server(pool=PAUSED), "workers", FAULT, "is paused"),
+    "a full pool": (server(pool=FULL), "workers", WARNING, "2 of 2 slots"),
+    "deployments": (server(), "deployments", OK, "5 registered"),
+    "a missing one": (server(deployments=DEPLOYMENTS[1:]), "deployments", WARNING, "without bulk-import"),
     "a paused one": (one_more(paused=True), "deployments", WARNING, "paused: spring"),
     "a full one": (
-        one_more(global_concurrency_limit=SLOTS),
+        one_more(global_concurrency_limit=NO_SLOT),
         "deployments",
         WARNING,
         "no slot is free: spring",
@@ -171,9 +183,9 @@ SERVER: dict[str, tuple[ServerRecord, str, Level, str]] = {
         WARNING,
         "switched off: spring (staging)",
     ),
-    "a late run": (well_but(late=[{"name": "import spring"}]), "schedules", WARNING, "import spring"),
+    "a late run": (server(late=LATE), "schedules", WARNING, "import spring"),
     "nobody told of a schedule": (one_more(), "automations", WARNING, "says it failed"),
-    "a block that is gone": (well_but(lost_blocks=frozenset({"b1"})), "automations", FAULT, "b1"),
+    "a block that is gone": (server(lost_blocks=frozenset({"b1"})), "automations", FAULT, "b1"),
 }
 
 
