@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from socket import gethostname
 
 import psutil
 
@@ -64,7 +65,7 @@ async def _serve(settings: Settings, limit: int | None, *, with_parent: bool) ->
         loop.add_signal_handler(number, _request_stop, stop)
     if with_parent:
         loop.add_reader(sys.stdin.fileno(), _read_lifeline, loop, stop)
-    worker = DrainingWorker(stop, work_pool_name=POOL, limit=limit)
+    worker = DrainingWorker(stop, name=f"{gethostname()} {os.getpid()}", work_pool_name=POOL, limit=limit)
     # At /health, where its port is named: whether it still asks for runs.
     has_health = "PREFECT_WORKER_WEBSERVER_PORT" in os.environ
     working = asyncio.create_task(worker.start(with_healthcheck=has_health, printer=echo))

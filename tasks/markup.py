@@ -41,9 +41,12 @@ def markdown(text: str) -> str:
 
 
 def markdown_lines(lines: Iterable[str]) -> str:
-    """Return lines of plain text, escaped and indented. Not as code, in which the older UI reads entities."""
+    """Return lines of plain text, escaped and indented.
+
+    By spaces that do not break: the older UI shows entities as they are written, and reads them in code.
+    """
     indented = ((len(text) - len(text.lstrip()), text) for text in lines)
-    return "  \n".join("&nbsp;" * indent + markdown(text) for indent, text in indented)
+    return "  \n".join("\u00a0" * indent + markdown(text) for indent, text in indented)
 
 
 def cell(text: str) -> str:

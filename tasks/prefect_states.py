@@ -20,7 +20,7 @@ from patternmill.runs.preview import counts_line
 from patternmill.runs.run import RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.tables.totals import Cause
-from patternmill.text import counted, plain, plural
+from patternmill.text import counted, joined, plain, plural
 from tasks.markup import line
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
@@ -63,7 +63,7 @@ def failure_message(failed: RowFailed) -> str:
     """Return the error and its remedy, with the job and request that support needs to know."""
     names = {"job": failed.job_id, "request": failed.request_id}
     named = ", ".join(f"{kind} {name}" for kind, name in names.items() if name)
-    return f"{failed.code}: {failed}" + (f" ({named})" if named else "")
+    return f"{failed.code}: {joined(failed.message, failed.remedy)}" + (f" ({named})" if named else "")
 
 
 def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:

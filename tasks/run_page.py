@@ -25,7 +25,9 @@ from prefect.artifacts import (
 )
 from slugify import slugify
 
+from patternmill.engine.progress import Progress
 from patternmill.looking.contact_sheet import MOST, contact_sheet
+from patternmill.planning.plan import TO_DO
 from patternmill.runs.results_files import EXACT, Results
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.run_text import progress_line, summary_lines
@@ -56,11 +58,11 @@ _FAILED_ROW = {
 async def progress_shown(run: Run) -> AsyncIterator[None]:
     """Update a progress artifact with each beat, and heed the flow run's state; update it once more at the end."""
     artifact: UUID | None = None
+    items = run.plan.counts(TO_DO).total()
 
     async def show() -> None:
         nonlocal artifact
-        progress, text = run.progress, markdown(progress_line(run))
-        share = 100.0 * progress.ended / progress.to_do if progress.to_do else 100.0
+        share, text = 100.0 * share_done(run.progress, items), markdown(progress_line(run))
         if artifact is None:
             key = f"run-{run.record.run_id}-progress"
             artifact = await _if_possible(acreate_progress_artifact(share, key=key, description=text))
@@ -82,6 +84,16 @@ async def progress_shown(run: Run) -> AsyncIterator[None]:
             beating.cancel()
             await asyncio.wait({beating}, timeout=0.5)
         await show()
+
+
+def share_done(progress: Progress, items: int) -> float:
+    """Return the share of the work that is done: of the items to make, as no row ends before its pattern is made.
+
+    In the end it is that of the rows, since nothing is made of an item that has failed.
+    """
+    if not progress.to_do:
+        return 1.0
+    return max(progress.ended / progress.to_do, progress.made.total() / items if items else 0.0)
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
@@ -145,7 +157,9 @@ async def _show_pictures(run: Run, results: Results) -> None:
 def _summary(run: Run, ending: RunEnding, results: Results) -> str:
     """Return the run's summary as markdown, with its notes and what may be done next."""
     notes = ending.record.options.get("notes", ())
-    lines = summary_lines(run, ending, replace(results, out=results.out.resolve()), _MOST_CAUSES)
+    catalog = results.catalog.resolve() if results.catalog is not None else None
+    resolved = replace(results, out=results.out.resolve(), catalog=catalog)
+    lines = summary_lines(run, ending, resolved, _MOST_CAUSES)
     shown = [markdown_lines(lines), "".join(f"> {markdown(note)}  \n" for note in notes)]
     return "\n\n".join([*shown, *next_steps(ending, results)])
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tasks.markup import LONGEST, cell, line, log_lines, markdown
+from tasks.markup import LONGEST, cell, line, log_lines, markdown, markdown_lines
 from tests.hostile.texts import HOSTILE_TEXTS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -64,6 +64,11 @@ def test_cell_of_a_table_artifact_has_apostrophes_for_backticks() -> None:
     """Of which plain text would be full. No line is longer than a page shows."""
     assert cell("the value `red` is unknown") == "the value 'red' is unknown"
     assert len(line("x" * 10_000)) == LONGEST
+
+
+def test_indented_line_has_no_entities() -> None:
+    """The older UI shows them as they are written."""
+    assert markdown_lines(["Causes:", "  1 × too_dark"]) == "Causes:  \n\u00a0\u00a01 × too_dark"
 
 
 @pytest.mark.parametrize(

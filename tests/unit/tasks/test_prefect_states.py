@@ -13,17 +13,17 @@ import pytest
 from prefect import State
 from prefect.client.schemas.objects import StateType
 
-from patternmill.engine.progress import Halt, HaltReason
+from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import RowFailed
 from patternmill.ledger.spending import Spent
 from patternmill.runs.results_files import Results
-from patternmill.states import Outcome, RowStatus
+from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.tables.totals import Cause
 from tasks import flow_runs
 from tasks.prefect_states import ending_message, group_state, state_of
-from tasks.run_page import next_steps
+from tasks.run_page import next_steps, share_done
 
-FAILED = RowFailed("It was refused.", code="content_policy")
+FAILED = RowFailed("the loom broke", code="loom", remedy="Import failures.csv.")
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
 STOPPED = "Stopped by Ctrl-C."
 TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
@@ -33,15 +33,20 @@ TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from be
     ("made", "failures", "is_halted", "state"),
     [
         (3, [], True, ("COMPLETED", "Completed", "3 of 3 products")),
-        (2, [FAILED], True, ("FAILED", "Failed", "2 of 3 products. S-1: content_policy: It was refused.")),
+        (
+            2,
+            [FAILED],
+            True,
+            ("FAILED", "Failed", "2 of 3 products. S-1: loom: the loom broke; Import failures.csv."),
+        ),
         (
             0,
             [GAVE_UP, FAILED, FAILED],
             False,
-            ("FAILED", "Failed", "0 of 3 products. 2 content_policy, 1 gave_up_waiting"),
+            ("FAILED", "Failed", "0 of 3 products. 2 loom, 1 gave_up_waiting"),
         ),
         (2, [], True, ("CANCELLED", "NotStarted", f"2 of 3 products. {STOPPED}")),
-        (0, [FAILED] * 2, True, ("FAILED", "Failed", f"0 of 3 products. 2 content_policy. {STOPPED}")),
+        (0, [FAILED] * 2, True, ("FAILED", "Failed", f"0 of 3 products. 2 loom. {STOPPED}")),
     ],
 )
 def test_group_ends_by_its_rows(
@@ -56,6 +61,15 @@ def test_group_ends_by_its_rows(
     group: Any = SimpleNamespace(rows=(1, 2, 3))
     ended = group_state(engine, group)
     assert (ended.type.value, ended.name, ended.message) == state
+
+
+@pytest.mark.parametrize(
+    ("made", "ended", "share"),
+    [(0, 0, 0.0), (4, 0, 0.5), (6, 2, 0.75), (6, 4, 1.0)],
+    ids=["nothing", "every pattern and no row", "two rows more", "the others have failed"],
+)
+def test_progress_counts_patterns_before_rows(made: int, ended: int, share: float) -> None:
+    assert share_done(Progress(to_do=4, ended=ended, made=Counter({Stage.PATTERN: made})), 8) == share
 
 
 @pytest.mark.parametrize(
