@@ -185,8 +185,7 @@ class Launch:
         return await reaching
 
     def _reach_server(self) -> Flow[..., Any] | None:
-        self.connection.start()
-        if not self.connection.is_chosen:
+        if not self.connection.start():
             return None
         # This loads Prefect, which reads its server's address as it is imported, while our own server still starts.
         name = _FLOWS[type(self._request)]
@@ -305,7 +304,7 @@ class Launch:
             self.display.step("Completing the run's page in the Prefect UI …")
         flow_run_id, task_runs = self._in_prefect()
         try:
-            is_recorded = self.connection.complete(running, flow_run_id, task_runs)
+            is_recorded = self.connection.finish(flow_run_id, task_runs, running)
         except KeyboardInterrupt:
             is_recorded = self.connection.delivered = False
         if not self._is_shown:

@@ -52,9 +52,7 @@ class PrefectConnection:
         self._own: OwnServer | None = None
         given = os.environ.get(client_settings.API_URL)
         self._configured = client_settings.api_address(given) if given else None
-        self._is_started = False
-        #: Known after `wait`.
-        self.is_available = False
+        self._is_started = self._is_available = False
         #: Whether Prefect's client could send everything, the flow run's end included.
         self.delivered = True
 
@@ -67,17 +65,20 @@ class PrefectConnection:
             with suppress(KeyboardInterrupt):
                 self._own.stop()
 
-    def start(self) -> None:
-        """Choose the server, and start our own where none is configured: it may not answer yet.
+    def start(self) -> bool:
+        """Choose the server, and start our own where none is configured; return whether there is one to wait for.
 
         From now on Prefect can be imported.
         """
-        if self._is_started:
-            return
-        self._is_started = True
-        if self._configured:
-            client_settings.use_server(client_settings.client_environment(self._configured))
-            return
+        if not self._is_started:
+            self._is_started = True
+            if self._configured:
+                client_settings.use_server(client_settings.client_environment(self._configured))
+            else:
+                self._start_own()
+        return bool(self._configured) or self._own is not None
+
+    def _start_own(self) -> None:
         from prefect_host.own_server import OwnServer
 
         try:
@@ -85,29 +86,23 @@ class PrefectConnection:
         except (PatternmillError, OSError) as error:
             self._go_without(f"The Prefect server of {self._home} cannot be started: {error}")
 
-    @property
-    def is_chosen(self) -> bool:
-        """Return whether there is a server to wait for."""
-        return bool(self._configured) or self._own is not None
-
     def wait(self) -> bool:
         """Wait until the server answers; returns whether it does. Raises ConfigurationError when it rejects us."""
-        self.start()
-        if not self.is_chosen:
+        if not self.start():
             return False
         try:
             if self._own is not None:
                 self._own.wait_ready()
             elif self._configured:
                 asyncio.run(require_server(self._configured))
+        except ConfigurationError:
+            raise
         except PatternmillError as error:
-            if isinstance(error, ConfigurationError):
-                raise
             self._go_without(str(error))
             return False
         # Else Prefect's handlers print what they cannot send.
         logging.raiseExceptions = False
-        self.is_available = True
+        self._is_available = True
         return True
 
     def require_accepted(self, error: Exception) -> None:
@@ -115,23 +110,19 @@ class PrefectConnection:
         if self._configured and (why := _rejection(error)):
             raise _refusal(self._configured, why) from error
 
-    def complete(self, running: Future[None], flow_run_id: str | None, task_runs: int) -> bool:
-        """Wait for the thread in which a flow still ends, and for its record; return whether the server has both."""
-        began = time.monotonic()
-        if not _waited_for(running.done, began) or running.exception() is not None:
-            self.delivered = False
-            return False
-        return self.finish(flow_run_id, task_runs, began)
-
-    def finish(self, flow_run_id: str | None, task_runs: int = 0, began: float | None = None) -> bool:
-        """Wait for Prefect's client to send what it has, and for our own server to record so many task runs.
+    def finish(self, flow_run_id: str | None, task_runs: int, running: Future[None] | None = None) -> bool:
+        """Wait for a flow that still ends in a thread, for Prefect's client to send what it has, and for our own server
+        to record so many task runs.
 
         A minute at most, and no longer than the server answers; whether it came to that. Call it once the event loop
         has ended: a process that ends without this may wait minutes for a server that is gone.
         """
-        if not self.is_available:
+        began = time.monotonic()
+        if running is not None and (not _waited_for(running.done, began) or running.exception() is not None):
+            self.delivered = False
             return False
-        began = time.monotonic() if began is None else began
+        if not self._is_available:
+            return False
         from prefect_host.internals import start_sending
 
         sending = start_sending()

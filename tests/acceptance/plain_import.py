@@ -33,11 +33,7 @@ from tests.acceptance import points
 class NoConnection(PrefectConnection):
     """No Prefect server: the command then drives the run itself, as it does when the server is lost."""
 
-    def start(self) -> None:
-        self.is_started = True
-
-    @property
-    def is_chosen(self) -> bool:
+    def start(self) -> bool:
         return False
 
 

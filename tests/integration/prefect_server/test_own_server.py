@@ -7,15 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import Popen
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,22 +20,13 @@ from prefect_host.client_settings import kept_in, server_answers
 from prefect_host.own_server import LOGIN_PATH, OwnServer, own_password
 from tests.acceptance.prefect_servers import eventually
 
-NAMED = """
-    import sys
-    from pathlib import Path
-    from prefect_host.connection import PrefectConnection
-    with PrefectConnection(Path(sys.argv[1]), print) as connection:
-        connection.wait()
-        print(connection.is_available)
-"""
-
 
 def test_ui_asks_this_very_server(joint_server: OwnServer) -> None:
     with urllib.request.urlopen(f"{joint_server.ui_url}/ui-settings", timeout=10) as answer:
         assert json.loads(answer.read())["api_url"] == joint_server.api_url
 
 
-def test_joiner_takes_nobody_else_for_the_server(own_home: Path) -> None:
+def test_joiner_takes_nobody_else_for_the_server(own_home: Path, stand_in: Callable[[int], object]) -> None:
     """Who starts it has ended, and it was killed: what then answers on its port is not sent the credential."""
     starter, joiner = OwnServer(own_home).start(), OwnServer(own_home).start()
     child = starter.child
@@ -50,29 +36,10 @@ def test_joiner_takes_nobody_else_for_the_server(own_home: Path) -> None:
     starter.stop()
     os.kill(child.pid, signal.SIGKILL)
     eventually(lambda: not joiner.is_alive(), 30)
-    port = urlsplit(joiner.api_url).port or 0
-    with impostor(port):
-        assert server_answers(joiner.api_url)
-        assert not joiner.is_ready()
+    stand_in(urlsplit(joiner.api_url).port or 0)
+    assert server_answers(joiner.api_url)
+    assert not joiner.is_ready()
     joiner.stop()
-
-
-@contextmanager
-def impostor(port: int) -> Iterator[None]:
-    """Answers on a port as if it were healthy."""
-
-    class Healthy(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"true")
-
-        def log_message(self, format: str, *arguments: Any) -> None: ...
-
-    with HTTPServer(("127.0.0.1", port), Healthy) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield
-        server.shutdown()
 
 
 def test_named_port_that_is_taken_is_refused(joint_server: OwnServer, own_home: Path) -> None:
@@ -104,17 +71,17 @@ def test_server_that_cannot_start_reports_its_log(tmp_path: Path) -> None:
 def test_password_of_another_server_comes_from_the_environment(
     joint_server: OwnServer,
     tmp_path: Path,
-    script: Callable[..., Popen[str]],
+    joined: Callable[[Path], tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server of PREFECT_API_URL that wants a password: without it, the command is refused."""
     monkeypatch.setenv("PREFECT_API_URL", joint_server.api_url)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
-    out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
+    out, errors = joined(tmp_path / "home")
     assert "asks for a password: set PREFECT_API_AUTH_STRING" in errors, out
     assert "ConfigurationError" in errors
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(joint_server.directory.parent))
-    out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
+    out, errors = joined(tmp_path / "home")
     assert out == "True\n", errors
 
 

@@ -89,6 +89,6 @@ def test_summary_does_not_wait_for_the_record(launch: Launch, monkeypatch: pytes
 
     monkeypatch.setattr(Launch, "_drive", nothing)
     monkeypatch.setattr(Launch, "print_ending", lambda launch: calls.append("summary"))
-    monkeypatch.setattr(launch.connection, "complete", lambda *ids: calls.append("record"))
+    monkeypatch.setattr(launch.connection, "finish", lambda *ids: calls.append("record"))
     launch.run()
     assert calls == ["summary", "record"]
