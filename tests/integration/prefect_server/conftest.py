@@ -7,22 +7,18 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import prefect
 import pytest
 
 from prefect_host import shared_process
 from tests.acceptance.prefect_servers import lay_database, migrated_database
+from tests.unit.service.sites import Site, answer, site
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Any page of the UI.
-PAGE = "<!doctype html>"
 JOIN = """
     import sys
     from pathlib import Path
@@ -32,38 +28,16 @@ JOIN = """
 """
 
 
-class StandIn(ThreadingHTTPServer):
-    """Answers by path as a healthy server does, and with a page of the UI where it has no answer."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
-        self.answers: dict[str, tuple[int, Any]] = {
-            "/api/health": (200, True),
-            "/api/hello": (200, "hello"),
-            "/api/admin/version": (200, prefect.__version__),
-        }
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        assert isinstance(self.server, StandIn)
-        status, body = self.server.answers.get(self.path, (200, PAGE))
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(body.encode() if body is PAGE else json.dumps(body).encode())
-
-    def log_message(self, format: str, *arguments: Any) -> None: ...
-
-
 @pytest.fixture
-def stand_in() -> Iterator[Callable[[int], StandIn]]:
-    """Serve a stand-in on a port until the end of the test; 0: on a free one."""
+def stand_in() -> Iterator[Callable[..., Site]]:
+    """Serve on a port until the end of the test, 0 a free one, as a server that lets everybody in."""
     with ExitStack() as stack:
 
-        def serve(port: int = 0) -> StandIn:
-            server = stack.enter_context(StandIn(port))
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            stack.callback(server.shutdown)
+        def serve(port: int = 0) -> Site:
+            server = stack.enter_context(site(port=port))
+            for path, shown in (("health", True), ("hello", "hello"), ("admin/version", prefect.__version__)):
+                server.pages[f"/api/{path}"] = answer(body=json.dumps(shown).encode())
+                server.pages[f"/dashboard/{path}"] = answer(body=b"<!doctype html>")
             return server
 
         yield serve

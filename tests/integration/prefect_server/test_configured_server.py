@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -13,53 +12,50 @@ from patternmill.errors import ConfigurationError, PatternmillError
 from prefect_host import connection
 from prefect_host.client_settings import api_address, server_answers
 from prefect_host.own_server import OwnServer, own_password
+from tests.unit.service.sites import Answer, Site, answer
 
 
 @pytest.fixture
-def served(stand_in: Callable[[], Any]) -> Any:
+def served(stand_in: Callable[[], Site]) -> Site:
     """A server that lets everybody in."""
     return stand_in()
 
 
-async def ask(server: Any, path: str = "/api", scheme: str = "http") -> None:
-    url = f"{scheme}://127.0.0.1:{server.server_port}{path}"
+async def ask(server: Site, path: str = "/api", scheme: str = "http") -> None:
+    url = f"{scheme}://127.0.0.1:{server.port}{path}"
     with temporary_settings({PREFECT_API_URL: url}):
         await connection.require_server(url)
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "refusal"),
+    ("path", "page", "refusal"),
     [
-        ("/api/hello", (401, {}), "asks for a password: set PREFECT_API_AUTH_STRING"),
-        ("/api/hello", (403, {}), "asks for a password"),
-        ("/api/hello", (409, {}), "answers 409"),
-        ("/api/admin/version", (200, "2.20.1"), "is another version: .*2.20.1"),
+        ("/api/hello", answer(401), "asks for a password: set PREFECT_API_AUTH_STRING"),
+        ("/api/hello", answer(403), "asks for a password"),
+        ("/api/hello", answer(409), "answers 409"),
+        ("/api/admin/version", answer(body=b'"2.20.1"'), "is another version: .*2.20.1"),
     ],
 )
-async def test_server_that_rejects_is_a_refusal(
-    served: Any, path: str, answer: tuple[int, Any], refusal: str
-) -> None:
-    served.answers[path] = answer
+async def test_server_that_rejects_is_a_refusal(served: Site, path: str, page: Answer, refusal: str) -> None:
+    served.pages[path] = page
     with pytest.raises(ConfigurationError, match=refusal) as caught:
         await ask(served)
     assert "PREFECT_API_URL" in caught.value.remedy
 
 
-async def test_server_in_trouble_is_no_refusal(served: Any) -> None:
+async def test_server_in_trouble_is_no_refusal(served: Site) -> None:
     """The run is driven without it, once it was accepted or not."""
     await ask(served)
-    served.answers["/api/hello"] = 500, {}
+    served.pages["/api/hello"] = answer(500)
     with pytest.raises(PatternmillError, match="does not answer") as caught:
         await ask(served)
     assert not isinstance(caught.value, ConfigurationError)
 
 
 @pytest.mark.parametrize(("path", "scheme"), [("/dashboard", "http"), ("/api", "https")])
-async def test_right_address_is_named(served: Any, path: str, scheme: str) -> None:
+async def test_right_address_is_named(served: Site, path: str, scheme: str) -> None:
     """A page of the UI, and https where the server speaks http."""
-    with pytest.raises(
-        ConfigurationError, match=f"PREFECT_API_URL=http://127.0.0.1:{served.server_port}/api"
-    ):
+    with pytest.raises(ConfigurationError, match=f"PREFECT_API_URL={served.url}/api"):
         await ask(served, path, scheme)
 
 
@@ -71,10 +67,9 @@ def test_address_written_otherwise_is_used() -> None:
             api_address(given)
 
 
-def test_page_of_the_ui_is_no_api(served: Any) -> None:
-    address = f"http://127.0.0.1:{served.server_port}"
-    assert server_answers(f"{address}/api")
-    for other in (f"{address}/dashboard", "http://127.0.0.1:9/api", "file:///etc"):
+def test_page_of_the_ui_is_no_api(served: Site) -> None:
+    assert server_answers(f"{served.url}/api")
+    for other in (f"{served.url}/dashboard", "http://127.0.0.1:9/api", "file:///etc"):
         assert not server_answers(other, timeout=1.0)
 
 
