@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, GetJsonSchemaHandler
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 
 T = TypeVar("T")
@@ -18,23 +19,22 @@ class _Shown(dict[str, Any]):
             super().__setitem__(key, value)
 
 
-class _PlainBox:
-    """The schema of an optional field as one box of a form, not as a choice between its type and "None"."""
+class _EmptyToo:
+    """The schema of an optional field, whose box of a form may be left empty."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        shown = handler(schema)
-        if "anyOf" not in shown:
-            return shown
-        box = _Shown({**shown.pop("anyOf")[0], **shown})
+        box = _Shown(handler(schema))
         if "pattern" in box:
             box["pattern"] = f"^$|{box['pattern']}"
         return box
 
 
 #: An optional parameter: one box of a form, where an empty text counts as None.
-Box = Annotated[T | None, BeforeValidator(lambda value: None if value == "" else value), _PlainBox()]
+Box = Annotated[
+    T | SkipJsonSchema[None], BeforeValidator(lambda value: None if value == "" else value), _EmptyToo()
+]
 
 
 def documented_by(model: type[BaseModel]) -> Callable[[Function], Function]:

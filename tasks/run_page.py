@@ -170,7 +170,8 @@ def next_steps(ending: RunEnding, results: Results) -> Iterator[str]:
         look = markdown(f"patternmill look {shlex.quote(ending.record.catalog)}")
         yield f"{plural(to_choose, 'row')} to choose: {look} shows the takes; then run the same again."
     if any(results.to_retry.values()):
-        retry = markdown(f"patternmill retry --catalog {shlex.quote(ending.record.catalog)}")
+        scope = shlex.join(["--catalog", ending.record.catalog, "--environment", ending.record.environment])
+        retry = markdown(f"patternmill retry {scope}")
         yield f"Next: the deployment `retry-failed`, or {retry}, retries what failed, was stopped or is in doubt."
     if ending.rows.get(RowStatus.REFUSED) or ending.rows.get(RowStatus.FAILED):
         yield f"Rows that have to be corrected: correct `{results.failures.name}`, and import it."

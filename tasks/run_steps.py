@@ -56,20 +56,17 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
 
     Raises ConfigurationError and InputRefused.
     """
+    command = current_command.get() or Command(request)
     with stop_on_signals() as attach:
-        command = current_command.get()
 
         def on_begin(run: Run) -> None:
             attach(run)
-            if command is not None:
-                command.on_begin(run)
+            command.on_begin(run)
 
         spec = await asyncio.to_thread(spec_of_flow, request)
         await name_flow_run(spec)
-        async with Run(spec, on_begin, gallery=gallery) as run:
-            if command is not None:
-                command.run = run
-            yield run
+        async with Run(spec, on_begin, gallery=gallery) as command.run:
+            yield command.run
 
 
 def spec_of_flow(request: Request) -> RunSpec:

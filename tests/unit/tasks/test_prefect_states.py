@@ -94,7 +94,7 @@ def test_run_that_is_being_cancelled_keeps_its_outcome_and_numbers(
 
 
 def ending(rows: Mapping[RowStatus, int], reason: str | None = None, **amounts: int) -> Any:
-    record = SimpleNamespace(options={}, reason=reason, catalog="spring")
+    record = SimpleNamespace(options={}, reason=reason, catalog="spring", environment="production")
     return SimpleNamespace(record=record, rows=rows, spent=Spent(amounts=Counter(amounts)))
 
 
@@ -128,5 +128,6 @@ def test_next_steps_do_something(
 ) -> None:
     lookup: Any = None
     text = " ".join(next_steps(ending(rows), Results(Path("results"), (), lookup, (), to_retry)))
-    assert ("retry-failed" in text, "failures.csv" in text) == (retry, correct)
+    command = "`retry-failed`, or patternmill retry --catalog spring --environment production,"
+    assert (command in text, "failures.csv" in text) == (retry, correct)
     assert ("2 rows to choose: patternmill look spring" in text) is (RowStatus.TO_CHOOSE in rows)
