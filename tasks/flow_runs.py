@@ -58,12 +58,11 @@ async def name_flow_run(spec: RunSpec) -> None:
     """Name the flow run after its catalog, tag it with catalog and environment, and label it for messages about it."""
     catalog, environment = line(spec.catalog), line(spec.settings.environment)
     async with _asking("The flow run keeps its name") as client:
-        named = await client.read_flow_run(UUID(str(flow_run.id)))
-        name = line(f"{named.name.partition(' ')[0]} {spec.catalog}")
-        tags = sorted({*named.tags, catalog, environment})
-        await client.update_flow_run(named.id, name=name, tags=tags)
+        own = UUID(str(flow_run.id))
+        name = line(f"{flow_run.name.partition(' ')[0]} {spec.catalog}")
+        await client.update_flow_run(own, name=name, tags=sorted({*flow_run.tags, catalog, environment}))
         about = {"catalog": catalog, "environment": environment, "machine": line(gethostname())}
-        await client.update_flow_run_labels(named.id, {f"patternmill.{key}": about[key] for key in about})
+        await client.update_flow_run_labels(own, {f"patternmill.{key}": about[key] for key in about})
 
 
 async def heed_state(run: Run) -> None:

@@ -62,11 +62,11 @@ def log_lines(text: str) -> str:
 _TRACEBACKS = logging.Formatter()
 
 
-def logged(text: str, level: int = logging.INFO) -> str:
+def logged(text: str) -> str:
     """Log the text in the current flow run, if any, and return it."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None:
-        flow_run_logger(context.flow_run, context.flow).log(level, "%s", text)
+        flow_run_logger(context.flow_run, context.flow).info("%s", text)
     return text
 
 

@@ -107,9 +107,8 @@ async def make_rows(run: Run) -> None:
     async with progress_shown(run):
         make = _ItemTasks(run.engine)
         if cluster is not None and run.plan.sent_once:
+            # One by one, which no two machines can.
             logged("Note: PATTERNMILL_DASK is not used. What may be sent only once is sent by one process.")
-        if run.plan.sent_once:
-            # What may be sent only once is sent one by one, which no two machines can.
             cluster = None
         run.is_by_groups = cluster is not None or run.plan.counts(TO_DO).total() > _MOST_ITEM_TASKS
         if not run.is_by_groups:

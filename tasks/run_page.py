@@ -87,13 +87,9 @@ async def progress_shown(run: Run) -> AsyncIterator[None]:
 
 
 def share_done(progress: Progress, items: int) -> float:
-    """Return the share of the work that is done: of the items to make, as no row ends before its pattern is made.
-
-    In the end it is that of the rows, since nothing is made of an item that has failed.
-    """
-    if not progress.to_do:
-        return 1.0
-    return max(progress.ended / progress.to_do, progress.made.total() / items if items else 0.0)
+    """Return the share of the rows that have ended; as long as it is more, that of the items that are made."""
+    rows = progress.ended / progress.to_do if progress.to_do else 1.0
+    return max(rows, progress.made.total() / max(items, 1))
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:

@@ -117,10 +117,12 @@ _ONLY_LOOKED = "Nothing was written or bought."
 @_step("read", "read the file")
 async def read_sheet(run: Run) -> str:
     """Read the file or source."""
-    chosen = run.spec.remake.lines() if run.spec.remake is not None else []
-    if run.spec.selection is not None and run.spec.selection.left_out:
-        chosen = run.spec.selection.left_out_lines(10)
-    return "\n".join([await run.read(), *chosen])
+    lines = [await run.read()]
+    if run.spec.remake is not None:
+        lines += run.spec.remake.lines()
+    if run.spec.selection is not None:
+        lines += run.spec.selection.left_out_lines(10)
+    return "\n".join(lines)
 
 
 @_step("check", "check every row")
