@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from sys import intern
@@ -214,27 +214,23 @@ class RunResults:
         rows = self.rows[self.rows["status"].isin(WITH_CAUSE)]
         if rows.empty:
             return ()
-        code = rows["error_code"].fillna(rows["status"].map(str))
-        message = rows["error"].fillna("")
+        code, error = rows["error_code"].fillna(rows["status"].map(str)), rows["error"].fillna("")
         # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
-        alike = message.mask(~code.isin(OF_A_WORD), message.map(signature))
-        rows = rows.assign(code=code, alike=alike.mask(code.eq(RowCode.DUPLICATE_SKU), ""))
-        rows["name"] = rows["sku"].mask(rows["sku"].eq(""), "row " + rows["line"].map(str))
-        groups = rows.groupby(["code", "alike"], sort=False)
-        number = groups.ngroup()
-        names = defaultdict[int, list[str]](list)
-        for cause, name in zip(number, rows["name"].where(groups.cumcount().lt(SKUS_SHOWN)), strict=True):
-            names[cause] += [name] if isinstance(name, str) else []
-        first = rows[~number.duplicated()].fillna({"error": "", "remedy": ""})
-        counts, texts = (
-            groups.size().tolist(),
-            first[["code", "alike", "error", "remedy"]].to_numpy().tolist(),
+        alike = error.mask(~code.isin(OF_A_WORD), error.map(signature))
+        rows = rows.assign(
+            code=code,
+            alike=alike.mask(code.eq(RowCode.DUPLICATE_SKU), ""),
+            name=rows["sku"].mask(rows["sku"].eq(""), "row " + rows["line"].map(str)),
+            error=error,
+            remedy=rows["remedy"].fillna(""),
         )
-        order = sorted(range(len(first)), key=lambda at: (-counts[at], texts[at]))
-        return tuple(
-            Cause(code, counts[at], tuple(names[at]), message, remedy)
-            for at, (code, _, message, remedy) in ((at, texts[at]) for at in order)
-        )
+        alike_rows = rows.groupby(["code", "alike"], sort=False)
+        first_rows = alike_rows.head(SKUS_SHOWN).groupby(["code", "alike"], sort=False)
+        causes = first_rows.agg({"name": tuple, "error": "first", "remedy": "first"})
+        causes = causes.assign(count=alike_rows.size()).reset_index()
+        causes = causes.sort_values(["count", "code", "alike"], ascending=[False, True, True])
+        fields = causes[["code", "count", "name", "error", "remedy"]]
+        return tuple(Cause(*cause) for cause in fields.itertuples(index=False, name=None))
 
     def table(self, run_cell: str, wanted: pd.Series | None = None) -> pd.DataFrame:
         """Return the input's own columns with what became of the rows, or of those that are `wanted`.
