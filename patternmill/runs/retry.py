@@ -89,10 +89,8 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
     rows, wanted = results.rows, request.model_copy(update={"status": request.status or tuple(RETRIABLE)})
     without_product = takes_without_product(ledger, record.environment, record.catalog)
     meant = rows[wanted.fitting(rows)]
-    outcomes = {
-        sku: RowOutcome.parse(results.retriable[line])
-        for sku, line in zip(meant["sku"], meant["line"], strict=True)
-    }
+    lines = zip(meant["sku"], meant["line"], strict=True)
+    outcomes = {sku: RowOutcome.parse(results.retriable[line]) for sku, line in lines}
     fitting = {sku: row for sku, row in outcomes.items() if is_retriable(row, without_product)}
     superseded = _superseded(ledger, record, dict(zip(rows["sku"], rows["product_key"], strict=True)))
     left_out = set(rows["line"][rows["sku"].isin(superseded)])

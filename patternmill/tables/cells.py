@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from patternmill.planning.extras import UPLOAD, Extras, Picture, unreadable
+from patternmill.planning.normal_text import normalised
 from patternmill.planning.offer import Nearest, Offer, listed
 from patternmill.planning.problems import Problem, RowCode
 from patternmill.planning.refinements import Refinement, read_refinement
@@ -28,6 +29,8 @@ _QUOTED = re.compile(r'="((?:[^"]|"")*)"')
 #: What a program leaves of a character that it could not read.
 _LOST = "\ufffd"
 
+#: In characters; the interface names no bound.
+PROMPT_LIMIT = 4000
 #: In characters, of what is looked at as a placeholder.
 LONGEST_PLACEHOLDER = 30
 _WORDS = re.compile(r"[^\W_]+")
@@ -105,16 +108,31 @@ def unfit_problem(column: str, cell: str) -> Problem | None:
     return Problem(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, visible or None)
 
 
-def shortened_number_problem(column: str, sku: str) -> Problem | None:
-    """Return the fault of a number as a spreadsheet shows a longer one: its last digits are lost."""
-    if "E+" not in sku or not _SHORTENED.fullmatch(sku):
-        return None
+def sku_problem(column: str, cell: str) -> Problem | None:
+    """Return the fault of a sku: blank, unfit, or a number as a spreadsheet shows a longer one."""
+    sku = tidy(cell)
+    if is_blank(sku):
+        return Problem(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")
+    if not _SHORTENED.fullmatch(sku):
+        return unfit_problem(column, cell)
     message = f"{shown(sku)} is how a spreadsheet shows a long number in short: digits of it are missing"
     remedy = "format the column as Text, put the whole number in again, and save the file"
     return Problem(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
 
 
-def placeholder_problem(column: str, prompt: str) -> Problem | None:
+def prompt_problem(column: str, cell: str) -> Problem | None:
+    prompt = normalised(cell)
+    if is_blank(prompt):
+        return Problem(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")
+    if fault := error_problem(column, cell) or _placeholder_problem(column, prompt):
+        return fault
+    if len(prompt) <= PROMPT_LIMIT:
+        return None
+    message = f"the prompt has {len(prompt)} characters; {PROMPT_LIMIT} are allowed"
+    return Problem(column, RowCode.PROMPT_TOO_LONG, message, f"shorten it by {len(prompt) - PROMPT_LIMIT}")
+
+
+def _placeholder_problem(column: str, prompt: str) -> Problem | None:
     """Return the fault of a prompt, as normal text, that says no more than that there is none yet."""
     if len(prompt) > LONGEST_PLACEHOLDER:
         return None

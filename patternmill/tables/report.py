@@ -39,7 +39,7 @@ def report_json(checked: Checked) -> dict[str, Any]:
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
     usual = {"format": "CSV", "encoding": sheet.layout.encoding}
     layout = usual if sheet.layout.is_usual else sheet.layout.on_record()
-    problems = checked.problems.rename(columns={"nearest": "suggestion"}).assign(cell=None)
+    problems = checked.problems.assign(cell=None)
     for position, name in reversed(list(enumerate(header))):
         rows = problems.loc[problems["column"].eq(name), "row"]
         problems.loc[rows.index, "cell"] = sheet.column(position).reindex(rows).to_numpy()
@@ -81,7 +81,7 @@ def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
             "code": problems["code"],
             "column": problems["column"].fillna(""),
             "word": problems["value"].where(is_of_word).fillna(""),
-            "nearest": problems["nearest"].where(is_of_word).fillna(""),
+            "suggestion": problems["suggestion"].where(is_of_word).fillna(""),
         }
     )
     number = causes.groupby(list(causes), sort=False).ngroup()

@@ -291,15 +291,6 @@ def test_scopes_never_collide(one: str, other: str, third: str, fourth: str) -> 
     assert (first == pattern_item(Scope(third, fourth), "x").request_id(1)) is same
 
 
-@given(st.dictionaries(texts, texts), st.randoms(use_true_random=False))
-def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -> None:
-    """In whatever order a mapping was filled; and nothing is lost."""
-    pairs = list(content.items())
-    chance.shuffle(pairs)
-    assert canonical_json(dict(pairs)) == canonical_json(content)
-    assert json.loads(canonical_json(content)) == content
-
-
 def test_service_may_call_it_otherwise() -> None:
     """What a service calls things is no content: the same items, asked for by other names."""
     unstated = Unstated(

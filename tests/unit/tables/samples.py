@@ -66,15 +66,11 @@ def read(
 
 
 def checked(
-    catalog: str | bytes | Catalog,
-    offer: Offer | None = OFFER,
-    *,
-    prompt_limit: int = 100,
-    extras: Extras | None = None,
+    catalog: str | bytes | Catalog, offer: Offer | None = OFFER, extras: Extras | None = None
 ) -> Checked:
     if not isinstance(catalog, Catalog):
         catalog = read(catalog)
-    return check_catalog(catalog, offer, prompt_limit=prompt_limit, extras=extras)
+    return check_catalog(catalog, offer, extras)
 
 
 def checked_row(row: str, offer: Offer | None = OFFER, *, header: str = HEADER) -> Checked:

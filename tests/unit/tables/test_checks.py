@@ -125,7 +125,7 @@ CASES: dict[str, tuple[str, dict[int, list[str]]]] = {
         every("unsafe_characters", 2, 3, 4, 5, 6),
     ),
     "a prompt at its limit and one over it": (
-        PLAIN + f"A,  {DECOMPOSED * 100}  ,Tote bag\nB,{'é' * 101},Tote bag\n",
+        PLAIN + f"A,  {DECOMPOSED * 4000}  ,Tote bag\nB,{'é' * 4001},Tote bag\n",
         every("prompt_too_long", 3),
     ),
     "numbers in short": (
@@ -350,6 +350,14 @@ def test_duplicate_skus_name_one_another_and_both_ways_out() -> None:
         "the sku `A` is in 3 rows (2-3, 5); if that is a mistake, keep one of these rows and delete the others; if you"
         " want them all, give each a sku of its own (case and spaces do not distinguish skus)"
     ]
+
+
+def test_short_row_is_mended_with_the_separator_of_its_file() -> None:
+    """A row whose sku cannot be read may be about any, whatever its shape: no gone sku is retired for it."""
+    found = checked("sku;prompt;category\n#REF!;b\nB;b\n", SHOP)
+    assert codes(found) == {2: ["missing_cells", "spreadsheet_error"], 3: ["missing_cells"]}
+    assert problems(found)[0].remedy == "write a semicolon for each empty cell"
+    assert [entry.is_sku_readable for entry in found.entries] == [False, True]
 
 
 def test_option_column_is_named_with_both_ways_out() -> None:
