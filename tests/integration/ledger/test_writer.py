@@ -12,6 +12,7 @@ import pytest
 
 from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.brake import Pause
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Lease, SpendingLimits
 from patternmill.ledger.sqlite import SqliteDatabase
@@ -112,6 +113,25 @@ async def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
         await writer.write(buying("after"))
     await writer.close()
     assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]
+
+
+async def test_error_after_a_commit_leaves_no_caller_waiting(open_ledger: OpenLedger) -> None:
+    """What obeys the brake may fail, once the change is written; nothing can be written afterwards."""
+
+    def slip(pause: Pause) -> None:
+        raise RuntimeError("a slip of ours")
+
+    ledger, other = open_ledger(), open_ledger()
+    with ledger.transaction():
+        lease = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
+    writer = LedgerWriter(ledger, lease)
+    writer.heed(slip, lambda: True)
+    with other.transaction():
+        other.brake.set(Pause(STAGING, CATALOG, "a test", "anna"))
+    with pytest.raises(LedgerError, match="a slip of ours"):
+        await asyncio.wait_for(writer.write(buying("a")), 10)
+    await writer.close()
+    assert asked_for(other) == {"a"}
 
 
 async def test_pending_writes_are_made_before_the_writer_closes(
