@@ -126,8 +126,7 @@ async def test_error_after_a_commit_leaves_no_caller_waiting(open_ledger: OpenLe
         lease = ledger.catalogs.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     writer = LedgerWriter(ledger, lease)
     writer.heed(slip, lambda: True)
-    with other.transaction():
-        other.brake.set(Pause(STAGING, CATALOG, "a test", "anna"))
+    other.brake.set(Pause(STAGING, CATALOG, "a test", "anna"))
     with pytest.raises(LedgerError, match="a slip of ours"):
         await asyncio.wait_for(writer.write(buying("a")), 10)
     await writer.close()
