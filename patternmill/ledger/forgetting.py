@@ -29,9 +29,10 @@ FirstTake = Callable[[Mapping[str, Any]], ItemKey]
 
 #: Holds for a sku that the catalog has, or still waits for.
 _IS_OF_CATALOG = "retired_at IS NULL AND (product_key IS NOT NULL OR gone_at IS NULL)"
+#: The products that a catalog has, and those that its rows ask for: their rows stay.
 _OF_CATALOG = f"""
-SELECT requested_key, product_key FROM catalog_rows
-WHERE environment = :environment AND catalog = :catalog AND {_IS_OF_CATALOG}
+SELECT i.key FROM catalog_rows c JOIN items i ON i.key IN (c.requested_key, c.product_key)
+WHERE c.environment = :environment AND c.catalog = :catalog AND {_IS_OF_CATALOG}
 """
 _GONE_ROWS = f"""
 SELECT requested_key, sku_key, row, requested FROM catalog_rows
@@ -63,7 +64,11 @@ _SHORTEN_ROW = (
 _WORDS = "UPDATE events SET detail = NULL WHERE request_id = :request_id AND kind IN ('failed', 'rejected', 'held')"
 _ANSWERS = "DELETE FROM events WHERE request_id = :request_id AND kind = 'answered'"
 _DECISIONS = "SELECT seq, detail FROM events WHERE request_id = :request_id AND decision > ''"
-_ROWS = "SELECT position, product_key, row, outcome FROM run_rows WHERE run_id = :run_id AND row NOT LIKE :forgotten"
+#: The rows of a run that can be forgotten.
+_ROWS = f"""
+SELECT position, row, outcome FROM run_rows
+WHERE run_id = :run_id AND row NOT LIKE :forgotten AND coalesce(product_key, '') NOT IN ({_OF_CATALOG})
+"""
 _REFERENCES = "SELECT content FROM items WHERE stage = 'reference'"
 _NOTES_OF_APPROVALS = """
 UPDATE approvals SET note = NULL
@@ -82,8 +87,6 @@ class Forgettable:
     items: Mapping[ItemKey, Stage]
     #: How many rows would be forgotten, by run.
     rows: Mapping[RunId, int]
-    #: The products of rows that the catalog still has: these rows stay.
-    kept_products: frozenset[ItemKey]
 
     @property
     def told_items(self) -> int:
@@ -111,8 +114,7 @@ def find_forgettable(
     scope = {"environment": environment, "catalog": catalog}
     ids = {run.run_id for run in runs}
     rows = ledger.database.rows
-    of_catalog = {ItemKey(key) for pair in rows(_OF_CATALOG, scope) for key in pair if key is not None}
-    needed: set[str] = {*of_catalog, *(key for (key,) in rows(_OPEN, scope))}
+    needed = {key for query in (_OF_CATALOG, _OPEN) for (key,) in rows(query, scope)}
     for run in ledger.runs.find(environment=environment, catalog=catalog):
         if run.run_id not in ids and FORGOTTEN not in run.options:
             needed.update(key for (key,) in rows(_NAMED_BY_RUN, run_id=run.run_id) if key is not None)
@@ -127,8 +129,8 @@ def find_forgettable(
         for key, stage, _, content in items
         if key not in needed and FORGOTTEN not in json.loads(content)
     }
-    counts = {run.run_id: len(_forgettable_rows(ledger, run.run_id, of_catalog)) for run in runs}
-    return Forgettable(environment, catalog, tuple(runs), unneeded, counts, frozenset(of_catalog))
+    counts = {run.run_id: len(_forgettable_rows(ledger, run)) for run in runs}
+    return Forgettable(environment, catalog, tuple(runs), unneeded, counts)
 
 
 def forget(ledger: Ledger, what: Forgettable, first_take: FirstTake) -> None:
@@ -136,7 +138,9 @@ def forget(ledger: Ledger, what: Forgettable, first_take: FirstTake) -> None:
     for key, stage in what.items.items():
         _forget_item(ledger, key, stage, first_take)
     for run in what.runs:
-        _forget_rows(ledger, run.run_id, what.kept_products)
+        for position, row, outcome in _forgettable_rows(ledger, run):
+            words = {"row": _without_words(row), "outcome": _short(outcome)}
+            ledger.database.execute(_SHORTEN_ROW, words, run_id=run.run_id, position=position)
         _forget_run(ledger, run, what.scope)
     for requested_key, sku_key, *contents in ledger.database.rows(_GONE_ROWS, what.scope):
         if requested_key in what.items:
@@ -176,20 +180,9 @@ def _rest(key: ItemKey, content: Mapping[str, Any], first_take: FirstTake) -> Ma
     return {FORGOTTEN: first_take(first), "take": content["take"]}
 
 
-def _forget_rows(ledger: Ledger, run_id: RunId, kept_products: Collection[ItemKey]) -> None:
-    for position, row, outcome in _forgettable_rows(ledger, run_id, kept_products):
-        words = {"row": _without_words(row), "outcome": _short(outcome)}
-        ledger.database.execute(_SHORTEN_ROW, words, run_id=run_id, position=position)
-
-
-def _forgettable_rows(
-    ledger: Ledger, run_id: RunId, kept_products: Collection[ItemKey]
-) -> list[tuple[int, str, str | None]]:
+def _forgettable_rows(ledger: Ledger, run: RunRecord) -> list[tuple[Any, ...]]:
     """Return the position, row and outcome of each row of a run that can be forgotten."""
-    rows = ledger.database.rows(_ROWS, run_id=run_id, forgotten=f'{{"{FORGOTTEN}": %')
-    return [
-        (position, row, outcome) for position, product, row, outcome in rows if product not in kept_products
-    ]
+    return ledger.database.rows(_ROWS, vars(run), forgotten=f'{{"{FORGOTTEN}": %')
 
 
 def _without_words(row: str) -> str:

@@ -298,7 +298,7 @@ class LedgerWriter:
 
     async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
         """Run work that may be done twice, as `run` does, and wait for an unavailable database."""
-        return await self.run(lambda ledger: self._patiently(partial(work, ledger)))
+        return await self.run(partial(self._patiently, work))
 
     async def run(self, work: Callable[[Ledger], T]) -> T:
         """Run work on the writer's thread that makes its own transactions."""
@@ -319,13 +319,13 @@ class LedgerWriter:
                 results = await self.run_patiently(partial(self._commit, [change for change, _ in group]))
                 self._obey()
             except Exception as error:
-                self.broken = _broken(error)
+                self.broken = error if isinstance(error, PatternmillError) else _unwritable(error)
                 group, self._pending = [*group, *self._pending], []
                 results = [self.broken] * len(group)
             for (_, done), result in zip(group, results, strict=True):
                 _resolve(done, result)
 
-    def _patiently(self, work: Callable[[], T]) -> T:
+    def _patiently(self, work: Callable[[Ledger], T], ledger: Ledger) -> T:
         """Repeat work while the database is unavailable, even if its commit was done and only the answer was lost.
 
         Each change recognizes that it was done: an intent on record is returned, and a state that is reached stays.
@@ -335,7 +335,7 @@ class LedgerWriter:
         try:
             for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
                 try:
-                    result = work()
+                    result = work(ledger)
                     break
                 except LedgerUnavailable as error:
                     if self._unavailable_since is None:
@@ -383,9 +383,7 @@ def _resolve(done: asyncio.Future[Any], result: Any) -> None:
         done.set_result(result)
 
 
-def _broken(error: Exception) -> PatternmillError:
-    if isinstance(error, PatternmillError):
-        return error
+def _unwritable(error: Exception) -> LedgerError:
     return LedgerError(
         f"The ledger could not be written: {type(error).__name__}: {error}.",
         remedy="Nothing that it acknowledged is lost. Mend the cause, then run the same command again.",

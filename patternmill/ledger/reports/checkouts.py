@@ -99,10 +99,8 @@ def checkouts(
 
 def checkout_called(ledger: Ledger, checkout_id: str) -> CheckoutRecord | None:
     """Return the checkout with this ID; None where the ledger has none."""
-    for record in checkouts(ledger):
-        if record.attempt is not None and record.attempt.result_id == checkout_id:
-            return record
-    return None
+    records = checkouts(ledger)
+    return next((each for each in records if each.attempt and each.attempt.result_id == checkout_id), None)
 
 
 def checkouts_with(ledger: Ledger, products: Collection[ItemKey]) -> list[CheckoutRecord]:
