@@ -13,7 +13,7 @@ from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, Zygote, some_rows, wait_for
 from tests.hostile import Hostile, Plan, Times
 from tests.integration.ledger.conftest import postgres_server, postgres_url
-from tests.integration.ledger.frozen import Frost
+from tests.integration.ledger.frozen import frost_over
 
 __all__ = ["postgres_server", "postgres_url"]
 pytestmark = pytest.mark.soak
@@ -26,14 +26,14 @@ def test_frozen_database_ends_the_run_in_order(
     """It ends in time with the name of the database, Ctrl-C works at once, and nothing is bought twice."""
     jobs = Times(median=0.3)
     with (
-        Frost(postgres_url) as frost,
+        frost_over(postgres_url) as frost,
         Hostile(Plan(patterns=jobs, products=jobs), tmp_path) as service,
     ):
         settings = {"PATTERNMILL_LEDGER_URL": frost.url, "PATTERNMILL_MAX_IN_FLIGHT": "4"}
         room = Room(tmp_path / "room", service, some_rows(24), zygote, settings)
         started = room.start()
         wait_for(service.record, '"created"', count=6)
-        frost.is_frozen.set()
+        frost.flows.clear()
         frozen = time.monotonic()
         if stopped:
             time.sleep(8)
@@ -44,7 +44,7 @@ def test_frozen_database_ends_the_run_in_order(
         assert time.monotonic() - frozen < most
         assert "PostgreSQL (patternmill_test_" in ended.err
         assert "waiting for the ledger's PostgreSQL" in ended.err
-        frost.is_frozen.clear()
+        frost.flows.set()
         _thaw(postgres_url)
         again = room.run()
         assert again.code == 0, again.output

@@ -12,6 +12,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.states import AttemptState, Stage
 from tests.unit.cli.ledgers import WAYS as WAYS
+from tests.unit.cli.ledgers import learned as learned
 
 RUN = RunId("run-1")
 STAGING = "staging"
@@ -43,17 +44,6 @@ def intent(name: str, attempt: int = 1, price: int = 0) -> Attempt:
     return Attempt(request_id, ItemKey(name), attempt, body=body, price=price)
 
 
-def learned(name: str, to: AttemptState) -> dict[str, Any]:
-    """What comes with a change to this state."""
-    return {
-        AttemptState.ACCEPTED: {"job_id": f"job-{name}"},
-        AttemptState.SUCCEEDED: {"result_id": f"made-{name}", "picture_url": f"https://pictures/{name}.png"},
-        AttemptState.FAILED: {"error_code": "pattern_failed", "error": "the loom broke"},
-        AttemptState.REJECTED: {"error_code": "invalid", "error": "no such category"},
-        AttemptState.HELD: {"error_code": "job_of_another_item", "error": "two jobs for one request"},
-    }.get(to, {})
-
-
 def begin(
     ledger: Ledger,
     name: str,
@@ -78,7 +68,7 @@ def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -
     request_id = RequestId(f"{name}/{attempt}")
     for to in states:
         with ledger.transaction():
-            ledger.purchases.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
+            ledger.purchases.change(RUN, request_id, to, **learned(to, f"{name}/{attempt}"))
     attempt_now = ledger.purchases.attempt(request_id)
     assert attempt_now is not None
     return attempt_now

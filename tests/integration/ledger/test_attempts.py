@@ -86,7 +86,7 @@ def test_changes_are_those_of_the_table(ledger: Ledger, clock: Clock, before: At
     """Each of them can be made and read; what is repeated alters nothing, not even a time; all others are refused."""
     for to in AttemptState:
         attempt = at_state(ledger, to.value, before)
-        comes_with = learned(f"{to.value}/1", to)
+        comes_with = learned(to, f"{to.value}/1")
         clock.now += 1
         if to is not before and to not in ATTEMPT_CHANGES[before]:
             refusal = f"is {before}; it cannot become {to}"

@@ -16,7 +16,7 @@ from patternmill.ledger.ledger import Ledger, open_database
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import AttemptState
 
-from .frozen import Frost
+from .frozen import Frost, frost_over
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
 
 
@@ -111,9 +111,8 @@ def test_slow_reader_of_a_stream_is_not_ended(
 @pytest.fixture
 def frost(postgres_url: str) -> Iterator[Frost]:
     """The proxy to the server."""
-    with Frost(postgres_url) as proxy:
+    with frost_over(postgres_url) as proxy:
         yield proxy
-        proxy.is_frozen.clear()
 
 
 def commit(ledger: Ledger) -> None:
@@ -136,14 +135,14 @@ def test_operations_on_a_frozen_database_end(frost: Frost, monkeypatch: pytest.M
         for wait in WAITS.values():
             with monkeypatch.context() as impatient:
                 impatient.setattr(postgres_module, "_ANSWER_WITHIN", 0.3)
-                frost.is_frozen.set()
+                frost.flows.clear()
                 with pytest.raises(
                     LedgerUnavailable, match=r"PostgreSQL \(patternmill_test_.* does not answer"
                 ):
                     wait(ledger)
-            frost.is_frozen.clear()
+            frost.flows.set()
             assert [each.item_key for each in ledger.purchases.last_attempts(STAGING, CATALOG)] == ["a"]
-    frost.is_frozen.set()
+    frost.flows.clear()
     monkeypatch.setitem(postgres_module._KEEPALIVES, "connect_timeout", 2)
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
         PostgresDatabase(frost.url)
@@ -158,15 +157,15 @@ def test_commit_and_stream_without_an_answer_end(frost: Frost, monkeypatch: pyte
         next(stream)
         with monkeypatch.context() as impatient:
             impatient.setattr(postgres_module, "_ANSWER_WITHIN", 0.3)
-            frost.is_frozen.set()
+            frost.flows.clear()
             with pytest.raises(LedgerUnavailable):
                 list(stream)
-        frost.is_frozen.clear()
+        frost.flows.set()
         with monkeypatch.context() as impatient, pytest.raises(LedgerUnavailable), ledger.transaction():
             ledger.purchases.add_items(STAGING, CATALOG, [item("a")])
             impatient.setattr(postgres_module, "_ANSWER_WITHIN", 0.3)
-            frost.is_frozen.set()
-        frost.is_frozen.clear()
+            frost.flows.clear()
+        frost.flows.set()
         assert ledger.database.rows("SELECT key FROM items WHERE key = 'a'") in ([], [("a",)])
 
 

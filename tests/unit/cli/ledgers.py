@@ -129,7 +129,7 @@ class BegunRun:
             attempt = self.ledger.purchases.intend(run_id, intent, limits)
             for to in WAYS[state] if attempt.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1
-                facts = _learned(to, name, f"{item.stage}_failed", error)
+                facts = learned(to, name, f"{item.stage}_failed", error)
                 attempt = self.ledger.purchases.change(run_id, request_id, to, **facts)
         return attempt
 
@@ -161,7 +161,10 @@ def troubled_run(past: Past) -> BegunRun:
     return run
 
 
-def _learned(to: AttemptState, name: str, code: str, error: str) -> dict[str, Any]:
+def learned(
+    to: AttemptState, name: str, code: str = "pattern_failed", error: str = "the loom broke"
+) -> dict[str, Any]:
+    """What comes with a change to this state."""
     return {
         AttemptState.ACCEPTED: {"job_id": f"job-{name}"},
         AttemptState.SUCCEEDED: {"result_id": f"made-{name}", "picture_url": f"https://pictures/{name}.png"},
