@@ -144,10 +144,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code; every error becomes a message on stderr."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    return guarded(partial(_run_verb, sys.argv[1:] if arguments is None else arguments))
+
+
+def _run_verb(arguments: Sequence[str]) -> object:
+    for text in arguments:
+        if text != text.encode(errors="replace").decode():
+            raise ConfigurationError(
+                f"{text!r} is not written in UTF-8, as everything on record is.",
+                remedy="Rename the file, or set the terminal to UTF-8.",
+            )
     # What was typed is the object of every click context.
-    options = {"prog_name": "patternmill", "standalone_mode": False, "obj": arguments}
-    return guarded(partial(patternmill.main, arguments, **options))
+    return patternmill.main(arguments, prog_name="patternmill", standalone_mode=False, obj=arguments)
 
 
 def guarded(work: Callable[[], object]) -> int:

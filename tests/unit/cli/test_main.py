@@ -53,6 +53,12 @@ def test_errors_become_messages(
     assert "Traceback" not in shown
 
 
+def test_argument_that_is_not_in_utf8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is begun that could not be put on record: a file's name may be of another encoding."""
+    assert main.run(["import", os.fsdecode(b"caf\xe9.csv")]) == 2
+    assert "'caf\\udce9.csv' is not written in UTF-8" in capsys.readouterr().err
+
+
 def test_unexpected_error_goes_to_a_file_without_secrets(
     raising: list[BaseException],
     capsys: pytest.CaptureFixture[str],
