@@ -107,17 +107,9 @@ def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
-def test_lost_answer_opens_one_checkout(shop: Shop) -> None:
-    close = {"kind": "close", "when": "after"}
-    shop.studio.faults.use({"name": "lost", "on": "checkouts/create", "effect": close, "nth": [1]})
-    assert verb(*ORDER).returncode == 0
-    assert shop.studio.faults.unfired == []
-    shop.judge()
-
-
 @pytest.mark.parametrize("point", ["after checkouts/create #1", "before checkouts/create #2"])
 def test_killed_command_opens_each_checkout_once(shop: Shop, point: str) -> None:
-    """Before the second intent's request, and after an answer that is not on record."""
+    """Before the second intent's request, and after an answer that is lost."""
     killed = shop.command(*ORDER, at=point, do="kill")
     assert killed.returncode == -9, killed.stderr
     again = verb(*ORDER)

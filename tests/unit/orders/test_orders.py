@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +34,7 @@ from tests.integrity import problems
 from tests.unit.runs.conftest import home as home
 from tests.unit.runs.conftest import service as service
 from tests.unit.runs.conftest import shop as shop
-from tests.unit.runs.workshop import Cells, Workshop
+from tests.unit.runs.workshop import Cells, Workshop, read_rows, write_rows
 
 T = TypeVar("T")
 ROWS = {sku: {"prompt": f"{sku} herons"} for sku in "abcde"}
@@ -105,14 +104,9 @@ def refusal(*skus: str, **options: Any) -> str:
 
 def picks(shop: Workshop, run: str, *skus: str, column: str = "picked", word: str = "yes") -> Path:
     """A run's results.csv in which a person has picked rows."""
-    path = shop.folder / "results" / "spring" / run / "results.csv"
-    rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines()))
-    path = shop.folder / f"{column}.csv"
-    with path.open("w", newline="") as file:
-        written = csv.DictWriter(file, dict.fromkeys([*rows[0], column]))
-        written.writeheader()
-        written.writerows(row | {column: word if row["sku"] in skus else ""} for row in rows)
-    return path
+    rows = read_rows(shop.folder / "results" / "spring" / run / "results.csv")
+    picked = [row | {column: word if row["sku"] in skus else ""} for row in rows]
+    return write_rows(shop.folder / f"{column}.csv", picked)
 
 
 # -- which products
@@ -137,9 +131,8 @@ def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Workshop) -> None:
     shop.service.on_follow["a"] = [failed()]
     shop.refresh(CHANGED)
     file = picks(shop, shop.last, "a")
-    assert plan(picks=file).notes == (
-        "a has an earlier product: what was requested since has not been made.",
-    )
+    note = "a has an earlier product: what was requested since has not been made."
+    assert plan(picks=file).notes == (note,)
     assert ordered(picks=file) == {"a": product}
 
 
@@ -154,9 +147,8 @@ def test_remade_take_replaces_the_one_in_a_file(shop: Workshop) -> None:
     with open_ledger(load_settings()) as ledger:
         cell = run_cell(RunId(shop.last), last_sequence(ledger, "staging", "spring"))
     decided.write_text(f"run,sku,take,decision,note\n{cell},a,1,pick,\n")
-    assert "the pattern that is picked for `a` is not the one that its product shows" in refusal(
-        picks=decided
-    )
+    why = "the pattern that is picked for `a` is not the one that its product shows"
+    assert why in refusal(picks=decided)
     assert ordered("a") == {"a": catalog()["a"]} != {"a": before}
 
 
@@ -306,13 +298,11 @@ def test_checkout_is_followed_until_it_is_paid(service: Service) -> None:
         checkout_id, status = next(now)
         orders[checkout_id] = _answer(status, {"orderId": "ord", "paid": True})
 
+    def see(record: CheckoutRecord) -> None:
+        seen.append(record.checkout_id)
+
     def follow() -> Order:
-        limit = timedelta(hours=2)
-        return working(
-            lambda work: work.follow(
-                begun, limit, lambda record: seen.append(record.checkout_id), sleep=sleep
-            )
-        )
+        return working(lambda work: work.follow(begun, timedelta(hours=2), see, sleep=sleep))
 
     assert follow().outcome is Outcome.COMPLETED and seen == ["chk-1", "chk-2"]
     orders.clear()
@@ -410,10 +400,8 @@ OPEN = {"checkoutId": "C-1", "checkoutUrl": PAY}
 
 def test_checkout_of_another_shape_is_sent_again(service: Service) -> None:
     """The same request, until it is known what came of it; unknown fields are read past."""
-    service.till.on_create = [
-        _answer(200, {"checkout": OPEN}),
-        _answer(201, OPEN | {"expires": {"in": 3600}}),
-    ]
+    expiring = OPEN | {"expires": {"in": 3600}}
+    service.till.on_create = [_answer(200, {"checkout": OPEN}), _answer(201, expiring)]
     (record,) = order("a").checkouts
     assert record.checkout_id == "C-1"
     assert len(service.till.sent) == 2 and len(set(service.till.sent)) == 1
@@ -438,10 +426,8 @@ def test_answers_that_contradict_are_for_a_person(service: Service) -> None:
     conflict = {"message": f"requestId was used already: {PAY}"}
     service.till.on_create = [_answer(503, {}), _answer(409, conflict)]
     (held,) = order("a").failed
-    assert held.attempt is not None and (held.attempt.state, held.attempt.error_code) == (
-        "held",
-        "repeated_request",
-    )
+    assert held.attempt is not None
+    assert (held.attempt.state, held.attempt.error_code) == ("held", "repeated_request")
     assert "secret" not in str(held.attempt.error)
     service.till.on_create = [_answer(200, OPEN)] * 2
     ending = order("b", "c", lines=1)

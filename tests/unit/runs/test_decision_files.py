@@ -25,7 +25,7 @@ from patternmill.settings import load_settings
 from patternmill.states import Decided, Stage
 from patternmill.tables.columns import run_cell
 
-from .workshop import Cells, Workshop
+from .workshop import Cells, Workshop, read_rows, write_rows
 
 #: Two rows share a pattern, one of them in another colour; the third has one of its own.
 ROWS: dict[str, Cells] = {
@@ -37,17 +37,11 @@ ROWS: dict[str, Cells] = {
 
 def results(shop: Workshop, run: str = "", note: str = "", **decisions: str) -> Path:
     """The results file of the last run, in which a person decided; `run`: what its column of that name has."""
-    latest = shop.folder / "results" / "spring" / "latest" / "results.csv"
-    rows = list(csv.DictReader(latest.read_text("utf-8-sig").splitlines()))
-    path = shop.folder / "decided.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        for row in rows:
-            word = decisions.get(row["sku"], "")
-            decided = {"decision": word, "note": note if word else "", "run": run or row["run"]}
-            writer.writerow(row | decided)
-    return path
+    rows = read_rows(shop.folder / "results" / "spring" / "latest" / "results.csv")
+    for row in rows:
+        word = decisions.get(row["sku"], "")
+        row |= {"decision": word, "note": note if word else "", "run": run or row["run"]}
+    return write_rows(shop.folder / "decided.csv", rows)
 
 
 def page_file(shop: Workshop, run: str = "", take: str = "1", note: str = "", **decisions: str) -> Path:
@@ -68,16 +62,12 @@ def now(shop: Workshop) -> str:
 
 def read(shop: Workshop, path: Path) -> DecisionsFile:
     with shop.ledger() as ledger:
-        record = ledger.runs.get(RunId(shop.runs[0]))
-        assert record is not None
-        return read_decisions(ledger, record, path)
+        return read_decisions(ledger, find_run(ledger, shop.runs[0]), path)
 
 
 def kept(shop: Workshop, path: Path) -> str:
     with shop.ledger() as ledger:
-        record = ledger.runs.get(RunId(shop.runs[0]))
-        assert record is not None
-        return keep_decisions(ledger, record, read(shop, path))
+        return keep_decisions(ledger, find_run(ledger, shop.runs[0]), read(shop, path))
 
 
 def decided() -> dict[str, str]:
