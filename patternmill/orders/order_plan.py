@@ -69,10 +69,12 @@ class OrderableRows:
             raise picks_refused(problems, picks.file)
         return tuple(lines), left_out
 
-    def is_outdated(self, line: PickedLine) -> bool:
-        """Return whether something else was requested for a row since its product was made."""
-        request = self._requested.get(sku_key(line.sku))
-        return request is not None and request.product_key != line.product_key
+    def outdated(self, lines: Iterable[PickedLine]) -> Iterator[str]:
+        """Yield a note for each row of which something else was requested since its product was made."""
+        for line in lines:
+            request = self._requested.get(sku_key(line.sku))
+            if request is not None and request.product_key != line.product_key:
+                yield f"{line.sku} has an earlier product: what was requested since has not been made."
 
     def _why_left_out(self, sku: str, row: CurrentRow | None) -> str | None:
         """Return the decision that keeps a row from being ordered, as a sentence; None if there is none."""
@@ -145,11 +147,12 @@ class Order:
     @property
     def proposal(self) -> Proposal:
         """Return what a person approves: what is left to do, with its digest."""
-        new, in_doubt = (
-            [item_of(record) for record in self.checkouts if record.status is status]
-            for status in (CheckoutStatus.NEW, CheckoutStatus.IN_DOUBT)
-        )
+        new = [item_of(record) for record in self._with(CheckoutStatus.NEW)]
+        in_doubt = [item_of(record) for record in self._with(CheckoutStatus.IN_DOUBT)]
         return order_proposal(self.scope, self.name, new, in_doubt)
+
+    def _with(self, status: CheckoutStatus) -> list[CheckoutRecord]:
+        return [record for record in self.checkouts if record.status is status]
 
     def planned(self, ledger: Ledger) -> Order:
         """Return the order with its checkouts, by the catalog as it is now.
@@ -166,11 +169,7 @@ class Order:
         planned = [others.pop(new.key, new) for new in (_new_checkout(self, part) for part in parts)]
         notes = (
             *filter(None, [self.picks.note]),
-            *(
-                f"{line.sku} has an earlier product: what was requested since has not been made."
-                for line in lines
-                if rows.is_outdated(line)
-            ),
+            *rows.outdated(lines),
             *_notes(self, {line.sku: line for line in lines}, others.values()),
         )
         return replace(self, checkouts=tuple(planned), left_out=left_out, notes=notes)
@@ -178,7 +177,7 @@ class Order:
     @property
     def pending(self) -> list[CheckoutRecord]:
         """Return the checkouts that are open and not paid."""
-        return [record for record in self.checkouts if record.status is CheckoutStatus.OPEN]
+        return self._with(CheckoutStatus.OPEN)
 
     @property
     def failed(self) -> list[CheckoutRecord]:
@@ -192,8 +191,8 @@ class Order:
             return self.halt.outcome
         if self.failed and len(self.failed) == len(self.checkouts):
             return Outcome.FAILED
-        is_cancelled = any(record.status is CheckoutStatus.CANCELLED for record in self.checkouts)
-        is_partial = self.failed or is_cancelled or (self.was_followed and self.pending)
+        cancelled = self._with(CheckoutStatus.CANCELLED)
+        is_partial = self.failed or cancelled or (self.was_followed and self.pending)
         return Outcome.COMPLETED_WITH_FAILURES if is_partial else Outcome.COMPLETED
 
     @property

@@ -12,6 +12,7 @@ from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.events import last_decisions, last_sequence
 from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.run_lookup import find_run
 from patternmill.runs.decision_files import (
     PAGE_COLUMNS,
     DecisionsFile,
