@@ -64,12 +64,14 @@ def run_request(
     asks: bool = False,
     questions: MappingQuestions | None = None,
 ) -> int:
-    """Run a request to its end, print the summary, and return the exit code.
+    """Run a request to its end, or only show its plan; print what came of it, and return the exit code.
 
     `spec` is made from `request`; `approve` is a plan's digest, or its beginning. `asks`: on a terminal, ask before
     money is spent or rows are left out. `questions`: those about columns and words. Raises InputRefused for an unusable
     input, and ConfigurationError for a ledger that lacks what the results beside it name.
     """
+    if request.plan_only:
+        return _show_plan(spec)
     spec = questions.read(spec) if questions is not None else replace(spec, file=read_input(spec))
     if spec.settings.ledger_url is None:
         make_home(spec.settings.home)
@@ -329,7 +331,7 @@ class Launch:
         )
 
 
-def show_plan(spec: RunSpec) -> int:
+def _show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; write and spend nothing."""
     spec = replace(spec, file=read_input(spec))
     with available_service(spec.settings) as settings:

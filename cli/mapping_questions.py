@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.services import offer_of
-from cli.terminal import echo, echo_lines, said_yes
+from cli.terminal import can_ask, echo, echo_lines, said_yes
 from patternmill.errors import InputRefused
 from patternmill.runs.input import MAPPABLE, check_command, read_input, sheet_questions, with_entries
 from patternmill.text import plain, shown
@@ -29,9 +29,9 @@ _KEYS = "Enter: the value in brackets, or skip. Ctrl-C: skip the rest."
 class MappingQuestions:
     """The questions about a sheet: each is asked once, and its answer is written into the mapping."""
 
-    def __init__(self, *, on_terminal: bool, takes_certain: bool) -> None:
+    def __init__(self, *, takes_certain: bool) -> None:
         """Ask on a terminal, or else write (`takes_certain`) what can mean nothing else, without asking."""
-        self._on_terminal, self._takes_certain = on_terminal and not takes_certain, takes_certain
+        self._takes_certain, self._on_terminal = takes_certain, can_ask() and not takes_certain
         self._is_first, self._is_stopped = True, False
         self._asked: set[tuple[str, str]] = set()
 
@@ -96,19 +96,16 @@ class MappingQuestions:
         self._is_first = False
         echo(f"\n{question}")
         answer = _typed("[Y/n/other]") if question.suggestion else "?"
-        if answer in ("", "y", "yes"):
-            return question.suggestion
+        if answer in ("", "y", "yes", "n", "no"):
+            return question.suggestion if answer in ("", "y", "yes") else None
         choices = {str(at): choice for at, choice in enumerate(question.choices, 1)}
         choices |= {choice.casefold(): choice for choice in question.choices}
-        while answer not in ("", "n", "no"):
-            if answer in choices:
-                return choices[answer]
+        while answer not in choices:
             echo_lines(_choices(question))
             answer = _typed("Number or name")
-        return None
-
-
-_section = attrgetter("section")
+            if answer in {"", "n", "no"} - choices.keys():
+                return None
+        return choices[answer]
 
 
 def _place(spec: RunSpec) -> Path:
@@ -119,7 +116,8 @@ def _place(spec: RunSpec) -> Path:
 def _lines_to_paste(spec: RunSpec, questions: Sequence[Question]) -> Iterator[str]:
     """Yield what nobody was asked about as lines for the mapping."""
     yield f"To say what is meant, write into {_place(spec)} (# is not certain):"
-    for section, group in groupby(sorted(questions, key=_section), _section):
+    section_of = attrgetter("section")
+    for section, group in groupby(sorted(questions, key=section_of), section_of):
         yield f"[{section}]"
         for question in group:
             choices = "" if question.suggestion else f": {', '.join(question.choices)}"

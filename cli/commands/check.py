@@ -9,7 +9,6 @@ import click
 
 from cli.json_output import show
 from cli.run_options import checked_request, verb
-from cli.terminal import can_ask
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import load_settings
@@ -72,7 +71,7 @@ def check(file: str, everything: bool, yes: bool, **options: Any) -> int:
     from patternmill.tables.checks import check_catalog
     from patternmill.tables.report import report_json, report_lines
 
-    questions = MappingQuestions(on_terminal=can_ask(), takes_certain=yes)
+    questions = MappingQuestions(takes_certain=yes)
     request = checked_request(ImportRequest, {"file": file, **options})
     answered: RunSpec | None = questions.read(run_spec(request))
     while answered is not None:

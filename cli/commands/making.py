@@ -53,7 +53,7 @@ def import_(request: ImportRequest, approve: str | None, yes: bool) -> int:
       patternmill import results/spring/latest/failures.csv
     """
     steps.show(f"Reading {shown_address(request.file)} …")
-    from cli.launcher import run_request, show_plan
+    from cli.launcher import run_request
     from cli.mapping_questions import MappingQuestions
     from patternmill.runs.decision_files import record_file
 
@@ -63,9 +63,7 @@ def import_(request: ImportRequest, approve: str | None, yes: bool) -> int:
             echo(recorded)
             return EXIT_CODES[Outcome.COMPLETED]
     spec = run_spec(request)
-    if request.plan_only:
-        return show_plan(spec)
-    questions = MappingQuestions(on_terminal=can_ask(), takes_certain=yes)
+    questions = MappingQuestions(takes_certain=yes)
     return run_request(request, spec, approve, asks=not yes, questions=questions)
 
 
@@ -101,10 +99,9 @@ def refresh(request: RefreshRequest, approve: str | None, cron: str | None, time
             raise click.UsageError("--cron needs --catalog, and no --approve, --plan-only or --retire.")
         return make_schedule(request, cron, timezone or "UTC")
     steps.show("Reading the source …")
-    from cli.launcher import run_request, show_plan
+    from cli.launcher import run_request
 
-    spec = run_spec(request)
-    return show_plan(spec) if request.plan_only else run_request(request, spec, approve)
+    return run_request(request, run_spec(request), approve)
 
 
 @verb("remake", RemakeRequest, approves=True)
@@ -123,13 +120,11 @@ def remake(request: RemakeRequest, yes: bool, approve: str | None) -> int:
       patternmill remake --sku SPR-CUS-001 --takes 3
       patternmill remake --sku SPR-CUS-001 --take 1
     """
-    from cli.launcher import run_request, show_plan
+    from cli.launcher import run_request
 
     spec = run_spec(request)
     assert spec.remake is not None, "a remake has its rows"
     echo_lines(spec.remake.lines())
-    if request.plan_only:
-        return show_plan(spec)
     named = {"catalog": spec.catalog, "environment": spec.scope.environment}
     return run_request(request.model_copy(update=named), spec, approve, asks=not yes)
 
@@ -150,7 +145,7 @@ def retry(request: RetryRequest, yes: bool, approve: str | None) -> int:
       patternmill retry --status failed --code product_failed --plan-only
       patternmill retry 20260301-0930 --sku SPR-CUS-001 --yes
     """
-    from cli.launcher import run_request, show_plan
+    from cli.launcher import run_request
 
     spec = run_spec(request)
     selection = spec.selection
@@ -161,9 +156,7 @@ def retry(request: RetryRequest, yes: bool, approve: str | None) -> int:
     show(lambda: {"rows": rows, "left_out": selection.left_out}, _retry_lines(selection, spec))
     if not rows:
         return EXIT_CODES[Outcome.COMPLETED]
-    if request.plan_only:
-        return show_plan(spec)
-    if not yes and not confirmed("Begin?", "Not begun"):
+    if not (request.plan_only or yes or confirmed("Begin?", "Not begun")):
         return EXIT_REFUSED
     record = selection.record
     named = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}

@@ -27,7 +27,7 @@ from patternmill.orders.order_plan import Order, checkout_lines, note_lines, pla
 from patternmill.parameters import wait_time
 from patternmill.planning.items import catalog_of
 from patternmill.runs.request import OrderRequest
-from patternmill.settings import Settings, in_environment, read_settings
+from patternmill.settings import Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration, shown
 
@@ -151,7 +151,7 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
 
 
 def _called(environment: str | None, checkout_id: str) -> CheckoutRecord:
-    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+    with open_ledger(load_settings(environment), must_exist=True) as ledger:
         record = checkout_called(ledger, checkout_id)
     if record is None:
         raise ConfigurationError(
@@ -170,7 +170,7 @@ async def _show_address(work: Ordering, record: CheckoutRecord) -> int:
 
 def _refresh(environment: str | None, catalog: str | None) -> int:
     """Ask what became of the open checkouts and the latest orders, one environment after the other."""
-    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+    with open_ledger(load_settings(environment), must_exist=True) as ledger:
         every = checkouts(ledger, environment=environment)
     records = [record for record in every if catalog in (None, catalog_of(record.scope))]
     paid = [record for record in records if record.status is CheckoutStatus.PAID]
@@ -205,5 +205,5 @@ def _with_service(environment: str, steps: Callable[[Ordering], Awaitable[int]])
         async with Ordering(settings) as work:
             return await steps(work)
 
-    with available_service(in_environment(read_settings(), environment)) as settings:
+    with available_service(load_settings(environment)) as settings:
         return asyncio.run(main(settings))

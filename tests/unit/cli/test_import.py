@@ -87,6 +87,15 @@ def test_refused_rows_are_left_out_only_where_a_person_agrees(
     assert capsys.readouterr().err.endswith("Nothing was made.\n") and service.bought == []
 
 
+def test_value_that_is_called_no_can_be_chosen(service: Service, answers: list[str]) -> None:
+    """It is an answer where a number or a name is asked for."""
+    service.offer = Offer((Category("cat_bag", "Bag", (Option("name", ("yes", "no"), True),)),), None)
+    Path("spring.csv").write_text("sku,prompt,category,option:name\nA-1,herons,Bag,-\n", encoding="utf-8")
+    answers += ["no"]
+    assert main.run(["import", "spring.csv"]) == 0
+    assert mapping() == {"values": {"-": "no"}}
+
+
 def test_lines_for_the_mapping_where_nobody_is_asked(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
