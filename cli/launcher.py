@@ -157,6 +157,7 @@ class Launch:
         self._has_work = self.preview.has_work
         # The run plans anew, and a plan of many rows takes much memory.
         del self.preview
+        self.display.doing = ""
         try:
             with self.display.showing():
                 running = run_in_thread(self._drive, self.on_signal, self._is_finished)
@@ -183,8 +184,10 @@ class Launch:
         """Return the flow once a Prefect server answers; None: none does. Raises ConfigurationError for a rejection."""
         reaching = asyncio.create_task(asyncio.to_thread(self._reach_server))
         if not (await asyncio.wait({reaching}, timeout=_SLOW_START))[0]:
-            self.display.print("Waiting for the Prefect server …")
-        return await reaching
+            self.display.step("Waiting for the Prefect server …")
+        flow = await reaching
+        self.display.doing = ""
+        return flow
 
     def _reach_server(self) -> Flow[..., Any] | None:
         if not self.connection.start():

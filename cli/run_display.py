@@ -93,7 +93,7 @@ class _ProgressBar(Progress):
         # Rich draws a first frame, without any task, before this returns.
         columns = TextColumn("rows"), BarColumn(), TimeElapsedColumn()
         super().__init__(*columns, console=console, refresh_per_second=4, transient=True)
-        self.add_task("rows")
+        self.add_task("rows", start=False)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """Yield a frame; rich calls it from a thread of its own."""
@@ -102,6 +102,7 @@ class _ProgressBar(Progress):
             yield Text(self._display.doing or "Reading, checking and planning …")
             return
         for task in self.task_ids:
+            self.start_task(task)  # its time counts from the first call
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)
         yield from super().get_renderables()
         yield Text(visible_lines(progress_line(run)))

@@ -34,6 +34,7 @@ _EXPECTATIONS = {
     "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
     "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
     "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
+    **dict.fromkeys(("file", "source"), "must name a sheet: it is empty"),
     "budget": "must be an amount, as in 500.00",
     "status": f"must be one of {', '.join(RowStatus)}",
     "changed_since": "must be a date, or a date and time, as in 2026-03-01T09:30",
@@ -144,7 +145,10 @@ def checked_request(model: type[Request], options: Mapping[str, Any]) -> Request
         faults = {
             str(fault["loc"][0]): fault["msg"].removeprefix("Value error, ") for fault in error.errors()
         }
-        messages = (
-            f"--{name.replace('_', '-')} {_EXPECTATIONS.get(name, text)}" for name, text in faults.items()
-        )
+        messages = (f"{_typed_name(name)} {_EXPECTATIONS.get(name, text)}" for name, text in faults.items())
         raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
+
+
+def _typed_name(field: str) -> str:
+    """Return a field as a person sees it: an argument, or an option."""
+    return field.upper() if field in ("file", "source") else f"--{field.replace('_', '-')}"

@@ -197,7 +197,8 @@ def exit_code_of(error: BaseException) -> int:
 def report_error(message: str, remedy: str) -> None:
     """Write an error and its remedy to the error output."""
     steps.clear()
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    color = False if os.environ.get("NO_COLOR") else None
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True, color=color)
     echo(message, err=True)
     if remedy:
         echo(f"  {remedy}", err=True)
