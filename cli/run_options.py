@@ -104,7 +104,7 @@ def _chosen(scopes: Sequence[tuple[str, str]]) -> tuple[str, str]:
     numbered = {str(number): scope for number, scope in enumerate(scopes, 1)}
     lines = [f"  {number}) {name} ({environment})" for number, (name, environment) in numbered.items()]
     echo_lines(["Several catalogs here:", *lines])
-    choices = click.Choice([*numbered, *named])
+    choices = click.Choice([*numbered, *reversed(named)])
     choice: str = click.prompt("Number or name", type=choices, show_choices=False)
     return numbered.get(choice) or named[choice]
 

@@ -23,6 +23,7 @@ from patternmill.looking.pictures import Pictures
 from patternmill.parameters import checked_path
 from patternmill.planning.changes import CurrentRow
 from patternmill.runs.results_files import exact_rows, read_manifest, rebuild, results_table, write_catalog
+from patternmill.runs.safeguards import require_writable
 from patternmill.settings import Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.tables.row_filter import RowFilter, catalog_rows_meant
@@ -161,6 +162,7 @@ def results(
 def _rebuild(ledger: Ledger, settings: Settings, record: RunRecord, out: Path | None) -> None:
     """Write the files of a run, and say what was written."""
     place = out or Path("results") / record.catalog / record.run_id
+    require_writable(place)
     page = partial(gallery, share=partial(Pictures(settings.home).share, beside=place))
     links = _links_to(ledger, record) if out is None else []
     written = rebuild(ledger, record, place, page, links=links)

@@ -16,7 +16,7 @@ from cli.run_options import verb
 from cli.terminal import echo, login_hint, open_signed_in, steps
 from patternmill.ledger.catalogs import counts_of
 from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
-from patternmill.ledger.records import Lease, RunRecord, holder_of, is_surely_dead
+from patternmill.ledger.records import Lease, RunRecord, holder_of, is_free
 from patternmill.ledger.reports.checkouts import CheckoutRecord, CheckoutStatus, checkouts
 from patternmill.ledger.reports.requests import RecordedItem, open_items, unsettled
 from patternmill.ledger.reports.run_lookup import had_lease
@@ -33,7 +33,6 @@ from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus, Sta
 from patternmill.text import counted, duration, moment, plural
 
 _MOST_RUNS = 10
-_DEAD = "dead"
 #: The state of a run without an end, by whether its process is alive.
 _STATES = {True: "running", False: "crashed: it was ended before its end"}
 #: The outcomes of runs that tried every row.
@@ -115,7 +114,7 @@ class Status:
         for record in filter(had_lease, self._records):
             self._latest.setdefault(_scope(record), record)
         leases = filter(self._is_meant, ledger.catalogs.held_leases())
-        self._leases = {lease.run_id: (lease, _holder_state(lease)) for lease in leases}
+        self._leases = {lease.run_id: lease for lease in leases}
 
     def sections(self, most: int | None = None) -> Mapping[str, Iterable[Part]]:
         """Return the sections in the order of reading, what to do last; `most`: how many runs, None for all."""
@@ -137,7 +136,7 @@ class Status:
         return is_here and self._catalog in (None, catalog_of(record.catalog))
 
     def _is_running(self, record: RunRecord) -> bool:
-        return record.run_id in self._leases and not self._leases[record.run_id][1].startswith(_DEAD)
+        return record.run_id in self._leases and not is_free(self._leases[record.run_id])
 
     def _runs(self, most: int | None) -> Iterator[Part]:
         runs = self._records[:most]
@@ -183,7 +182,8 @@ class Status:
             yield fields, f"Today in {environment}: {amount}."
 
     def _holders(self) -> Iterator[Part]:
-        for lease, state in self._leases.values():
+        for lease in self._leases.values():
+            state = _holder_state(lease)
             fields = fields_of(lease, "catalog", "environment", "run_id")
             yield {**fields, "holder": state}, f"{_scope(lease)} is held by {lease.run_id}: {state}."
 
@@ -245,8 +245,8 @@ def _holder_state(lease: Lease) -> str:
     """Return whether the process that holds a lease lives; that of another machine cannot be seen."""
     holder = holder_of(lease)
     process = f"process {holder['pid']}"
-    if is_surely_dead(holder):
-        return f"{_DEAD} ({process}); the next run takes over at once"
+    if is_free(lease):
+        return f"dead ({process}); the next run takes over at once"
     if holder["machine"] != machine():
         return f"{process} on {holder['machine'].partition('/')[0]}; if it is gone, the next run takes over"
     if is_stopped(holder["pid"]):

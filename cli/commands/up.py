@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -106,7 +107,6 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
         WORKER_FOLDER: str(Path.cwd()),
-        "PYTHONSAFEPATH": "1",
     }
     if settings.profiles:
         yield environment
@@ -129,23 +129,23 @@ def _worker(
     make_home(settings.home)
     echo("Starting a worker …")
     with shared_process.private_log(settings.home / WORKER_LOG) as log:
-        worker = shared_process.start_process(
-            [sys.executable, "-P", "-m", "cli.worker", *([str(limit)] if limit else [])],
-            cwd=_CHECKOUT,
-            env=dict(environment),
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=locks,
-            # Ctrl-C in the terminal is for this process, which ends the worker in order.
-            start_new_session=True,
-        )
+        command = ["cli.worker", *([str(limit)] if limit else [])]
+        streams = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
+        worker = _start(command, environment, **streams, pass_fds=locks)
     for lock in locks:
         os.close(lock)
     try:
         yield worker
     finally:
         _end(worker, stop)
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a module of ours out of the reach of Ctrl-C: this process ends it in order, and leaves no half work."""
+    program = [sys.executable, "-P", "-m", *command]
+    return shared_process.start_process(
+        program, cwd=_CHECKOUT, env=dict(environment), start_new_session=True, **options
+    )
 
 
 def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
@@ -170,15 +170,8 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
 def _deploy(environment: Mapping[str, str]) -> None:
     """Register the deployments; schedules and parameters that people set stay."""
     echo("Registering the deployments …")
-    registering = shared_process.start_process(
-        [sys.executable, "-P", "-m", "tasks.deployments"],
-        cwd=_CHECKOUT,
-        env=dict(environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # Ctrl-C must not leave the deployments half registered.
-        start_new_session=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    registering = _start(["tasks.deployments"], environment, **pipes)
     lines, errors = (text.decode() for text in registering.communicate())
     if registering.returncode:
         why = f"The deployments could not be registered:\n{(errors or lines)[-2000:]}"
