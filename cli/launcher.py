@@ -25,7 +25,7 @@ from cli.terminal import can_ask, command_line, echo, report_error, steps
 from patternmill.addresses import source_name
 from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import make_home
-from patternmill.ledger.ledger import ledger_if_any
+from patternmill.ledger.ledger import ledger_to_read
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.changes import change_counts
 from patternmill.runs.command import Command, current_command
@@ -101,8 +101,8 @@ def run_request(
 
 def _is_first(spec: RunSpec) -> bool:
     """Return whether nothing was made in the catalog before."""
-    with ledger_if_any(spec.settings) as ledger:
-        return ledger is None or not any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
+    with ledger_to_read(spec.settings) as ledger:
+        return not any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
 
 
 class Launch:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from itertools import chain, repeat
@@ -26,7 +26,7 @@ from patternmill.ledger.purchases import Purchases, log_transition
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import Runs
 from patternmill.ledger.spending import Approvals
-from patternmill.ledger.sqlite import SqliteDatabase
+from patternmill.ledger.sqlite import EmptyDatabase, SqliteDatabase
 from patternmill.parameters import UPGRADE
 from patternmill.processes import uptime
 from patternmill.settings import Settings
@@ -126,11 +126,9 @@ def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
     return Ledger(open_database(ledger_url(settings), may_upgrade=settings.confirms(UPGRADE)))
 
 
-@contextmanager
-def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
-    """Open the ledger that the settings name, or yield None where none exists; a reader makes none."""
-    with open_ledger(settings) if has_ledger(settings) else nullcontext() as ledger:
-        yield ledger
+def ledger_to_read(settings: Settings) -> Ledger:
+    """Open the ledger that the settings name, or an empty one where none exists: a reader makes none."""
+    return open_ledger(settings) if has_ledger(settings) else Ledger(EmptyDatabase())
 
 
 def every_ledger(settings: Settings) -> Iterator[Ledger]:

@@ -164,5 +164,18 @@ class SqliteDatabase(Database):
         )
 
 
+class EmptyDatabase(SqliteDatabase):
+    """An empty ledger in memory, for who reads where there is none: no file is made."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(":memory:"))
+
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Do nothing: it is gone once it is closed."""
+
+
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

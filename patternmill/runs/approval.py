@@ -8,8 +8,8 @@ from datetime import timedelta
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval, RunRecord
+from patternmill.ledger.ledger import Ledger, ledger_to_read, open_ledger
+from patternmill.ledger.records import Approval
 from patternmill.ledger.spending import refuse_overtaken
 from patternmill.parameters import CHANGES
 from patternmill.planning.plan import Cost
@@ -28,11 +28,11 @@ Withheld = dict[ItemKey, Approval]
 
 def current_approval(settings: Settings, proposal: Proposal) -> Approval | None:
     """Return the approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
-    with ledger_if_any(settings) as ledger:
+    with ledger_to_read(settings) as ledger:
         return require_approval(ledger, settings, proposal)
 
 
-def require_approval(ledger: Ledger | None, settings: Settings, proposal: Proposal) -> Approval | None:
+def require_approval(ledger: Ledger, settings: Settings, proposal: Proposal) -> Approval | None:
     """Return the approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last approval of the catalog covers every plan that makes only items of the approved plan, so what is left
@@ -41,8 +41,8 @@ def require_approval(ledger: Ledger | None, settings: Settings, proposal: Propos
     or did not answer, is bought by no plan until a plan with it is approved.
     """
     scope = proposal.scope
-    decisions = ledger.approvals.find(scope.environment, scope.catalog) if ledger is not None else []
-    items = {plan.id: ledger.approvals.items(plan.id) for plan in decisions if ledger is not None}
+    decisions = ledger.approvals.find(scope.environment, scope.catalog)
+    items = {plan.id: ledger.approvals.items(plan.id) for plan in decisions}
     withheld = _withheld(decisions, items, proposal)
     is_rejected = any(decision.verdict is Verdict.REJECTED for decision in withheld.values())
     last = next((plan for plan in reversed(decisions) if plan.verdict is Verdict.APPROVED), None)
@@ -122,8 +122,8 @@ def pending_request(settings: Settings, flow_run_id: str) -> Approval | None:
 
     Raises Overtaken when a newer run of the catalog ended it.
     """
-    with ledger_if_any(settings) as ledger:
-        last = ledger.approvals.last_of(flow_run_id) if ledger is not None else None
+    with ledger_to_read(settings) as ledger:
+        last = ledger.approvals.last_of(flow_run_id)
     if last is not None:
         refuse_overtaken(last)
     return last if last is not None and last.verdict is Verdict.WAITING else None
@@ -147,14 +147,6 @@ def record_decision(
         if verdict is Verdict.APPROVED and not proposal.to_do <= ledger.approvals.items(request.id):
             return None
         return ledger.approvals.decide(request.id, verdict, who=who, note=note)
-
-
-def with_decision(record: RunRecord, decision: Approval | None) -> RunRecord:
-    """Return the record of a run with the decision that it rests on, or was refused by."""
-    if decision is None:
-        return record
-    on_record = {"digest": decision.digest, "verdict": decision.verdict.value, "who": decision.who}
-    return record.with_options({"approval": on_record})
 
 
 def rejection(decision: Approval) -> HaltReason:

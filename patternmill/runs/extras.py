@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from patternmill.addresses import file_path, is_remote, shown_address
 from patternmill.errors import PatternmillError
-from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.ledger import Ledger, ledger_to_read
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.extras import UPLOAD, Extras, Picture, is_picture, unreadable
 from patternmill.planning.problems import Problem
@@ -77,9 +77,7 @@ async def _unavailable(api: StudioApi, spec: RunSpec, needed: Mapping[str, str])
 
 def _proven(settings: Settings) -> frozenset[str]:
     """Return what the service has accepted before, by its name in the file."""
-    with ledger_if_any(settings) as ledger:
-        if ledger is None:
-            return frozenset()
+    with ledger_to_read(settings) as ledger:
         stages, refinements = ledger.purchases.accepted(settings.environment, REFINEMENTS)
         return frozenset(refinements | ({UPLOAD} if Stage.REFERENCE in stages else set()))
 
@@ -95,9 +93,7 @@ def read_pictures(spec: RunSpec, cells: Iterable[str]) -> dict[str, Picture | Pr
 
 def _pictures_on_record(spec: RunSpec, cells: Collection[str]) -> dict[str, Picture]:
     """Return the pictures that the ledger has for cells: named by their digests, or read by the file's run."""
-    with ledger_if_any(spec.settings) as ledger:
-        if ledger is None:
-            return {}
+    with ledger_to_read(spec.settings) as ledger:
         digests = digests_named(cells)
         if spec.origin is not None:
             of_run = _digests_of_run(ledger, spec.origin)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from patternmill.addresses import file_path, is_remote, shown_address, source_name
 from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
 from patternmill.files import write_whole
-from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_to_read, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.planning.rows import sku_key
@@ -205,5 +205,5 @@ async def current_offer(api: StudioApi, settings: Settings) -> tuple[Offer, Offe
 
 
 def _last_offer(settings: Settings) -> Offer | None:
-    with ledger_if_any(settings) as ledger:
-        return ledger.catalogs.last_offer(settings.environment) if ledger is not None else None
+    with ledger_to_read(settings) as ledger:
+        return ledger.catalogs.last_offer(settings.environment)

@@ -8,7 +8,7 @@ from pathlib import Path
 from patternmill.addresses import source_name
 from patternmill.errors import InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import ledger_if_any
+from patternmill.ledger.ledger import ledger_to_read
 from patternmill.ledger.records import RunRecord
 from patternmill.reading import stable_bytes
 from patternmill.runs.request import ImportRequest
@@ -34,8 +34,8 @@ def runs_of_file(source: Path, choices: ReadingChoices, settings: Settings) -> l
     name = plain(source.name)
     if not named:
         raise _unknown(name, "no run in its column `run`")
-    with ledger_if_any(settings) as ledger:
-        runs = map(ledger.runs.get, map(RunId, sorted(named, reverse=True))) if ledger is not None else ()
+    with ledger_to_read(settings) as ledger:
+        runs = map(ledger.runs.get, map(RunId, sorted(named, reverse=True)))
         records = [record for record in runs if record is not None]
     if lacking := named - {record.run_id for record in records}:
         what = f"results of run {plain(min(lacking))}, which this ledger lacks: what was bought for them is not known"
@@ -83,9 +83,9 @@ def mapping_of_runs(records: Sequence[RunRecord], settings: Settings) -> SheetMa
     """
     mapped = [record for record in records if MAPPING in record.options]
     if not mapped:
-        with ledger_if_any(settings) as ledger:
+        with ledger_to_read(settings) as ledger:
             scope = records[0].environment, records[0].catalog
-            runs = map(ledger.runs.get, ledger.catalogs.sheet_runs(*scope)) if ledger is not None else ()
+            runs = map(ledger.runs.get, ledger.catalogs.sheet_runs(*scope))
             mapped = [record for record in runs if record is not None and MAPPING in record.options]
     return SheetMapping.model_validate(mapped[0].options[MAPPING]) if mapped else NO_MAPPING
 

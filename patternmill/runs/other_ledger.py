@@ -36,7 +36,7 @@ OtherResults = list[tuple[Path, Mapping[str, Any]]]
 Named = Mapping[ItemKey, tuple[RunId, Attempt]]
 
 
-def unknown_results(ledger: Ledger | None, spec: RunSpec) -> OtherResults:
+def unknown_results(ledger: Ledger, spec: RunSpec) -> OtherResults:
     """Return the results of the catalog that the ledger knows nothing of, or less of; the newest first.
 
     The embedded studio has none of these: what it makes costs nothing.
@@ -54,15 +54,15 @@ def unknown_results(ledger: Ledger | None, spec: RunSpec) -> OtherResults:
     return [unknown[run_id] for run_id in sorted(unknown, reverse=True)]
 
 
-def _is_known(ledger: Ledger | None, manifest: Mapping[str, Any]) -> bool:
+def _is_known(ledger: Ledger, manifest: Mapping[str, Any]) -> bool:
     """Return whether results were written from this ledger, and it has the end of their run.
 
     Those of the embedded studio count as known.
     """
     if not manifest["studio_url"]:
         return True
-    record = ledger.runs.get(RunId(manifest["run_id"])) if ledger is not None else None
-    if ledger is None or record is None or manifest["ledger"] != ledger.identity:
+    record = ledger.runs.get(RunId(manifest["run_id"]))
+    if record is None or manifest["ledger"] != ledger.identity:
         return False
     return manifest["ended_at"] in (None, iso_time(record.ended_at))
 

@@ -18,7 +18,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.catalogs import CHANGES, RETRY_OF, TAKES
 from patternmill.ledger.events import last_decisions, not_overtaken, record_decisions
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import COST, NewItem, RowDecision, RunRecord, RunRow
+from patternmill.ledger.records import COST, Approval, NewItem, RowDecision, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
 from patternmill.planning.changes import change_counts, noteworthy
 from patternmill.planning.items import Scope
@@ -27,7 +27,7 @@ from patternmill.planning.plan import WITHOUT_PRODUCT, Cost, Plan, PlannedRow, R
 from patternmill.planning.rows import sku_key
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
-from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.states import Outcome, RowStatus, Stage, Verdict
 from patternmill.tables.mapping import MAPPING, READING
 
 if TYPE_CHECKING:
@@ -66,18 +66,15 @@ def new_record(spec: RunSpec, checked: Checked, prefect_flow_run_id: str | None,
 
 
 def _options_on_record(spec: RunSpec, checked: Checked) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if spec.selection is not None:
-        options[RETRY_OF] = spec.selection.record.run_id
-    if spec.takes > 1:
-        options[TAKES] = spec.takes
-    if checked.notes:
-        options["notes"] = list(checked.notes)
-    if not checked.catalog.sheet.layout.is_usual:
-        options[READING] = checked.catalog.sheet.layout.on_record()
-    if mapping := checked.catalog.mapping.on_record():
-        options[MAPPING] = mapping
-    return options
+    layout = checked.catalog.sheet.layout
+    options = {
+        RETRY_OF: spec.selection.record.run_id if spec.selection is not None else None,
+        TAKES: spec.takes if spec.takes > 1 else None,
+        "notes": list(checked.notes),
+        READING: None if layout.is_usual else layout.on_record(),
+        MAPPING: checked.catalog.mapping.on_record(),
+    }
+    return {name: value for name, value in options.items() if value}
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap: Overlap) -> None:
@@ -88,9 +85,19 @@ def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap:
         ledger.runs.update(ended)
 
 
-def plan_options(planned: Preview, cost: Cost) -> dict[str, Any]:
-    """Return what is on record of a plan that may be carried out: its cost, if it has any, and what it changes."""
-    options: dict[str, Any] = {CHANGES: change_counts(planned.changes)} if planned.is_whole else {}
+def plan_options(planned: Preview, cost: Cost, decision: Approval | None) -> dict[str, Any]:
+    """Return what is on record of a plan: who decided about it; unless it was rejected, what it changes and costs."""
+    options: dict[str, Any] = {}
+    if decision is not None:
+        options["approval"] = {
+            "digest": decision.digest,
+            "verdict": decision.verdict.value,
+            "who": decision.who,
+        }
+        if decision.verdict is Verdict.REJECTED:
+            return options
+    if planned.is_whole:
+        options[CHANGES] = change_counts(planned.changes)
     if cost.worst:
         unit = cost.currency or ""
         options[COST] = {"expected": {unit: cost.expected}, "at_most": {unit: cost.worst}}

@@ -12,7 +12,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.brake import Pause
 from patternmill.ledger.catalogs import RequestedContent, counts_of
-from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.ledger import Ledger, ledger_to_read
 from patternmill.ledger.records import Approval, RunRecord
 from patternmill.ledger.spending import Spent, day_of, limits_of
 from patternmill.money import Limit
@@ -93,10 +93,8 @@ def make_preview(spec: RunSpec, checked: Checked) -> Preview:
     """
     options = spec.options
     terms = options.prices, options.attempts, options.currency
-    with ledger_if_any(spec.settings) as ledger:
-        memory = (
-            remember(ledger, spec.scope, spec.options, spec.decisions) if ledger is not None else Memory()
-        )
+    with ledger_to_read(spec.settings) as ledger:
+        memory = remember(ledger, spec.scope, options, spec.decisions)
         if spec.recorded is not None:
             # What a person wrote off is bought again by a retry that a person asks for, not by importing failures.
             memory = replace(memory, given_up=frozenset())
@@ -109,24 +107,21 @@ def make_preview(spec: RunSpec, checked: Checked) -> Preview:
             plan = _plan_entries(spec, checked, memory)
             refuse_other_ledger(spec, others, named, plan, cost_of(plan, *terms))
         changes = find_changes(ledger, spec, plan)
-        asked: Changes = ()
-        if not spec.settings.embedded:
-            asked = replacements(changes, spec.change_limit, len(memory.products))
-        planned = Preview(
+        is_asked = not spec.settings.embedded
+        asked = replacements(changes, spec.change_limit, len(memory.products)) if is_asked else ()
+        return Preview(
             checked,
             memory,
             plan,
             proposal_of(plan, *terms, replacement_lines(asked)),
             later=cost_of(plan, *terms, of=WITHOUT_PRODUCT),
+            duplicates=find_duplicates(ledger, plan),
             changes=changes,
             is_whole=spec.retire_limit is not None,
             limited=limit_plan(plan, plan_limits(ledger, spec)),
             named=named,
+            pause=ledger.brake.pause_of(spec.scope.environment, spec.scope.catalog, now=True),
         )
-        if ledger is None:
-            return planned
-        pause = ledger.brake.pause_of(spec.scope.environment, spec.scope.catalog, now=True)
-        return replace(planned, duplicates=find_duplicates(ledger, plan), pause=pause)
 
 
 def _plan_entries(spec: RunSpec, checked: Checked, memory: Memory) -> Plan:
@@ -145,20 +140,17 @@ def with_spending_limits(options: RunOptions, plan: Plan, approved: Approval | N
     return replace(options, limits=limits)
 
 
-def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
-    """Return all limits of a run that begins now. Without a ledger nothing has been spent."""
-    spent = ledger.purchases.spent_on(day_of(ledger.now())) if ledger is not None else {}
-    of_day = spent.get(spec.scope.environment, Spent())
+def plan_limits(ledger: Ledger, spec: RunSpec, approval: Approval | None = None) -> list[Limit]:
+    """Return all limits of a run that begins now."""
+    of_day = ledger.purchases.spent_on(day_of(ledger.now())).get(spec.scope.environment, Spent())
     return limits_of(spec.options.limits, spec.options.prices, Spent(), of_day, approval)
 
 
-def find_changes(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Changes:
-    """Return the changes between a plan and what the catalog has; without a ledger it has nothing."""
-    scope = spec.scope
-    rows = ledger.catalogs.rows(scope.environment, scope.catalog) if ledger is not None else ()
-    current = {sku_key(row.sku): row for row in rows}
-    is_any_undecided = plan.counts(WITHOUT_PRODUCT).total() and ledger is not None
-    before = ledger.catalogs.requested_rows(*vars(scope).values()) if ledger and is_any_undecided else {}
+def find_changes(ledger: Ledger, spec: RunSpec, plan: Plan) -> Changes:
+    """Return the changes between a plan and what the catalog has."""
+    scope = spec.scope.environment, spec.scope.catalog
+    current = {sku_key(row.sku): row for row in ledger.catalogs.rows(*scope)}
+    before = ledger.catalogs.requested_rows(*scope) if plan.counts(WITHOUT_PRODUCT).total() else {}
     requested = [_requested(row, plan, before.get(sku_key(row.known_sku))) for row in plan.rows]
     return compare(current, requested, spec.retire_limit, ceiling=spec.retire)
 

@@ -24,7 +24,7 @@ from patternmill.planning.plan import TO_DO, Cost, Plan, cost_of, limit_plan, wi
 from patternmill.planning.refinements import REFINEMENTS
 from patternmill.planning.unstated import Unstated
 from patternmill.processes import collect_rarely
-from patternmill.runs.approval import rejection, require_approval, with_decision
+from patternmill.runs.approval import rejection, require_approval
 from patternmill.runs.input import check_input, read_input
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.other_ledger import take_over
@@ -40,7 +40,6 @@ from patternmill.runs.plan_record import (
 from patternmill.runs.preview import Preview, make_preview, plan_limits, with_spending_limits, withheld_reason
 from patternmill.runs.safeguards import (
     find_duplicates,
-    refuse_other_service,
     require_agreed,
     require_confirmation,
     require_machines,
@@ -177,7 +176,7 @@ class Run:
     async def begin(self, prefect_flow_run_id: str | None = None) -> None:
         """Take the steps from checked rows to a run that may buy: lease, plan, permission, record and engine.
 
-        Raises ConfigurationError when the service is another environment's, and Overlap when another run drives the
+        Raises ConfigurationError for a plan or a place that cannot be used, and Overlap when another run drives the
         catalog; that is on record too. Raises ApprovalNeeded when the plan is above what may be bought without a
         person's approval, and none covers it.
         """
@@ -186,7 +185,8 @@ class Run:
         # All that asks the ledger's database is done off the event loop: it may take as long as an answer may.
         ledger = await asyncio.to_thread(open_ledger, self.spec.settings)
         record = new_record(self.spec, self.checked, prefect_flow_run_id, ledger)
-        self.writer = LedgerWriter(ledger, await self._acquire_lease(ledger, record))
+        self._lease = await self._acquire_lease(ledger, record)
+        self.writer = LedgerWriter(ledger, self._lease)
         # From here on, as a plan may take longer than a silent lease is left alone.
         self._heartbeat = LeaseHeartbeat(self.writer)
         try:
@@ -202,13 +202,11 @@ class Run:
         self._on_begin(self)
 
     def _require_surroundings(self) -> None:
-        """Raise ConfigurationError, before anything is spent, for places or a service that cannot be used."""
-        spec = self.spec
-        require_writable(spec.out or spec.catalog_folder)
-        if spec.copy_below is not None:
-            require_store(spec.copy_below)
-        require_machines(spec.settings)
-        refuse_other_service(spec.settings)
+        """Raise ConfigurationError, before anything is spent, for places and machines that cannot be used."""
+        require_writable(self.spec.out or self.spec.catalog_folder)
+        if self.spec.copy_below is not None:
+            require_store(self.spec.copy_below)
+        require_machines(self.spec.settings)
 
     async def _prepare_engine(self, planned: Preview, approved: Approval | None) -> None:
         """Make the engine, within the limits of its run."""
@@ -237,9 +235,8 @@ class Run:
 
         Raises ConfigurationError and ApprovalNeeded.
         """
-        spec, lease = self.spec, self.writer.lease
-        assert lease is not None, "a run has a lease"
-        with ledger.transaction(lease):
+        spec = self.spec
+        with ledger.transaction(self._lease):
             pause = ledger.brake.pause_of(record.environment, record.catalog)
             approved = self._require_permission(ledger, record, planned, pause)
             self.broken = close_broken_runs(ledger, spec.scope)
@@ -251,13 +248,10 @@ class Run:
                 self.plan, *texts = limited
                 self.left_out = HaltReason(Outcome.BUDGET_REACHED, "limit", joined(*texts))
             self.cost = cost_of(self.plan, spec.options.prices, spec.options.attempts, spec.options.currency)
-            record = with_decision(record, approved or self.refused)
+            self.record = record.with_options(plan_options(planned, self.cost, approved or self.refused))
+            rows = put_on_record(ledger, self.record, self.plan, self.checked, self._offer, self._lease.fence)
             if self.refused is None:
-                record = record.with_options(plan_options(planned, self.cost))
-            rows = put_on_record(ledger, record, self.plan, self.checked, self._offer, lease.fence)
-            if self.refused is None:
-                record_requests(ledger, spec, record, planned, rows)
-            self.record = record
+                record_requests(ledger, spec, self.record, planned, rows)
             take_over(ledger, self.plan, planned.named)
         return approved
 
@@ -295,22 +289,19 @@ class Run:
         """End the run, write its results, and copy them where that was requested; a failure stays in `unpublished`."""
         await self.end()
         self._let_go()
+        results = None
         try:
             results = await asyncio.to_thread(self._publish)
+            if self.spec.copy_below is not None:
+                address = f"{self.spec.copy_below}/{self.spec.catalog}/{self.record.run_id}"
+                await asyncio.to_thread(copy_files, results.out, results.files, address)
+                results = replace(results, copied_to=address)
         except PatternmillError as error:
             self.unpublished = error
             raise
-        if self.spec.copy_below is not None:
-            address = f"{self.spec.copy_below}/{self.spec.catalog}/{self.record.run_id}"
-            try:
-                await asyncio.to_thread(copy_files, results.out, results.files, address)
-                results = replace(results, copied_to=address)
-            except PatternmillError as error:
-                self.unpublished = error
-        # Last: whoever sees the results also sees why they are nowhere else.
-        self.results = results
-        if self.unpublished is not None:
-            raise self.unpublished
+        finally:
+            # Last: whoever sees the results also sees why they are nowhere else.
+            self.results = results
         return results
 
     def _let_go(self) -> None:
@@ -329,10 +320,8 @@ class Run:
 
         assert self._file is not None, "read before it has ended"
         spec, run_id, folder = self.spec, self.record.run_id, self.spec.catalog_folder
-        out, links = (
-            spec.out or folder / run_id,
-            () if spec.out else (LATEST, latest_in(spec.settings.environment)),
-        )
+        out = spec.out or folder / run_id
+        links = () if spec.out else (LATEST, latest_in(spec.settings.environment))
         try:
             with open_ledger(spec.settings) as ledger:
                 results = rebuild(ledger, self.record, out, self._gallery, links=links, file=self._file)
@@ -380,9 +369,8 @@ class Run:
 
     def _close(self, ledger: Ledger) -> RunEnding:
         """Close the run in the ledger; doing it twice changes nothing."""
-        lease, environment, catalog = self.writer.lease, self.record.environment, self.record.catalog
-        assert lease is not None, "a run has a lease"
-        with ledger.transaction(lease):
+        environment, catalog = self.record.environment, self.record.catalog
+        with ledger.transaction(self._lease):
             # First: what a group still writes would be in one of the counts and not in another.
             ledger.runs.close_groups(environment, catalog)
             halted = self._incomplete.outcome if self._incomplete else _PARTLY
@@ -393,7 +381,7 @@ class Run:
                 record = record.with_options({"notes": [*record.options.get("notes", ()), warning]})
             ledger.catalogs.update(record)
             ledger.runs.update(record)
-            ledger.catalogs.release_lease(lease)
+            ledger.catalogs.release_lease(self._lease)
             spent = ledger.purchases.spent_by_run(record.run_id)
         # Where all rows have an end, no request is open.
         is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
@@ -421,10 +409,8 @@ class Run:
 
     async def _record_stop(self, why: str) -> None:
         """Record the stop, so that nobody begins the run again if this process is killed before its end."""
-        lease = self.writer.lease
-        assert isinstance(lease, Lease), "a run has a lease"
         with suppress(PatternmillError):
-            await self.writer.write(lambda ledger: ledger.catalogs.record_stop(lease, why))
+            await self.writer.write(lambda ledger: ledger.catalogs.record_stop(self._lease, why))
 
     def _lost(self, error: PatternmillError) -> None:
         code = "fenced" if isinstance(error, LeaseLost) else "ledger"

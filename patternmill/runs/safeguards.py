@@ -12,7 +12,7 @@ from patternmill.addresses import is_below, shown_address
 from patternmill.errors import ConfigurationError
 from patternmill.files import make_folder
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.ledger import Ledger, ledger_to_read
 from patternmill.ledger.reports.requests import find_request, run_of
 from patternmill.ledger.reports.run_lookup import asked_services
 from patternmill.parameters import DUPLICATES
@@ -54,12 +54,12 @@ def refuse_other_service(settings: Settings) -> None:
     """Raise ConfigurationError when an environment's products are at another service than the one that is named.
 
     What is in the ledger of an environment was made by the service of its last run that asked for anything. Not for an
-    embedded studio, which has a ledger of its own; without a ledger nothing is refused, and none is made.
+    embedded studio, which has a ledger of its own.
     """
     if settings.embedded or settings.studio_url is None:
         return
-    with ledger_if_any(settings) as ledger:
-        asked = asked_services(ledger) if ledger is not None else []
+    with ledger_to_read(settings) as ledger:
+        asked = asked_services(ledger)
     here = settings.service_at(settings.studio_url)
     own = next((run for run in asked if run.environment == settings.environment), None)
     if own is not None and settings.service_at(own.studio_url) == here:

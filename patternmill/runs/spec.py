@@ -16,7 +16,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.events import Decision
-from patternmill.ledger.ledger import ledger_if_any, open_ledger
+from patternmill.ledger.ledger import ledger_to_read, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RowLimit
@@ -235,8 +235,8 @@ def _default_catalog(
         )
     name = catalog_name(named if named in settings.sources else source_name(source))
     if isinstance(request, RefreshRequest):
-        with ledger_if_any(settings) as ledger:
-            if ledger is None or not any(runs_with_lease(ledger, name, settings.environment)):
+        with ledger_to_read(settings) as ledger:
+            if not any(runs_with_lease(ledger, name, settings.environment)):
                 raise ConfigurationError(
                     f"There is no catalog {name!r} in {settings.environment} yet.",
                     remedy="Name the catalog with --catalog: a new one is made.",
