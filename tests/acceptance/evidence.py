@@ -6,29 +6,16 @@ import csv
 import hashlib
 import json
 import math
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from patternmill.ledger.events import ANSWERED, FeedbackEvent
-from patternmill.ledger.ledger import open_database
-from patternmill.runs.settlement import SETTLED
-from patternmill.states import ATTEMPT_CHANGES, AttemptState
+from patternmill.ledger.ledger import Ledger, open_database
 from tests.acceptance.harness import Room
 from tests.hostile import Audit, audit
 from tests.hostile.record import lines_of
-
-#: Kinds of events that leave an attempt in its state.
-_NO_CHANGES = frozenset({ANSWERED, SETTLED, *FeedbackEvent})
-
-
-@dataclass(frozen=True)
-class Event:
-    at: float
-    request_id: str
-    kind: str
+from tests.integrity import problems
 
 
 @dataclass(frozen=True)
@@ -52,17 +39,13 @@ class Evidence:
         return [row["status"] for row in self.results]
 
     def ledger(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the ledger holds, read without the program."""
-        url = self.ledger_url or f"sqlite:///{self.room.folder / self.room.home}/ledger.sqlite3"
-        with closing(open_database(url)) as database, database.transaction():
-            return database.rows(sql)
+        """What the ledger holds."""
+        with self._open() as ledger:
+            return ledger.database.rows(sql)
 
-    @cached_property
-    def events(self) -> list[Event]:
-        rows = self.ledger(
-            "SELECT at, request_id, kind FROM events WHERE request_id IS NOT NULL ORDER BY seq"
-        )
-        return [Event(*row) for row in rows]
+    def _open(self) -> Ledger:
+        url = self.ledger_url or f"sqlite:///{self.room.folder / self.room.home}/ledger.sqlite3"
+        return Ledger(open_database(url))
 
     def faults_of_record(self) -> list[str]:
         """Faults of the run by the service's record alone."""
@@ -75,7 +58,7 @@ class Evidence:
             *self._rows_lost(),
             *self._wrong_goods(),
             *self._broken_files(),
-            *self._illegal_changes(),
+            *self._broken_ledger(),
             *self._called_after_the_end(),
             *self._lost_jobs(),
         ]
@@ -107,23 +90,15 @@ class Evidence:
         """The manifest is written last and names the others by their digests."""
         return broken_files(self.room.out)
 
-    def _illegal_changes(self) -> list[str]:
-        states: dict[str, AttemptState] = {}
-        faults = []
-        for event in self.events:
-            if event.kind in _NO_CHANGES:
-                continue
-            to, before = AttemptState(event.kind), states.get(event.request_id)
-            legal = to is AttemptState.INTENDED if before is None else to in ATTEMPT_CHANGES[before]
-            if not legal:
-                faults.append(f"{event.request_id}: {before} became {to}")
-            states[event.request_id] = to
-        return faults
+    def _broken_ledger(self) -> list[str]:
+        with self._open() as ledger:
+            return list(problems(ledger))
 
     def _called_after_the_end(self) -> list[str]:
         """Once an end is in the ledger, nothing is asked about it; but a failed job is, before its next attempt."""
-        ends = {e.request_id: e.at for e in self.events if e.kind in {"succeeded", "failed"}}
-        failed = {e.request_id for e in self.events if e.kind == "failed"}
+        ended = "SELECT request_id, max(at) FROM events WHERE kind {} GROUP BY request_id"
+        ends = dict(self.ledger(ended.format("IN ('succeeded', 'failed')")))
+        failed = {request for request, _ in self.ledger(ended.format("= 'failed'"))}
         jobs = dict(self.ledger("SELECT job_id, request_id FROM attempts WHERE job_id IS NOT NULL"))
         faults = []
         for line in lines_of(self.room.service.record):

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.soak
 ROWS = 20
 SECOND = Times(median=1.0)
 #: The offer takes its time, so that a server can be killed before anything is bought.
-SLOW_OFFER = Rule("categories/list", "late", {"delay": 5.0}, times=1)
+SLOW_OFFER = Rule("categories/list", "late", {"delay": 5.0}, nth=(1,))
 #: A whole run takes some 10 seconds with its start; a lost server adds 15 at its end, and before it begins the
 #: patience of Prefect's client.
 BOUND = 150.0

@@ -70,7 +70,7 @@ ECHOES = (
     Rule(PATTERN, "job_fails", {"message": f"the key {KEY} may not weave this"}, matching="no. 6"),
     Rule(POLL, "status", {"code": 500, "body": {"error": {"message": KEY}}}, nth=(2,)),
     Rule(POLL, "edit", {"set": {"status": f"status-{KEY}"}}, nth=(4,)),
-    Rule(PRODUCT, "redirect", {"code": 307, "query": f"?api_key={KEY}"}, first=3, times=1),
+    Rule(PRODUCT, "redirect", {"code": 307, "query": f"?api_key={KEY}"}, nth=(3,)),
 )
 
 

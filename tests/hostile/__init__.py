@@ -1,6 +1,6 @@
 """An independent implementation of the written interface that fails by plan, with a record of its own as evidence.
 
-plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, times=9)))
+plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, nth=(1, 2))))
 with Hostile(plan, tmp_path) as hostile:           # in a thread; change(plan)
     run_patternmill(env=hostile.environment)
     evidence = audit(hostile.record, rows)

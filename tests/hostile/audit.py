@@ -148,7 +148,7 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
         purchases=purchases,
         double_purchases=_doubles(purchases, Counter(wanted.values())),
         faults=Counter(line["fault"] for line in asked if line["fault"]),
-        rules_fired=Counter(index for line in asked for index, _ in line["rules"]),
+        rules_fired=Counter(index for line in asked for index in line["rules"]),
         changed_bodies=_changed_bodies(asked),
         strayed=len(strayed),
         keys_leaked=sum(line["authorization"] for line in strayed),

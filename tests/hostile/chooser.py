@@ -11,46 +11,34 @@ from tests.hostile.shop import Call
 
 
 class Chooser:
-    """Counts what was asked and what was fired, for `nth`, `first`, `times`, `each` and `share`."""
+    """Counts what was asked and what was fired, for `nth`, `each` and `share`."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._fitting: Counter[int] = Counter()
-        self._fired: Counter[int] = Counter()
         self._fired_for: Counter[tuple[int, str]] = Counter()
         self._ordinal: Counter[tuple[str, str]] = Counter()
 
-    def count(self, call: Call) -> None:
-        """Once a request, before anything is chosen for it."""
+    def choose(self, call: Call, faults: Collection[str]) -> Rule | None:
+        """The first rule that falls on the call, which is told so."""
         self._ordinal[call.operation, call.identity] += 1
-
-    def choose(self, call: Call, faults: Collection[str]) -> tuple[int, Rule, str] | None:
-        """The first rule that falls on the call, with its index and whom it counts for."""
         for index, rule in enumerate(self.plan.rules):
             if rule.fault not in faults or rule.operation not in {"*", call.operation}:
                 continue
             subject = call.content if rule.by_content else call.identity
             if self._fits(rule, call) and self._falls(index, rule, call, subject):
-                self._note(index, subject)
-                return index, rule, subject
+                self._fired_for[index, subject] += 1
+                call.rules.append(index)
+                return rule
         return None
 
-    def _note(self, index: int, subject: str) -> None:
-        self._fired[index] += 1
-        self._fired_for[index, subject] += 1
-
     def _fits(self, rule: Rule, call: Call) -> bool:
-        return (not rule.matching or rule.matching in call.content) and (
-            rule.repeat is None or rule.repeat == call.facts.get("repeat")
-        )
+        return rule.matching in call.content and rule.repeat in (None, call.is_repeat)
 
     def _falls(self, index: int, rule: Rule, call: Call, subject: str) -> bool:
         self._fitting[index] += 1
-        number = self._fitting[index]
         return (
-            number >= rule.first
-            and (not rule.nth or number in rule.nth)
-            and (rule.times is None or self._fired[index] < rule.times)
+            (not rule.nth or self._fitting[index] in rule.nth)
             and (rule.each is None or self._fired_for[index, subject] < rule.each)
             and self._dice(index, call) < rule.share
         )

@@ -47,12 +47,9 @@ class Rule:
     share: float = 1.0
     #: Only these of the fitting requests, counted from 1 since the process began.
     nth: tuple[int, ...] = ()
-    #: From the n-th fitting request on.
-    first: int = 1
     #: Text found in what the request is about: prompt, category, selections.
     matching: str = ""
-    #: At most so often in all, and at most so often for one identity.
-    times: int | None = None
+    #: At most so often for one identity.
     each: int | None = None
     #: Creates: only of a requestId known already (True), or not (False).
     repeat: bool | None = None

@@ -79,7 +79,7 @@ class HostileService:
         """Answer without a wire and without faults, by the clock alone: jobs whose time has come have ended."""
         self._shop.end_due()
         call, refused = self._receive(request)
-        return refused or self._execute(call)[0]
+        return refused or self._execute(call)
 
     def _schedule(self, job: Job) -> None:
         if job.ended or job.ends_at == NEVER or not self._is_served:
@@ -125,91 +125,69 @@ class HostileService:
 
     async def _exchange(self, line: Connection, request: Request) -> None:
         call, refused = self._receive(request)
-        self._chooser.count(call)
-        chosen = self._chooser.choose(call, WIRE_FAULTS)
-        if chosen is None:
-            answer, fate_rule = (refused, None) if refused else self._execute(call)
-            self._note(call, answer.status, None, fate_rule, executed=refused is None)
-            await line.answer(answer)
+        rule = self._chooser.choose(call, WIRE_FAULTS)
+        if rule is not None:
+            await self._misbehave(line, request, call, refused, rule)
             return
-        await self._misbehave(line, request, call, refused, chosen)
+        answer = refused or self._execute(call)
+        self._note(call, answer.status)
+        await line.answer(answer)
 
     async def _misbehave(
-        self,
-        line: Connection,
-        request: Request,
-        call: Call,
-        refused: Answer | None,
-        chosen: tuple[int, Rule, str],
+        self, line: Connection, request: Request, call: Call, refused: Answer | None, rule: Rule
     ) -> None:
-        index, rule, subject = chosen
-        rules = [(index, subject)]
-        executes = bool(rule.params.get("execute", rule.fault not in NOT_EXECUTED)) and refused is None
         correct = refused or json_answer({})
-        if executes:
-            correct, fate_rule = self._execute(call, forget=rule.fault == "forget")
-            rules += fate_rule or []
+        if refused is None and rule.params.get("execute", rule.fault not in NOT_EXECUTED):
+            correct = self._execute(call, forget=rule.fault == "forget")
         spoil = SPOILERS.get(rule.fault)
         answer = spoil(correct, Scene(rule.params, self.elsewhere, request.path)) if spoil else correct
-        silent = rule.fault in {"reset_before", "answer_lost"}
-        self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
+        is_silent = rule.fault in {"reset_before", "answer_lost"}
+        self._note(call, 0 if is_silent else answer.status, rule.fault)
         deliver = DELIVERIES.get(rule.fault)
         await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
 
     def _receive(self, request: Request) -> tuple[Call, Answer | None]:
         """The request as the shop understands it, and the refusal if it cannot be let in."""
         operation = request.path.removeprefix(BASE)
-        key = self._keys.get(request.headers.get("authorization", ""))
-        call = self._shop.understand(operation, request.body, key or "")
-        unread = call is None
-        call = call or Call(operation, {}, request.body, key or "", "", "")
-        call.facts["agent"] = request.headers.get("user-agent", "")
-        return call, self._unwelcome(request, operation, key, unread)
+        key = self._keys.get(request.headers.get("authorization", ""), "")
+        call = self._shop.understand(operation, request.body, key)
+        refused = self._unwelcome(request, operation, key, call)
+        return call or Call(operation, {}, request.body, key, "", ""), refused
 
-    def _unwelcome(self, request: Request, operation: str, key: str | None, unread: bool) -> Answer | None:
+    def _unwelcome(self, request: Request, operation: str, key: str, call: Call | None) -> Answer | None:
         if not request.path.startswith(BASE) or operation not in OPERATIONS:
             return refusal(404, "not_found", "No such operation.")
         if request.method != "POST":
             return refusal(405, "method", "Every operation is a POST.")
-        if key is None:
+        if not key:
             return refusal(401, "unauthorized", "The API key is missing or unknown.")
         if not request.headers.get("content-type", "").startswith("application/json"):
             return refusal(415, "media_type", "Content-Type must be application/json.")
-        return refusal(400, "not_json", "The body must be a JSON object.") if unread else None
+        return None if call else refusal(400, "not_json", "The body must be a JSON object.")
 
-    def _execute(self, call: Call, *, forget: bool = False) -> tuple[Answer, list[tuple[int, str]] | None]:
-        """The honest answer, and the rule that decided what becomes of a new job."""
+    def _execute(self, call: Call, *, forget: bool = False) -> Answer:
+        """The honest answer; a rule may decide what becomes of a new job."""
         if call.operation not in STARTS_JOB:
             read = {
                 "jobs/get": self._shop.get_job,
                 "categories/list": self._shop.list_categories,
                 "categories/get": self._shop.get_category,
             }[call.operation]
-            return read(call), None
-        fated = None
+            return read(call)
+        rule = None
         if (forget or self._shop.known(call) is None) and self._shop.fault_of(call) is None:
-            fated = self._chooser.choose(call, FATES)
-        fate = Fate.of(fated[1]) if fated else Fate()
-        answer, job = self._shop.create(call, fate, forget=forget)
+            rule = self._chooser.choose(call, FATES)
+        answer, job = self._shop.create(call, Fate.of(rule) if rule else Fate(), forget=forget)
         if job is not None:
             self._schedule(job)
         call.job = self._shop.known(call)
-        return answer, [(fated[0], fated[2])] if fated else None
+        return answer
 
-    def _note(
-        self,
-        call: Call,
-        status: int,
-        fault: str | None,
-        rules: list[tuple[int, str]] | None,
-        *,
-        executed: bool,
-    ) -> None:
+    def _note(self, call: Call, status: int, fault: str | None = None) -> None:
         self._record.write(
-            "request", self._clock(), operation=call.operation, identity=call.identity,
-            requestId=call.request_id, jobId=call.job.job_id if call.job else call.body.get("jobId"),
-            status=status, fault=fault, rules=rules or [], executed=executed, repeat=call.facts.get("repeat"),
-            sha=hashlib.sha256(call.raw).hexdigest()[:16], key=call.key, agent=call.facts.get("agent"),
+            "request", self._clock(), operation=call.operation, requestId=call.request_id,
+            jobId=call.job.job_id if call.job else call.body.get("jobId"), status=status, fault=fault,
+            rules=call.rules, repeat=call.is_repeat, sha=hashlib.sha256(call.raw).hexdigest()[:16],
         )  # fmt: skip
 
     # Beside the interface
@@ -225,10 +203,7 @@ class HostileService:
     async def _receive_strayed(self, line: Connection) -> None:
         """A foreign host: a key that arrives here has leaked."""
         if (request := await read_request(line.reader)) is not None:
-            self._record.write(
-                "strayed", self._clock(), path=request.path, authorization="authorization" in request.headers,
-                bytes=len(request.body),
-            )  # fmt: skip
+            self._record.write("strayed", self._clock(), authorization="authorization" in request.headers)
             await line.answer(
                 json_answer({"jobId": "job_from_elsewhere", "status": "running", "result": None})
             )

@@ -108,7 +108,10 @@ class Call:
     #: What the request is about, for a person.
     content: str
     job: Job | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    #: A create of a requestId that is known already; None: no create.
+    is_repeat: bool | None = None
+    #: The rules that fell on it, by their number in the plan.
+    rules: list[int] = field(default_factory=list)
 
     @property
     def request_id(self) -> str | None:
@@ -274,7 +277,7 @@ class Shop:
         content = self.content_of(operation, body)
         call = Call(operation, body, raw, key, _text(body.get("requestId")) or "", content)
         call.job = self.known(call)
-        call.facts = {"repeat": call.job is not None}
+        call.is_repeat = call.job is not None
         return call
 
 

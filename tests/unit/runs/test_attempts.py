@@ -65,9 +65,7 @@ class Bench:
     def run(self, work: Any) -> Any:
         return asyncio.run(work)
 
-    def was(
-        self, state: AttemptState, code: str | None = None, item: Item = HERONS, number: int = 1
-    ) -> Attempt:
+    def was(self, state: AttemptState, code: str = "", item: Item = HERONS, number: int = 1) -> Attempt:
         """Have an attempt come to a state as an earlier run left it."""
         self.begin(item) if number == 1 else self.begin(item, after=number - 1)
         request_id = item.request_id(number)
@@ -79,7 +77,7 @@ class Bench:
                 self.ledger.purchases.change(RUN, request_id, to, **fields)
             if not WAYS[state]:
                 earlier = "UPDATE attempts SET error_code = :code, intended_at = intended_at - 60"
-                self.ledger.database.execute(earlier, {"code": code})
+                self.ledger.database.execute(earlier, {"code": code or None})
         return self.last(item)
 
     def last(self, item: Item = HERONS) -> Attempt:
@@ -94,9 +92,14 @@ def bench(home: Path) -> Iterator[Bench]:
     bench.ledger.close()
 
 
+def cells(line: str) -> list[str]:
+    """Return the cells of a line of a table; a dash is none."""
+    return ["" if cell == "-" else cell for cell in line.replace("|", " ").split()]
+
+
 #: State and code of the last attempt, whether a person retries, the failure that is known; the number that is begun.
 NEXT = """
-none      -               - 0 | 1
+-         -               - 0 | 1
 failed    pattern_failed  - 0 | -
 failed    pattern_failed  - 1 | 2
 failed    pattern_failed  r 0 | -
@@ -118,10 +121,10 @@ held      not_repeatable  r 0 | -
 @pytest.mark.parametrize("line", NEXT.strip().splitlines())
 def test_which_attempt_is_begun(bench: Bench, line: str) -> None:
     """With the age of its request: none where it was never sent, none of a redirect, that of an open one."""
-    state, code, retried, after, _, number = line.split()
-    before = None if state == "none" else bench.was(AttemptState(state), None if code == "-" else code)
-    attempt, sent_ago = bench.begin(retried=retried == "r", after=int(after))
-    if number == "-":
+    state, code, retried, after, number = cells(line)
+    before = bench.was(AttemptState(state), code) if state else None
+    attempt, sent_ago = bench.begin(retried=bool(retried), after=int(after))
+    if not number:
         assert before is not None and (attempt.attempt, attempt.state) == (1, before.state)
         assert sent_ago is not None and (sent_ago >= timedelta(minutes=1)) == (state == "intended")
     else:
@@ -137,38 +140,33 @@ def test_open_request_of_a_clock_that_contradicts_itself_is_a_century_old(bench:
     assert bench.begin()[1] == timedelta(days=36_500)
 
 
+#: The item, state and code of its last attempt, the failure that is known; the guard under which it is begun.
+GUARDED = """
+pattern    -        -              0 | halted
+pattern    failed   pattern_failed 1 | -
+refinement -        -              0 | -
+refinement intended to_resend      0 | -
+"""
+
+
 @pytest.mark.parametrize("guard", ["paused", "halted"])
-@pytest.mark.parametrize(
-    ("item", "state", "code", "after", "is_begun"),
-    [
-        (HERONS, None, None, 0, {"halted"}),
-        (HERONS, AttemptState.FAILED, "pattern_failed", 1, set()),
-        (RED, None, None, 0, set()),
-        (RED, AttemptState.INTENDED, "to_resend", 0, set()),
-    ],
-)
-def test_paused_or_halted_run_begins_nothing(
-    bench: Bench,
-    guard: str,
-    item: Item,
-    state: AttemptState | None,
-    code: str | None,
-    after: int,
-    is_begun: set[str],
-) -> None:
+@pytest.mark.parametrize("line", GUARDED.strip().splitlines())
+def test_paused_or_halted_run_begins_nothing(bench: Bench, guard: str, line: str) -> None:
     """The transaction of the intent reads the brake; a halt keeps back what is bought again, or sent only once."""
-    before = bench.was(state, code, item) if state else None
+    stage, state, code, after, begins_under = cells(line)
+    item = HERONS if stage == "pattern" else RED
+    before = bench.was(AttemptState(state), code, item) if state else None
     if guard == "paused":
         bench.ledger.brake.set(Pause(STAGING, CATALOG, "audit", "A. Weaver"))
         with bench.ledger.transaction():
             pass
     else:
         bench.halt.begin(STOPPED)
-    if guard in is_begun:
-        assert bench.begin(item, after=after)[0].state is AttemptState.INTENDED
+    if guard == begins_under:
+        assert bench.begin(item, after=int(after))[0].state is AttemptState.INTENDED
         return
     with pytest.raises(NotStarted):
-        bench.begin(item, after=after)
+        bench.begin(item, after=int(after))
     assert bench.ledger.purchases.attempts_of(item.key) == ([before] if before else [])
 
 
@@ -303,7 +301,7 @@ LEARNED: list[tuple[AttemptState, dict[str, Any], AttemptState, str | None]] = [
 def test_what_is_learned_from_a_job(
     bench: Bench, state: AttemptState, shown: dict[str, Any], to: AttemptState, code: str | None
 ) -> None:
-    attempt = bench.was(state, "pattern_failed" if state is AttemptState.FAILED else None)
+    attempt = bench.was(state, "pattern_failed" if state is AttemptState.FAILED else "")
     result = {"patternId": "pat-1"} if not shown.get("status") or code == "failed_with_result" else None
     job = read_job({**DONE, "result": result, **shown})
     assert job is not None
@@ -317,44 +315,34 @@ def test_what_is_learned_from_a_job(
     assert (bench.halt.reason is not None) == (code == "wrong_job")
 
 
-@pytest.mark.parametrize(
-    ("state", "code", "number", "after", "is_halted", "is_kept"),
-    [
-        (AttemptState.FAILED, "pattern_failed", 1, 1, True, True),
-        (AttemptState.FAILED, "pattern_failed", 1, 1, False, False),
-        (AttemptState.FAILED, "pattern_failed", 2, 1, True, False),
-        (AttemptState.FAILED, "written_off", 1, 1, True, False),
-        (AttemptState.SUCCEEDED, None, 1, 1, True, False),
-        (None, None, 0, 0, True, False),
-    ],
-)
-def test_planned_attempt_is_kept_back_by_a_halted_run(
-    bench: Bench,
-    state: AttemptState | None,
-    code: str | None,
-    number: int,
-    after: int,
-    is_halted: bool,
-    is_kept: bool,
-) -> None:
+#: State and code of the last attempt, its number; whether the run is halted; whether it is kept back.
+PLANNED = """
+failed    pattern_failed 1 halted | kept
+failed    pattern_failed 1 -      | -
+failed    pattern_failed 2 halted | -
+failed    written_off    1 halted | -
+succeeded -              1 halted | -
+-         -              0 halted | -
+"""
+
+
+@pytest.mark.parametrize("line", PLANNED.strip().splitlines())
+def test_planned_attempt_is_kept_back_by_a_halted_run(bench: Bench, line: str) -> None:
     """It waits, and has not failed; a limit, or another attempt that followed, leaves it as it is."""
-    if number == 2:
-        bench.was(AttemptState.FAILED, "pattern_failed")
-    if state is not None:
-        bench.was(state, code, number=number)
+    state, code, count, is_halted, is_kept = cells(line)
+    for number in range(1, int(count) + 1):
+        bench.was(AttemptState(state), code, number=number)
     if is_halted:
         bench.halt.begin(STOPPED)
-    bench.run(bench.attempts.withhold_planned(PlannedItem(HERONS, Reason.TRIED_AGAIN, 1, after)))
-    if state is None:
-        assert not bench.ledger.purchases.attempts_of(HERONS.key)
-        return
-    last = bench.last()
-    assert (last.state, last.error_code) == (
-        (AttemptState.ACCEPTED, "held_back") if is_kept else (state, code)
-    )
+    bench.run(bench.attempts.withhold_planned(PlannedItem(HERONS, Reason.TRIED_AGAIN, 1, bool(state))))
+    attempts = bench.ledger.purchases.attempts_of(HERONS.key)
+    assert len(attempts) == int(count)
     if is_kept:
-        assert last.error == "Attempt 2 held back: Stopped; `patternmill retry`. why"
+        assert (attempts[-1].state, attempts[-1].error_code) == (AttemptState.ACCEPTED, "held_back")
+        assert attempts[-1].error == "Attempt 2 held back: Stopped; `patternmill retry`. why"
         assert bench.run(bench.attempts.is_open(HERONS))
+    elif attempts:
+        assert (attempts[-1].state, attempts[-1].error_code or "") == (state, code)
 
 
 @pytest.mark.parametrize(
