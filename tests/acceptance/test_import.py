@@ -5,17 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
-import pty
-import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -24,10 +20,10 @@ import jsonschema
 import prefect
 import pytest
 
+from patternmill.ledger.ledger import open_database
 from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
-from tests.acceptance.agreement import disagreements, item_times_in
 from tests.acceptance.harness import CHECKOUT, clean_environment
 from tests.acceptance.prefect_servers import (
     lay_database,
@@ -49,9 +45,15 @@ ROWS = [
     ("A-7", "Lemon branches on cream", "Cushion", "40x40", "Linnen"),
 ]
 
-_HEADER = "sku,prompt,category,option:size,option:fabric\n"
-ONE_ROW = f"{_HEADER}A,herons,Cushion,50x50,linen\n"
-MANY_ROWS = _HEADER + "".join(f"A-{n},{n} herons,Cushion,50x50,linen\n" for n in range(300))
+ONE_ROW = "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
+#: How long before the first write of what it makes a task run may start, and how long after the last it may end.
+CLOSE = 5.0
+#: Of each item its stage, its content as JSON, its sku, and when its first and last event were written.
+ITEM_TIMES = """
+    SELECT i.stage, i.content, i.sku, MIN(e.at), MAX(e.at) FROM events e
+    JOIN attempts a ON a.request_id = e.request_id JOIN items i ON i.key = a.item_key
+    GROUP BY i.key, i.stage, i.content, i.sku
+"""
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,14 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
 
 def test_task_runs_are_the_work(shop: Shop, record: Mapping[str, list[dict[str, Any]]]) -> None:
     """Each begins just before its item's first write, and ends just after its last; Prefect retries none."""
-    written = item_times_in(shop.home / "embedded")
+    shown = {run["name"]: run for run in record["task_runs"]}
+    with closing(open_database(f"sqlite:///{shop.home}/embedded/ledger.sqlite3")) as database, database.transaction():
+        written = list(database.rows(ITEM_TIMES))
     assert len(written) == 8
-    assert disagreements(record["task_runs"], written) == []
+    for stage, content, sku, first, last in written:
+        run = shown[f"{stage} · {json.loads(content)['prompt'] if stage == 'pattern' else sku}"]
+        begun, ended = (datetime.fromisoformat(run[edge]).timestamp() for edge in ("start_time", "end_time"))
+        assert begun <= first <= begun + CLOSE and last <= ended <= last + CLOSE, run["name"]
     runs = [run for kind in ("flow_runs", "task_runs") for run in record[kind]]
     assert {run["run_count"] for run in runs if run["state"]["type"] == "FAILED"} == {1}
 
@@ -234,48 +241,3 @@ def test_results_that_cannot_be_written_are_the_end_of_the_command(
     state = api_of(joint_server).get(f"flow_runs/{flow_run}")["state"]
     assert (state["type"], state["name"]) == ("FAILED", "Failed")
     assert "could not be written" in state["message"]
-
-
-def await_create(shop: Shop) -> None:
-    """Until the studio has been asked for something."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with suppress(sqlite3.Error):
-            if (shop.home / "studio" / "studio.db").exists() and shop.creates():
-                return
-        time.sleep(0.05)
-    raise AssertionError("nothing was asked for")
-
-
-def test_closed_terminal_stops_a_run_once(tmp_path: Path) -> None:
-    """The shell and the terminal both send SIGHUP: what is open is followed to its end."""
-    # More than can end before the signal comes.
-    (tmp_path / "tea.csv").write_text(MANY_ROWS)
-    ours, theirs = pty.openpty()
-
-    def at_a_terminal() -> None:
-        os.login_tty(theirs)
-        # The tests themselves may run under `nohup`.
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-    command = subprocess.Popen(
-        [str(PATTERNMILL), "import", "tea.csv"],
-        cwd=tmp_path,
-        env=clean_environment()
-        | {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PATTERNMILL_MAX_IN_FLIGHT": "2"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        preexec_fn=at_a_terminal,
-    )
-    os.close(theirs)
-    try:
-        await_create(Shop(tmp_path))
-        command.send_signal(signal.SIGHUP)
-        os.close(ours)
-        assert command.wait(120) == 130
-    finally:
-        command.kill()
-        command.wait()
-    manifest = json.loads((Shop(tmp_path).latest("tea") / "manifest.json").read_text())
-    assert manifest["outcome"] == "Cancelled"

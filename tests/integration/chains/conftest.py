@@ -1,30 +1,23 @@
-"""A real studio, and runs of the library against it."""
+"""A real studio, and commands at it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
-from patternmill.engine.options import RunOptions
-from patternmill.ledger.ledger import open_ledger
-from patternmill.profiles import Profile
-from patternmill.runs.request import RetryRequest
-from patternmill.runs.retry import select_rows
-from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.spec import RunSpec
-from patternmill.settings import Settings
+from patternmill.runs.run import Run
 from studio.testing import Studio
+from tests.hostile.in_process import InProcessApi, Service
 from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
-from tests.row_results import RowResult, row_results
+from tests.unit.runs.workshop import Ended, Workshop
 
 #: A picture of one colour.
 PNG = b64decode(
@@ -34,64 +27,27 @@ PNG = b64decode(
 
 
 @dataclass
-class ChainRun:
-    """An ended run with its rows."""
+class Chains(Workshop):
+    """One catalog at a real studio, in place of the service in memory, which is never asked."""
 
-    ending: RunEnding
-    rows: dict[str, RowResult]
+    studio: Studio = field(kw_only=True)
 
+    def make(self, text: str) -> Ended:
+        """Another run of the same command."""
+        self.load(self.file(text))
+        with self.ledger() as ledger:
+            assert not list(problems(ledger))
+        return Ended(self.work.ended, self.results(self.work.ended), self.work)
 
-@dataclass
-class Chains:
-    """One catalog with a home of its own, at a real studio; each call is another run of the same command."""
-
-    home: Path
-    studio: Studio
-    operations: Path | None = None
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(
-            home=self.home / "state",
-            profiles={"staging": Profile(url=self.studio.base_url, key=SecretStr(self.studio.key))},
-            max_in_flight=8,
-            operations_file=self.operations,
-        )
-
-    def spec(self, text: str) -> RunSpec:
-        file = self.home / "spring.csv"
-        file.write_text(text, "utf-8")
-        return RunSpec(str(file), "spring", self.settings, RunOptions(), out=self.home / "out")
-
-    def run(self, text: str) -> ChainRun:
-        return self._run(self.spec(text))
-
-    def retry(self) -> ChainRun:
-        """The rows of the last run that did not succeed."""
-        request = RetryRequest()
-        with open_ledger(self.settings) as ledger:
-            selection = select_rows(ledger, request)
-        spec = self.spec((self.home / "spring.csv").read_text("utf-8"))
-        record = selection.record
-        chosen = {"file": selection.checked.catalog, "selection": selection, "source": record.source}
-        return self._run(replace(spec, retries=True, **chosen))
+    async def _dies(self, run: Run, work: Coroutine[Any, Any, object], *_: InProcessApi) -> bool:
+        """No process of theirs ever does."""
+        async with run:
+            await work
+        return False
 
     def know(self, **operations: object) -> None:
         """What a person says about the operations of the service."""
-        self.operations = self.home / "operations.json"
-        self.operations.write_text(json.dumps({"staging": operations}), "utf-8")
-
-    def _run(self, spec: RunSpec) -> ChainRun:
-        async def main() -> ChainRun:
-            async with Run(spec) as work:
-                await work.run_through()
-                with open_ledger(self.settings) as ledger:
-                    record = work.ended.record
-                    rows = {row.sku: row for row in row_results(ledger, record)}
-                    assert not list(problems(ledger))
-                return ChainRun(work.ended, rows)
-
-        return asyncio.run(asyncio.wait_for(main(), 120))
+        self.file(json.dumps({"staging": operations}), "operations.json")
 
     @property
     def bought(self) -> Counter[str]:
@@ -107,7 +63,14 @@ def one_studio() -> Iterator[Studio]:
 
 
 @pytest.fixture
-def chains(one_studio: Studio, tmp_path: Path) -> Chains:
+def chains(one_studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chains:
     one_studio.reset()
     (tmp_path / "heron.png").write_bytes(PNG)
-    return Chains(tmp_path, one_studio)
+    profile = {"url": one_studio.base_url, "key": one_studio.key}
+    monkeypatch.setenv("PATTERNMILL_PROFILES", json.dumps({"staging": profile}))
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("PATTERNMILL_OPERATIONS_FILE", str(tmp_path / "operations.json"))
+    monkeypatch.chdir(tmp_path)
+    chains = Chains(tmp_path / "state", Service(), folder=tmp_path, studio=one_studio)
+    chains.know()
+    return chains

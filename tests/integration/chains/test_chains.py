@@ -31,7 +31,7 @@ WHOLE = HEADER + (
 
 def test_chain_is_made_and_shared(chains: Chains) -> None:
     """One picture, two patterns (one guided, one plain), one recolouring for both rows, one crop, three products."""
-    ended = chains.run(WHOLE)
+    ended = chains.make(WHOLE)
     assert ended.ending.outcome is Outcome.COMPLETED
     bought = {"patterns/create": 2, "refine/recolor": 1, "refine/crop": 1, "products/create": 3}
     assert chains.bought == bought
@@ -45,7 +45,7 @@ def test_chain_is_made_and_shared(chains: Chains) -> None:
     _, cropped = chains.studio.ask("patterns/get", patternId=first.pattern_id)
     assert cropped["change"]["width"] == 0.5
     assert cropped["parentPatternId"] == ended.rows["S-2"].pattern_id
-    again = chains.run(WHOLE)
+    again = chains.make(WHOLE)
     assert again.ending.rows == {RowStatus.SUCCEEDED: 3} and not again.ending.spent.items
     assert chains.bought == bought
 
@@ -56,7 +56,7 @@ def test_lost_answers_buy_nothing_twice(chains: Chains) -> None:
     operations = ("references/create", "patterns/create", "refine/recolor", "refine/crop", "products/create")
     lost = {"repeated": False, "first": 1, "effect": {"kind": "close"}}
     chains.studio.faults.use(*({"name": operation, "on": operation, **lost} for operation in operations))
-    ended = chains.run(WHOLE)
+    ended = chains.make(WHOLE)
     assert not chains.studio.faults.unfired
     assert ended.ending.outcome is Outcome.COMPLETED
     assert not chains.studio.meter.double_purchases
@@ -67,10 +67,10 @@ def test_lost_answers_buy_nothing_twice(chains: Chains) -> None:
 
 def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
     """A pattern that is refused for an unknown reference fails its row; nothing loops."""
-    chains.run(HEADER + row(reference="heron.png"))
+    chains.make(HEADER + row(reference="heron.png"))
     _, listed = chains.studio.ask("references/list")
     chains.studio.ask("references/delete", referenceId=listed["references"][0]["referenceId"])
-    ended = chains.run(HEADER + row(reference="heron.png") + row("S-2", "two herons", reference="heron.png"))
+    ended = chains.make(HEADER + row(reference="heron.png") + row("S-2", "two herons", reference="heron.png"))
     assert ended.rows["S-1"].status is RowStatus.SUCCEEDED
     assert ended.rows["S-2"].status is RowStatus.FAILED
     assert "save the picture anew" in (ended.rows["S-2"].remedy or "")
@@ -79,7 +79,7 @@ def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
 def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> None:
     """Rows that need it are refused before anything is spent on them; the others are made."""
     chains.studio.faults.use({"on": "refine/recolor", "effect": {"kind": "refuse", "status": 404}})
-    ended = chains.run(HEADER + row("S-1", recolor="#1f3a5f") + row("S-2", prompt="two herons"))
+    ended = chains.make(HEADER + row("S-1", recolor="#1f3a5f") + row("S-2", prompt="two herons"))
     assert ended.rows["S-1"].error_code == RowCode.UNAVAILABLE_OPERATION
     assert "refine/recolor" in (ended.rows["S-1"].error or "")
     assert chains.bought == {"patterns/create": 1, "products/create": 1}
@@ -88,9 +88,8 @@ def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> 
 def test_corrected_operations_reach_what_was_refused(chains: Chains) -> None:
     """A refused request made nothing: it goes out as it is written now, and no pattern is bought once more."""
     chains.know(fields={"palette": "colours"})
-    refused = chains.run(HEADER + row(recolor="#1f3a5f"))
+    refused = chains.make(HEADER + row(recolor="#1f3a5f"))
     assert refused.rows["S-1"].error_code == "unclear_refusal"
     chains.know()
-    made = chains.retry()
-    assert made.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert chains.retry() and chains.work.ended.rows == {RowStatus.SUCCEEDED: 1}
     assert chains.bought == {"patterns/create": 1, "refine/recolor": 1, "products/create": 1}

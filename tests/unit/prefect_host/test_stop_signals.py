@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from prefect.utilities.engine import capture_sigterm
 
 from patternmill.runs.run import Run
-from prefect_host.stop_signals import stop_on_signals
+from prefect_host.stop_signals import run_in_thread, stop_on_signals
 
 
 @dataclass
@@ -51,3 +52,25 @@ async def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
         attach(cast(Run, run))
         attach(cast(Run, ended))
     assert (run.stops, ended.stops) == (["Stopped by Ctrl-C."], [])
+
+
+def test_terminal_and_shell_that_both_hang_up_stop_a_run_once() -> None:
+    """Each sends SIGHUP; a second stop would end at once what is followed to its end."""
+    reasons, is_over = list[str](), threading.Event()
+
+    async def work() -> None:
+        await asyncio.to_thread(is_over.wait)
+
+    def hang_up() -> bool:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        is_over.set()
+        return False
+
+    # The tests themselves may run under `nohup`.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        run_in_thread(work, reasons.append, hang_up)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert reasons == ["Stopped by SIGHUP."]

@@ -307,7 +307,7 @@ class Workshop:
         """Carry out a run until its end, or until the service lets the process die."""
 
         async def main() -> bool:
-            return await self._dies(work, work.run_through(), self.apis[-1])
+            return await self._dies(work, work.run_through(), *self.apis[-1:])
 
         self.work = work
         self.is_dead = asyncio.run(asyncio.wait_for(main(), 120))
