@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from tests.acceptance.test_unauthorized_access import Attacked
 from tests.acceptance.workers import up as serve
 from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.texts import HOSTILE_TEXTS
-from tests.unit.service.sites import Site, site
+from tests.unit.service.sites import site
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 #: Where each UI is.
 UIS = ("", "/v2")
@@ -46,35 +47,21 @@ MADE_OF_TEXT = """(host => {
 })"""
 
 
-@pytest.fixture(scope="module")
-def listener() -> Iterator[Site]:
-    """A host that nothing may ask."""
-    with site() as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def texts(listener: Site) -> dict[str, str]:
-    return {name: text.replace("HOST", listener.host) for name, text in HOSTILE_TEXTS.items()}
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> Iterator[Attacked]:
-    """Serving, with a plan of hostile rows that waits; whatever of it is made fails with a hostile message."""
-    installed()
-    folder = tmp_path_factory.mktemp("up")
-    lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
+@contextmanager
+def waiting(folder: Path, database: Path, texts: dict[str, str]) -> Iterator[Attacked]:
+    """Serve, with a plan of hostile rows that waits; whatever of it is made fails with a hostile message."""
+    lay_database(database, folder / "home")
     rules = [
         Rule("patterns/create", "job_fails", {"message": text}, matching=f"{FAILED} {number}.")
         for number, text in enumerate(texts.values())
     ]
-    with Hostile(Plan(rules=tuple(rules)), tmp_path_factory.mktemp("service")) as service:
+    with Hostile(Plan(rules=tuple(rules)), folder / "service") as service:
         settings = {"PATTERNMILL_APPROVE_ABOVE_ITEMS": "3", "PATTERNMILL_ATTEMPTS": "1"}
         with serve(folder, **service.environment, **settings) as serving:
             file = str(write_rows(folder / "![n](x) <img src=x> a_b.csv", texts))
             prefect, out = serving.prefect, str(folder / "out")
-            waiting = prefect.begin("bulk-import", file=file, environment="staging", out=out)
-            yield Attacked(folder, serving.process, prefect.suspended(waiting))
+            run = prefect.begin("bulk-import", file=file, environment="staging", out=out)
+            yield Attacked(folder, serving.process, prefect.suspended(run))
 
 
 def write_rows(path: Path, texts: dict[str, str]) -> Path:
@@ -91,25 +78,6 @@ def write_rows(path: Path, texts: dict[str, str]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def browser(up: Attacked, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as one:
-        one.bypass_policy()
-        one.open(up.login)
-        one.until("location.pathname.includes('dashboard')")
-        yield one
-
-
-def look(browser: Browser, listener: Site, address: str, *seen: str) -> None:
-    """The page has these texts as they are, and nothing is made of any."""
-    browser.open(address)
-    for text in seen:
-        browser.shows(text)
-    made = browser.do(f"{MADE_OF_TEXT}({json.dumps(listener.url.removeprefix('http://'))})")
-    assert made == [], browser.do("location.href")
-    assert listener.seen == []
-
-
 def artifacts(up: Attacked) -> dict[str, str]:
     """The addresses of the run's artifacts, by the last part of their keys."""
     found = up.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [up.waiting]}}})
@@ -117,43 +85,40 @@ def artifacts(up: Attacked) -> dict[str, str]:
     return {key.rpartition("-")[2]: f"artifacts/artifact/{artifact}" for artifact, key in keys.items()}
 
 
-@pytest.mark.parametrize("ui", UIS)
-def test_plan_that_waits(
-    up: Attacked, browser: Browser, listener: Site, texts: dict[str, str], ui: str
-) -> None:
-    """The page that a person approves on, before anything is bought."""
-    seen = [texts[name] for name in ("image", "link", "file address", "mail", "entities", "cell", "emphasis")]
-    look(browser, listener, f"{up.ui}{ui}/{artifacts(up)['plan']}", *seen)
-    look(browser, listener, f"{up.ui}{ui}/runs/flow-run/{up.waiting}", "a_b.csv")
+def test_every_text_is_shown_as_it_is(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """On the page of the plan that a person approves on, then in summary, logs and names; nobody else is asked."""
+    installed()
+    database = migrated_database(tmp_path_factory.getbasetemp())
+    with site() as listener, Browser(tmp_path_factory.mktemp("profile")) as browser:
+        texts = {name: text.replace("HOST", listener.host) for name, text in HOSTILE_TEXTS.items()}
 
+        def look(address: str, names: str, *seen: str) -> None:
+            browser.open(f"{up.ui}{address}")
+            for text in (*(texts[name] for name in filter(None, names.split(", "))), *seen):
+                browser.shows(text)
+            made = browser.do(f"{MADE_OF_TEXT}({json.dumps(listener.host)})")
+            assert made == [], browser.do("location.href")
+            assert listener.seen == []
 
-@pytest.fixture(scope="module")
-def ended(up: Attacked, listener: Site) -> str:
-    """The run has ended; the ID of its flow run."""
-    note = f"<b>A</b> ![w](http://{listener.url.removeprefix('http://')}/who) [n](http://{listener.url.removeprefix('http://')}/note)"
-    up.api.post(f"flow_runs/{up.waiting}/resume", {"run_input": {"decision": "approve", "note": note}})
-    assert up.prefect.ended(up.waiting)["name"] == "CompletedWithFailures"
-    return up.waiting
+        with waiting(tmp_path, database, texts) as up:
+            browser.bypass_policy()
+            browser.open(up.login)
+            browser.until("location.pathname.includes('dashboard')")
+            for ui in UIS:
+                names = "image, link, file address, mail, entities, cell, emphasis"
+                look(f"{ui}/{artifacts(up)['plan']}", names)
+                look(f"{ui}/runs/flow-run/{up.waiting}", "", "a_b.csv")
 
-
-@pytest.mark.parametrize("ui", UIS)
-def test_pages_of_the_ended_run(
-    up: Attacked, browser: Browser, listener: Site, texts: dict[str, str], ended: str, ui: str
-) -> None:
-    """Summary, failures with the service's reasons, logs, names."""
-    pages = artifacts(up)
-    seen = [texts[name] for name in ("image", "html link", "angle address", "entities", "backslashes")]
-    look(
-        browser,
-        listener,
-        f"{up.ui}{ui}/{pages['summary']}",
-        *seen,
-        texts["odd backtick"],
-        "unsafe_characters",
-    )
-    # It has the lines of a log alone that fit on its screen.
-    log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.url.removeprefix('http://')}/angle>"
-    look(browser, listener, f"{up.ui}{ui}/runs/flow-run/{ended}", log_line)
-    task_run = up.api.post("task_runs/filter", {"task_runs": {"name": {"like_": "/angle"}}})[0]["id"]
-    name = f"pattern · {texts['angle address']} fails"
-    look(browser, listener, f"{up.ui}{ui}/runs/task-run/{task_run}", name)
+            note = f"<b>A</b> ![w]({listener.url}/who) [n]({listener.url}/note)"
+            answer = {"run_input": {"decision": "approve", "note": note}}
+            up.api.post(f"flow_runs/{up.waiting}/resume", answer)
+            assert up.prefect.ended(up.waiting)["name"] == "CompletedWithFailures"
+            found = up.api.post("task_runs/filter", {"task_runs": {"name": {"like_": "/angle"}}})
+            for ui in UIS:
+                names = "image, html link, angle address, entities, backslashes, odd backtick"
+                look(f"{ui}/{artifacts(up)['summary']}", names, "unsafe_characters")
+                # It has the lines of a log alone that fit on its screen.
+                log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.host}/angle>"
+                look(f"{ui}/runs/flow-run/{up.waiting}", "", log_line)
+                name = f"pattern · {texts['angle address']} fails"
+                look(f"{ui}/runs/task-run/{found[0]['id']}", "", name)
