@@ -206,7 +206,10 @@ def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) 
 def test_task_runs_are_the_work(shop: Shop, record: Mapping[str, list[dict[str, Any]]]) -> None:
     """Each begins just before its item's first write, and ends just after its last; Prefect retries none."""
     shown = {run["name"]: run for run in record["task_runs"]}
-    with closing(open_database(f"sqlite:///{shop.home}/embedded/ledger.sqlite3")) as database, database.transaction():
+    with (
+        closing(open_database(f"sqlite:///{shop.home}/embedded/ledger.sqlite3")) as database,
+        database.transaction(),
+    ):
         written = list(database.rows(ITEM_TIMES))
     assert len(written) == 8
     for stage, content, sku, first, last in written:
