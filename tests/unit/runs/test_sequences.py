@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import os
 import random
@@ -35,7 +34,7 @@ from tests.hostile.in_process import ANSWER_LOST, failed, refused
 from tests.integrity import problems
 
 from .model import Content, Model, Offered, folded
-from .workshop import Cells, Workshop
+from .workshop import Cells, Workshop, read_rows
 
 SKUS, PROMPTS = ("1-x", "1_x", "2x", "3x"), ("blue herons", "owls", "Owls")
 SIDE, SIDES = "option:print side", ("Front", "Back-Print")
@@ -409,8 +408,7 @@ def folded_sku(text: str) -> str:
 
 
 def sheet_of(path: Path) -> dict[str, Cells]:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        return {row["sku"]: row for row in csv.DictReader(lines)}
+    return {row["sku"]: row for row in read_rows(path)}
 
 
 def play(shop: Workshop, seed: int, steps: int) -> None:
