@@ -292,6 +292,8 @@ function saveFile() {
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
   make("a", { href: address, download: "decisions.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
+  // A server that is away is still to have them.
+  if (run.served) return;
   for (const event of unsent) event.saved = true;
   keep(unsent);
   unsent = [];

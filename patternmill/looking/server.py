@@ -201,7 +201,7 @@ class LookServer:
         if picture is None:
             return Response(status_code=404)
         path, digest = picture
-        return FileResponse(path, headers={"Cache-Control": "private, max-age=3600", DIGEST: digest})
+        return FileResponse(path, headers={DIGEST: digest})
 
     async def _decide(self, request: Request) -> Response:
         """Save each event by itself, so that one that is refused does not stop the others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -42,9 +42,9 @@ class ViewedRun:
         return open_ledger(self._settings, must_exist=True)
 
     @property
-    def items(self) -> frozenset[ItemKey]:
+    def items(self) -> Set[ItemKey]:
         """Return what can be decided on: every take of the catalog that was made."""
-        return frozenset(self._takes)
+        return self._takes.keys()
 
     def picture(self, name: str) -> tuple[Path, str] | None:
         """Return a picture of this run with its digest, fetched if need be; None if it is not available."""

@@ -269,12 +269,15 @@ def test_each_key_is_one_decision_in_order_and_at_once(browser: Browser, desk: D
         browser.do("localStorage.clear()")
 
 
-def test_a_server_that_was_away_gets_each_decision_once(browser: Browser, desk: Desk) -> None:
-    """Also over a reload, under the same IDs; what it refuses is said, and asks again."""
+def test_a_server_that_was_away_gets_each_decision_once(browser: Browser, desk: Desk, tmp_path: Path) -> None:
+    """Also over a reload, under the same IDs, and saved in a file; what it refuses is said, and asks again."""
     desk.is_down = True
     opened(browser, desk.url)
     browser.press("p", "x")
     browser.shows("2 not yet saved")
+    browser.save_files_in(tmp_path)
+    browser.click("Save decisions.csv")
+    eventually((tmp_path / "decisions.csv").exists, 20)
     opened(browser, desk.url)
     browser.shows("2 not yet saved")
     desk.is_down, desk.refuses = False, "p1-3"
