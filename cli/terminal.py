@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from patternmill.addresses import shown_address
-from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused, Paused, ServiceStopped
+from patternmill.errors import (
+    ApprovalNeeded,
+    ConfigurationError,
+    InputRefused,
+    Overlap,
+    Paused,
+    ServiceStopped,
+)
 from patternmill.files import replace_private, write_whole
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import visible_lines
@@ -191,6 +198,8 @@ def exit_code_of(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, Paused):
         return EXIT_CODES[Outcome.PAUSED]
+    if isinstance(error, Overlap):
+        return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
     return EXIT_REFUSED if isinstance(error, _NOTHING_SPENT) else EXIT_CODES[Outcome.FAILED]
 
 

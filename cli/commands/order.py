@@ -15,7 +15,7 @@ from cli.json_output import Part, fields_of, show, show_parts
 from cli.run_options import verb
 from cli.services import available_service
 from cli.terminal import can_ask, echo, echo_lines
-from patternmill.errors import ConfigurationError, Overlap, ServiceStopped
+from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.reports.checkouts import (
     CheckoutRecord,
@@ -78,7 +78,6 @@ def command(
 
 
 async def _order(work: Ordering, order: Order, wait: str | None, approve: str | None, plan_only: bool) -> int:
-
     from cli.approval_prompt import is_approved
 
     settings, addresses = work.settings, dict[str, str]()
@@ -102,11 +101,7 @@ async def _order(work: Ordering, order: Order, wait: str | None, approve: str | 
         if not is_approved(settings, order.proposal, approve, lambda: plan_lines(order)):
             return EXIT_REFUSED
         echo_lines(note_lines(order))
-        try:
-            order = await work.open(order, opened)
-        except Overlap as overlap:
-            echo(str(overlap), err=True)
-            return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        order = await work.open(order, opened)
         if wait is not None:
             if order.pending:
                 time = duration(wait_time(wait))

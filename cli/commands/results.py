@@ -12,7 +12,7 @@ import click
 
 from cli.json_output import Part, fields_of, show, utc
 from cli.run_options import verb
-from cli.terminal import confirmed, echo, report_error, write_table
+from cli.terminal import confirmed, echo, write_table
 from patternmill.errors import ConfigurationError, Overlap
 from patternmill.files import LATEST, latest_in
 from patternmill.ledger.ledger import Ledger, open_ledger
@@ -208,8 +208,8 @@ def _forget(
     try:
         left = asyncio.run(retention.carry_out(ledger, plan))
     except Overlap as overlap:
-        report_error(overlap.message, "Run the same command again once that run has ended.")
-        return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        overlap.remedy = "Run the same command again once that run has ended."
+        raise
     echo("Forgotten.")
     for path, why in left.items():
         echo(f"Left: {path} {why}", err=True)

@@ -22,9 +22,10 @@ def _program_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, in a working directory of its own."""
-    for name in ("ENVIRONMENT", "STUDIO_URL", "API_KEY", "LEDGER_URL", "PATTERN_PRICE", "PRODUCT_PRICE"):
-        monkeypatch.delenv(f"PATTERNMILL_{name}", raising=False)
+    """An empty home, in a working directory of its own, with no setting of the caller's."""
+    for name in list(os.environ):
+        if name.startswith(("PATTERNMILL_", "PREFECT_")):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"

@@ -32,10 +32,7 @@ OK, WARNING, FAULT = Level.OK, Level.WARNING, Level.FAULT
 
 @pytest.fixture(autouse=True)
 def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the caller's, and no machine's own room on its disks."""
-    for name in list(os.environ):
-        if name.startswith(("PATTERNMILL_", "PREFECT_")) and name != "PATTERNMILL_HOME":
-            monkeypatch.delenv(name)
+    """No machine's own room on its disks."""
     room(monkeypatch, facts.LITTLE_ROOM)
 
 

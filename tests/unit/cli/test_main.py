@@ -11,15 +11,15 @@ import click
 import pytest
 
 from cli import main
-from patternmill.errors import InputRefused, PatternmillError
+from patternmill.errors import InputRefused, Overlap, PatternmillError
 from tests.unit.cli.ledgers import HERON, Past
 
 HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy")
 
 
 @pytest.fixture
-def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseException]:
-    """Make the only verb raise what the test puts into the list; the home is a temporary one."""
+def raising(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Make the only verb raise what the test puts into the list."""
     errors: list[BaseException] = []
 
     @click.command("check")
@@ -29,8 +29,6 @@ def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseExcepti
         return 3
 
     monkeypatch.setattr(main.Verbs, "get_command", lambda self, ctx, name: command)
-    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path))
-    monkeypatch.delenv("PATTERNMILL_DEBUG", raising=False)
     return errors
 
 
@@ -39,6 +37,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseExcepti
     [
         (InputRefused("It is empty.", remedy="Put rows into it."), 2),
         (PatternmillError("No."), 1),
+        (Overlap("Another run goes on."), 4),
         (KeyboardInterrupt(), 130),
     ],
 )
@@ -63,7 +62,7 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
     raising: list[BaseException],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    home: Path,
 ) -> None:
     """The terminal gets one line, the file the traceback, and neither gets the key."""
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.example/v1")
@@ -71,7 +70,7 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
     raising.append(RuntimeError("sent canary-4711 as Bearer other-secret to https://me:pass@host/"))
     assert main.run(["check"]) == 1
     shown = capsys.readouterr().err
-    (report,) = (tmp_path / "logs").glob("error-*.log")
+    (report,) = (home / "logs").glob("error-*.log")
     assert str(report) in shown
     assert "Traceback" in report.read_text()
     for text in (shown, report.read_text()):

@@ -21,15 +21,11 @@ from prefect_host.stop_signals import Interruption
 
 
 @pytest.fixture(autouse=True)
-def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the caller's, and an address where nothing answers."""
-    for name in list(os.environ):
-        if name.startswith(("PATTERNMILL_", "PREFECT_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
+def settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address where nothing answers."""
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    # All are set for the process by the verb.
-    monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(tmp_path))
+    # Both are set for the process by the verb.
+    monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(Path.cwd()))
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
 
 
