@@ -37,10 +37,13 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def joined(*parts: str | None) -> str:
-    """Join sentences and fragments: with a space after what ends a sentence, else with a semicolon."""
+    """Join sentences and fragments: a fragment is set off with a semicolon, or ended before a sentence begins."""
     text = ""
     for part in filter(None, parts):
-        text += (" " if text.endswith((".", "!", "?")) else "; ") + part if text else part
+        if text:
+            end = "" if text.endswith((".", "!", "?")) else "." if part[0].isupper() else ";"
+            text += f"{end} "
+        text += part
     return text
 
 

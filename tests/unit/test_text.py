@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from patternmill.money import SIGNS, money, read_money
-from patternmill.text import contrasted, duration, duration_range, moment, shown, visible
+from patternmill.text import contrasted, duration, duration_range, joined, moment, shown, visible
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,16 @@ def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
 )
 def test_texts_are_shown_from_where_they_differ(old: str, new: str, seen: tuple[str, str]) -> None:
     assert contrasted(old, new) == seen
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("It is lost.", "Write it again."), "It is lost. Write it again."),
+        (("the loom broke", "Import failures.csv"), "the loom broke. Import failures.csv"),
+        (("the loom broke", "mend it"), "the loom broke; mend it"),
+        ((None, "", "the loom broke", None), "the loom broke"),
+    ],
+)
+def test_sentences_and_fragments_are_joined(parts: tuple[str | None, ...], text: str) -> None:
+    assert joined(*parts) == text
