@@ -29,8 +29,12 @@ TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
 Odd = tuple[str, str, str | None]
 #: Row and column, from 0.
 Place = tuple[int, int]
+#: The first and the last cell of some that are merged.
+Area = tuple[Place, Place]
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+#: Within a paragraph of an OpenDocument's cell. Calamine leaves them out, so that two words would become one.
+_BREAKS = re.compile(rb"<text:(?:line-break|tab)\s*/>")
 _FORMULA = re.compile(rb"<(?:\w+:)?f\b")
 #: What makes an OpenDocument's program show another text than the number's own.
 _DOCUMENT_FORMAT = re.compile(rb'number:min-integer-digits="(?:[2-9]|\d\d)|<number:text\b')
@@ -55,6 +59,8 @@ class Unread:
     #: The numbers of hidden rows, as the program shows them.
     hidden: list[int] = field(default_factory=list)
     has_filter: bool = False
+    #: Cells that are merged down their columns, of OpenDocument files.
+    merged: list[Area] = field(default_factory=list)
 
     def odd(self, place: Place, value: Any) -> Odd:
         """Return what a cell is that is no text."""
@@ -95,6 +101,8 @@ def main(memory: str, seconds: str, size: str, *wanted: str) -> int:
                 return ERRORS
             else:
                 unread = _unread_document(content)
+                if _BREAKS.search(content):
+                    raw = _with_breaks_as_text(archive, content)
         for line in _lines(raw, unread, wanted, is_excel=is_excel):
             print(json.dumps(line))
     except MemoryError:
@@ -122,7 +130,7 @@ def _lines(
         yield {"name": name, "hidden": others.hidden, "has_filter": others.has_filter}
         sheet = book.get_sheet_by_name(name)
         rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
-        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or others.merged:
             _fill_down(rows, top, bottom, left, right)
         filled = list(_filled_rows(rows, others))
         width = max((_last(texts) for _, texts, _ in filled), default=0)
@@ -266,8 +274,32 @@ def _unread_document(content: bytes) -> dict[str, Unread]:
             if visibility != "visible":
                 unread.hidden += range(first, number + 1)
                 unread.has_filter |= visibility == "filter"
+            if b"number-rows-spanned" in content:
+                unread.merged += _merged_down(row, first - 1)
         by_name[table.get(f"{_TABLE}name", "")] = unread
     return by_name
+
+
+def _merged_down(row: ElementTree.Element, top: int) -> Iterator[Area]:
+    """Yield the cells of a row that are merged with those below them."""
+    left = 0
+    for cell in row:
+        width, height = (int(cell.get(f"{_TABLE}number-{what}-spanned", 1)) for what in ("columns", "rows"))
+        if height > 1:
+            yield (top, left), (top + height - 1, left + width - 1)
+        left += int(cell.get(f"{_TABLE}number-columns-repeated", 1))
+
+
+def _with_breaks_as_text(archive: zipfile.ZipFile, content: bytes) -> bytes:
+    """Return an OpenDocument file in which line breaks and tabs are the signs themselves."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as written:
+        for name in archive.namelist():
+            if name != "content.xml":
+                written.writestr(name, archive.read(name))
+        text = _BREAKS.sub(lambda found: b"\t" if b"tab" in found[0] else b"\n", content)
+        written.writestr("content.xml", text)
+    return target.getvalue()
 
 
 if __name__ == "__main__":

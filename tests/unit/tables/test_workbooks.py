@@ -74,6 +74,24 @@ def test_rows_have_the_numbers_of_the_spreadsheet() -> None:
     assert [row[3] for row in cells(catalog)] == ["Mug", "Mug"]
 
 
+def test_cells_of_a_document_are_filled_down_and_keep_their_breaks() -> None:
+    """An empty option chooses nothing, and two words are not one."""
+    spaces = '<table:covered-table-cell table:number-columns-repeated="2"/>'
+    option = '<table:table-cell table:number-rows-spanned="3" {}><text:p>11oz</text:p></table:table-cell>'
+    prompt = "blue<text:line-break/>herons<text:tab />x"
+    table = [
+        HEADER[:4],
+        ("A", prompt, "Mug", option.format('office:value-type="string"')),
+        ("B", "c d", "Mug"),
+    ]
+    raw = open_document("".join(map(ods_row, table)) + ods_row(["C", spaces]))
+    assert cells(read(raw)) == [
+        ("A", "blue\nherons\tx", "Mug", "11oz"),
+        ("B", "c d", "Mug", "11oz"),
+        ("C", "", "", "11oz"),
+    ]
+
+
 def test_numbers_are_the_texts_that_people_write() -> None:
     """As a prompt here; what is no plain number, and what is no text, is refused where a catalog uses it."""
     values = (7, -12.0, 1.5, 0.1 + 0.2, 4006381333931)
