@@ -85,7 +85,7 @@ def page(
     rows, style, script = results.lines, page_part("page.css"), page_part("page.js")
     catalog = results.catalog
     cells = dict(catalog.sheet.records()) if catalog.columns.carried else {}
-    own = {at: catalog.header[at] for at in sorted(catalog.columns.carried)}
+    own = {at: catalog.sheet.header[at] for at in sorted(catalog.columns.carried)}
     named = {"id": run.run_id, "catalog": run.catalog, "environment": run.environment, "cell": run.run_id}
     shown = {**named, **facts, "served": served, "columns": list(own.values())}
     texts = {"policy": _policy(style, script, served), **_masthead(run, results)}

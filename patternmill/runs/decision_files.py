@@ -226,7 +226,7 @@ class _Reader:
         file = input_file(self._ledger, record)
         # The page's file has no columns of the input.
         kept = () if self._sheet.is_of_page else file.columns.kept
-        own = next((at for at in kept if header_key(file.header[at]) == _DECISION), None)
+        own = next((at for at in kept if header_key(file.sheet.header[at]) == _DECISION), None)
         texts = {} if own is None else {number: tidy(cells[own]) for number, cells in file.sheet.records()}
         rows = run_results(self._ledger, record, file, now=True).read().lines
         return _SheetRun(record, {sku_key(row.sku): row for row in rows}, texts)

@@ -83,7 +83,7 @@ def read_input(spec: RunSpec, *, is_asking: bool = False) -> Catalog:
     if file.columns.run is not None and spec.origin is None:
         raise refusal(
             FileCode.RESERVED_COLUMN,
-            f"{file.name} has a column `run`, by which the results of a run are known: a source may not have it.",
+            f"{file.sheet.name} has a column `run`, by which the results of a run are known: a source may not have it.",
             "Name the column otherwise (`note:run`, for instance). The results of a run are imported from a file.",
         )
     return file
@@ -154,8 +154,8 @@ async def check_input(api: StudioApi, spec: RunSpec, file: Catalog) -> tuple[Run
         return spec, spec.recorded, offer
     extras = await read_extras(api, spec, file)
     checked = await asyncio.to_thread(check_catalog, file, checkable, extras=extras)
-    origin = origin_note(file.name, spec.origin) if spec.origin is not None else ""
-    notes = (origin, file.mapping.sentence(file.header) or "", *checked.notes)
+    origin = origin_note(file.sheet.name, spec.origin) if spec.origin is not None else ""
+    notes = (origin, file.mapping.sentence(file.sheet.header) or "", *checked.notes)
     if spec.origin is not None:
         spec, *more = await asyncio.to_thread(_with_decisions, spec, checked)
         notes += tuple(more)

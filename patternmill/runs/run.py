@@ -150,7 +150,7 @@ class Run:
         """Read the file, at the first call."""
         if self._file is None:
             self._file = await asyncio.to_thread(read_input, self.spec)
-        return f"{plural(len(self._file.sheet.rows), 'row')} in {self._file.name}"
+        return f"{plural(len(self._file.sheet.rows), 'row')} in {self._file.sheet.name}"
 
     async def check(self) -> str:
         """Check every row against what the environment offers, at the first call.
@@ -160,7 +160,7 @@ class Run:
         if self._checked is None:
             assert self._file is not None, "read before it is checked"
             self.spec, self._checked, self._offer = await check_input(self._api, self.spec, self._file)
-        return f"{self.checked.accepted_count} accepted, {self.checked.refused_count} refused"
+        return f"{len(self.checked.rows)} accepted, {self.checked.refused_count} refused"
 
     @property
     def checked(self) -> Checked:

@@ -253,7 +253,7 @@ def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> 
             spec = _spec_of(request, record.environment, record.catalog, record.source, settings)
             return replace(spec, selection=chosen, retries=True, takes=chosen.takes)
         remake = requested_remake(ledger, request, RunOptions.from_settings(settings))
-    spec = _spec_of(request, remake.environment, remake.catalog, remake.checked.catalog.name, settings)
+    spec = _spec_of(request, remake.environment, remake.catalog, remake.checked.catalog.sheet.name, settings)
     return replace(spec, remake=remake, decisions=remake.decisions, takes=request.takes, retries=True)
 
 

@@ -29,14 +29,6 @@ class Catalog:
     columns: Columns
     mapping: SheetMapping
 
-    @property
-    def name(self) -> str:
-        return self.sheet.name
-
-    @property
-    def header(self) -> tuple[str, ...]:
-        return self.sheet.header
-
     def texts_in(self, column: int | None) -> frozenset[str]:
         """Return what the rows have in a column, tidied; blank cells are not in it."""
         if column is None:

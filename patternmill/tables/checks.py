@@ -59,10 +59,6 @@ class Checked:
     extras: Extras = field(default_factory=Extras)
 
     @property
-    def accepted_count(self) -> int:
-        return len(self.rows)
-
-    @property
     def refused_count(self) -> int:
         return len(self.catalog.sheet.rows) - len(self.rows)
 

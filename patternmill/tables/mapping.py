@@ -168,10 +168,8 @@ class SheetMapping(BaseModel):
         target = self.targets.get(header_key(cell))
         if target is None:
             return cell
-        if target == OPTION:
-            return ANY_OPTION
         # A note keeps its name; one that is a catalog's own would be read as that.
-        return NOTE_PREFIX + cell.strip() if target == NOTE else target
+        return {OPTION: ANY_OPTION, NOTE: NOTE_PREFIX + cell.strip()}.get(target, target)
 
     def score(self, cells: Sequence[str]) -> tuple[bool, int]:
         """Return whether a row names all that a catalog needs, and how many columns, in its words or these."""

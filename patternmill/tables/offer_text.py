@@ -13,7 +13,6 @@ from patternmill.text import plain
 _WIDTH = 79
 #: A narrow column for the names of options; longer ones push their line to the right.
 _LONGEST_NAME = 20
-_NEEDED = {True: "required", False: "optional", None: "optional"}
 
 
 def chosen_categories(offer: Offer, names: Sequence[str], environment: str) -> tuple[Category, ...]:
@@ -60,7 +59,7 @@ def _option_lines(category: Category) -> Iterator[str]:
         yield "  It has no options."
     width = max((min(len(plain(option.name)), _LONGEST_NAME) for option in category.options), default=0)
     for option in category.options:
-        begin = f"  {plain(option.name).ljust(width)}  {_NEEDED[option.required]}  "
+        begin = f"  {plain(option.name).ljust(width)}  {'required' if option.required else 'optional'}  "
         values = "any text" if option.values is None else ", ".join(map(plain, option.values))
         yield from textwrap.wrap(
             values or "(no values)",

@@ -135,8 +135,8 @@ def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequenc
 
 def column_questions(sheet: Sheet, offer: Offer | None, mapping: SheetMapping) -> list[Question]:
     """Ask what the columns are that nobody has said anything about; not about those that choose nothing."""
-    is_results = is_results_header(sheet.header)
-    return [] if is_results else list(_ColumnProposals(sheet, offer, mapping).questions())
+    proposals = _ColumnProposals(sheet, offer, mapping)
+    return [] if is_results_header(sheet.header) else list(proposals.questions())
 
 
 class _ColumnProposals:
@@ -172,23 +172,20 @@ class _ColumnProposals:
 
     def _needed(self, column: str) -> Iterator[Question]:
         """Ask which column is the sku, the prompt or the category."""
-        fits = [(*self._fit(column, at), at) for at in self._open()]
-        fits.sort(key=lambda fit: -fit[0])
+        fits = [(*self._fit(column, at), self._header[at], at) for at in self._open()]
         if column != "category":
-            fits = [
-                fit
-                for fit in fits
-                if fit[0] >= 1 or not _options_named(self._header[fit[2]], self._categories)
-            ]
-        choices = {self._header[at]: _example(self._values(at)) for _, _, at in fits}
-        scores = [score for score, _, _ in fits]
-        if scores and scores[0] > 0 and scores.count(scores[0]) == 1:
-            _, is_certain, at = fits[0]
-            self._columns[at] = column
-            header = self._header[at]
-            yield Question("columns", column, choices, header, is_certain, choices[header])
-        elif scores:
+            # What is called like an option is neither, whatever is in it.
+            fits = [fit for fit in fits if fit[0] >= 1 or not _options_named(fit[2], self._categories)]
+        if not fits:
+            return
+        fits.sort(key=lambda fit: -fit[0])
+        choices = {header: _example(self._values(at)) for *_, header, at in fits}
+        score, is_certain, header, at = fits[0]
+        if score <= 0 or [other for other, *_ in fits].count(score) > 1:
             yield Question("columns", column, choices)
+            return
+        self._columns[at] = column
+        yield Question("columns", column, choices, header, is_certain, choices[header])
 
     def _fit(self, column: str, at: int) -> tuple[float, bool]:
         """Return how well a column is the needed one, and whether its name and its cells leave no doubt."""
@@ -220,8 +217,7 @@ class _ColumnProposals:
         ]
         hits = [self._options_offering(category, part) for category, part in parts]
         categories = {category for category, _ in cells} or self._categories
-        words = _SEVERAL_NAMES.split(header)
-        named = set[str]().union(*(_options_named(word, categories) for word in words))
+        named = set[str]().union(*(_options_named(word, categories) for word in _SEVERAL_NAMES.split(header)))
         names = named.union(*hits)
         if len(named) == 1 and all(
             named <= {option.name for option in each.options or ()} for each in categories
@@ -246,11 +242,10 @@ class _ColumnProposals:
     def _options_offering(self, category: Category, cell: str) -> set[str]:
         """Return the names of the options that offer a value, or what is certainly meant by it."""
         word = self._mapping.word(cell)
-        with_values = [option for option in category.options or () if option.values is not None]
         return {
             option.name
-            for option in with_values
-            if option.find_value(word) or meant_by(word, option.values or ())[1]
+            for option in category.options or ()
+            if option.values is not None and (option.find_value(word) or meant_by(word, option.values)[1])
         }
 
     def _cells_by_category(self, at: int) -> list[tuple[Category, str]]:

@@ -29,11 +29,6 @@ def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
     return [*lines, *cause_lines(checked, None if everything else _MOST_CAUSES), "", summary(checked)]
 
 
-def cause_lines(checked: Checked, most: int | None = _MOST_CAUSES) -> list[str]:
-    """Return what is wrong with the refused rows, each cause once with its rows."""
-    return ["Causes:", *_cause_lines(checked.problems, most)]
-
-
 def report_json(checked: Checked) -> dict[str, Any]:
     """Return the same for programs; docs/commands.md states the fields, of which none changes its meaning."""
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
@@ -70,11 +65,13 @@ def summary(checked: Checked) -> str:
     return f"{name}: {rows}, {len(checked.rows):,} accepted, {refused:,} refused{blank}."
 
 
-def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
-    """Yield each cause with its rows: by code and column, faults of a word by the word too.
+def cause_lines(checked: Checked, most: int | None = _MOST_CAUSES) -> Iterator[str]:
+    """Yield what is wrong with the refused rows, each cause with its rows: by code, column and a word that is wrong.
 
     Where its rows have different things to say, two of them follow as examples.
     """
+    yield "Causes:"
+    problems = checked.problems
     is_of_word = problems["code"].isin(OF_A_WORD)
     causes = pd.DataFrame(
         {
@@ -86,7 +83,7 @@ def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
     )
     number = causes.groupby(list(causes), sort=False).ngroup()
     counts = number.value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
-    for cause in counts.index[:limit]:
+    for cause in counts.index[:most]:
         of_cause = problems[number.eq(cause)]
         rows, different = rows_named(of_cause["row"]), of_cause.drop_duplicates(["message", "remedy"])
         if len(different) == 1:
@@ -95,8 +92,8 @@ def _cause_lines(problems: pd.DataFrame, limit: int | None) -> Iterator[str]:
         code, column = different[["code", "column"]].iloc[0]
         yield f"  {rows}{f', {plain(column)}' if column else ''}: {code}, as in"
         yield from (f"  {line}" for line in _problem_lines(different.head(_EXAMPLES)))
-    if limit is not None and len(counts) > limit:
-        yield f"  and {plural(len(counts) - limit, 'more cause')}; `patternmill check --all` lists them"
+    if most is not None and len(counts) > most:
+        yield f"  and {plural(len(counts) - most, 'more cause')}; `patternmill check --all` lists them"
 
 
 def _problem_lines(problems: pd.DataFrame) -> Iterator[str]:

@@ -115,7 +115,7 @@ class RunResults:
 
         Cells are exact: a missing one is absent, surplus ones are listed.
         """
-        sheet, width = self.catalog.sheet, len(self.catalog.header)
+        sheet, width = self.catalog.sheet, len(self.catalog.sheet.header)
         names = _cell_names(self.catalog)
         for line, cells, outcome in self._read():
             count = sheet.short.get(line.line, width)
@@ -269,7 +269,7 @@ def _published(item: dict[str, Any], *, with_stage: bool = True) -> dict[str, An
 
 def _cell_names(catalog: Catalog) -> dict[str, int]:
     """Return each column's position by its name; columns without a name of their own have their letter too."""
-    header, names = catalog.mapping.repeated(catalog.header), dict[str, int]()
+    header, names = catalog.mapping.repeated(catalog.sheet.header), dict[str, int]()
     for at in catalog.columns.kept:
         name = header[at]
         names[name if name.strip() and name not in names else f"{name}[{column_letter(at)}]"] = at

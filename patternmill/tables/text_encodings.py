@@ -70,16 +70,13 @@ def check_text(raw: bytes, name: str, encoding: str) -> str:
             FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
         ) from None
     if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
         raise refusal(
             FileCode.NUL_BYTES,
-            f"{name} holds a NUL character in line {_line(text, at)}, which no text has (read as {encoding}).",
+            f"{name} holds a NUL character in line {line}, which no text has (read as {encoding}).",
             f'If it is UTF-16 without its mark, say so in its mapping: `encoding = "utf-16-le"`. {_SAVE}.',
         )
     return text
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
 
 
 def _known_codec(requested: str, name: str) -> str:

@@ -8,7 +8,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -84,29 +83,24 @@ def csv_bytes(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: 
 
 def catalog_csv(rows: Iterable[CurrentRow]) -> Iterator[bytes]:
     """Yield the bytes of catalog.csv, what a catalog has, by sku."""
-    lines = ((row.sku, *_product_cells(row)) for row in sorted(rows, key=lambda row: row.sku))
-    yield from csv_bytes(CATALOG_COLUMNS, lines)
+    yield from csv_bytes(CATALOG_COLUMNS, map(_catalog_cells, sorted(rows, key=lambda row: row.sku)))
 
 
-def _product_cells(row: CurrentRow) -> tuple[str, ...]:
-    """Return the cells of a row behind its sku, with the selections as JSON: tables have no place for objects."""
+def _catalog_cells(row: CurrentRow) -> tuple[str, ...]:
+    """Return the cells of a row, with the selections as JSON: tables have no place for objects."""
     content = row.content
     return (
+        row.sku,
         "current" if row.retired_at is None else "retired",
         row.product_id,
         row.pattern_id,
         content.category,
-        _selections_text(tuple(content.selections.items())),
+        json.dumps(dict(sorted(content.selections.items())), ensure_ascii=False),
         content.prompt,
         iso_time(row.since) or "",
         iso_time(row.retired_at) or "",
         row.run_id,
     )
-
-
-@lru_cache(4096)
-def _selections_text(selections: tuple[tuple[str, str], ...]) -> str:
-    return json.dumps(dict(sorted(selections)), ensure_ascii=False)
 
 
 def table_csv(table: pd.DataFrame, delimiter: str = ",") -> Iterator[bytes]:

@@ -123,7 +123,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
     assert (request.budget, request.max_failures, approve) == ("7", "10%", "098799b1ba16")
     file = read_input(spec)
-    assert (file.sheet.raw, file.name) == (past.ledger.runs.input_of(run.record), "spring.csv")
+    assert (file.sheet.raw, file.sheet.name) == (past.ledger.runs.input_of(run.record), "spring.csv")
     assert (spec.catalog, spec.settings.environment) == ("spring", "staging")
     assert spec.source == "inputs/spring.csv"
     assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)

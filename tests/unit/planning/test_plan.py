@@ -174,14 +174,6 @@ def test_rows_not_chosen_keep_their_reason(state: AttemptState) -> None:
     assert list(planned.to_do()) == []
 
 
-def test_failed_pattern_of_a_chosen_row_is_retried() -> None:
-    """For the row that was chosen, not for its neighbour."""
-    key = next(iter(chosen("H-1").of_stage(Stage.PATTERN)))
-    planned = chosen("H-1", memory=Memory({key: LastAttempt(FAILED)}))
-    assert planned.items[key].reason is Reason.RETRIED
-    assert [row.sku for row in planned.to_do()] == ["H-1"]
-
-
 def test_spelling_of_a_file_is_not_content() -> None:
     """Row order, the case of headers, outer spaces, column order and decomposed text change no item."""
     plain = plan("É-1,café blue,Tote bag,S,linen,", HERON)

@@ -200,8 +200,6 @@ def test_operations_of_items() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"scope": Scope("production", "spring")},
-        {"scope": Scope("staging", "autumn")},
         {"sku": "CU-002"},
         {"prompt": "blue herons at dusk"},
         {"category": "cat_mug"},
@@ -262,11 +260,6 @@ def test_values_with_one_key_are_two() -> None:
     assert category.exact_keys({"size": "A-4"}) == {"size": "A-4"}
     assert category.exact_keys({"size": "S", "Color": "red"}) is None
     assert category.exact_keys({"colour": "red"}) == {"color": "red"}
-
-
-def test_patterns_and_products_never_share_a_request_id() -> None:
-    ids = {Item(stage, STAGING, {"same": "content"}).request_id(1) for stage in Stage}
-    assert len(ids) == len(Stage)
 
 
 @given(texts, st.sampled_from(["NFC", "NFD"]), st.sampled_from(["", " ", "\t", " \n", "\u00a0"]))

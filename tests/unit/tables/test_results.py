@@ -163,7 +163,7 @@ def test_failures_of_a_workbook_are_one_too(tmp_path: Path) -> None:
     first, second = ((tmp_path / folder / "failures.xlsx").read_bytes() for folder in ("one", "two"))
     assert first == second
     book = read_catalog(first, "failures.xlsx")
-    assert book.header == (*HEADER, *OURS)
+    assert book.sheet.header == (*HEADER, *OURS)
     ((_, cells),) = book.sheet.records()
     assert [restore(cell) for cell in cells[:4]] == ["007", "=1+1 \ufffd", "'x", ""]
 
@@ -409,7 +409,7 @@ def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str
     raw = table_workbook(whole) if is_book else b"".join(table_csv(whole, delimiter))
     after = check_catalog(read_catalog(raw, "sheet.csv"), None)
     kept = after.catalog.columns.kept
-    assert [after.catalog.header[at] for at in kept] == list(header)
+    assert [after.catalog.sheet.header[at] for at in kept] == list(header)
     again, given_cells = (
         [tuple(cells[at] for at in places) for _, cells in one.catalog.sheet.records()]
         for one, places in ((after, kept), (before, range(len(header))))
