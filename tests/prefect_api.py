@@ -34,9 +34,6 @@ class PrefectApi:
     def patch(self, path: str, body: Any) -> None:
         self._ask("PATCH", path, body)
 
-    def delete(self, path: str) -> None:
-        self._ask("DELETE", path)
-
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(
             f"{self.url.rstrip('/')}/{path}",

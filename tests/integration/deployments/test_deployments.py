@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from prefect_host.own_server import METRICS_PATH, OwnServer
 from tasks.deployments import SCHEDULED
 from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
 from tests.acceptance.prefect_servers import run_process
+from tests.acceptance.workers import Prefect
 from tests.prefect_api import api_of
 
-Ask = Callable[..., Any]
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
@@ -44,41 +44,35 @@ Deployed = Mapping[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def environment(joint_server: OwnServer) -> dict[str, str]:
-    """Of a client of the server."""
-    home = str(joint_server.directory.parent)
-    return {**clean_environment(), **joint_server.client_environment, "PATTERNMILL_HOME": home}
+def prefect(joint_server: OwnServer) -> Prefect:
+    """The server, as a client of it sees it."""
+    home = {"PATTERNMILL_HOME": str(joint_server.directory.parent)}
+    return Prefect(api_of(joint_server), clean_environment() | joint_server.client_environment | home)
 
 
-@pytest.fixture(scope="module")
-def ask(joint_server: OwnServer) -> Ask:
-    api = api_of(joint_server)
-    return lambda path, body=None: api.get(path) if body is None else api.post(path, body)
-
-
-def register(environment: Mapping[str, str]) -> str:
+def register(prefect: Prefect) -> str:
     """Register the deployments as `up` does, and as people do on a server of theirs; return what it prints."""
     words = [sys.executable, "-P", "-m", "tasks.deployments"]
-    done = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
+    done = run_process(words, cwd=CHECKOUT, env=prefect.environment, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def by_name(ask: Ask) -> dict[str, dict[str, Any]]:
-    return {deployment["name"]: deployment for deployment in ask("deployments/filter", {})}
+def by_name(prefect: Prefect) -> dict[str, dict[str, Any]]:
+    return {deployment["name"]: deployment for deployment in prefect.api.post("deployments/filter", {})}
 
 
 @pytest.fixture(scope="module")
-def deployed(environment: dict[str, str], ask: Ask) -> Deployed:
-    register(environment)
-    return by_name(ask)
+def deployed(prefect: Prefect) -> dict[str, dict[str, Any]]:
+    register(prefect)
+    return by_name(prefect)
 
 
-def test_entrypoints_load(environment: dict[str, str]) -> None:
+def test_entrypoints_load(prefect: Prefect) -> None:
     """From their files, as a worker does it: Prefect deploys what cannot be imported without a warning."""
     stems = [name.replace("-", "_") for name in NAMES]
     words = [sys.executable, "-P", "-c", LOAD, *(f"flows/{stem}.py:{stem}" for stem in stems)]
-    loaded = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
+    loaded = run_process(words, cwd=CHECKOUT, env=prefect.environment, timeout=120)
     assert loaded.stdout.split() == list(NAMES), loaded.stderr
 
 
@@ -120,32 +114,32 @@ def schedule(environment: Mapping[str, str], folder: Path, *options: str) -> sub
 
 
 def test_what_people_set_survives_a_registration(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer, tmp_path: Path
+    prefect: Prefect, deployed: Deployed, tmp_path: Path
 ) -> None:
     """Schedules that were made by `--cron`, with a slug and in the UI without one, parameters, a pause, a limit."""
-    api = api_of(joint_server)
-    made = schedule(environment, tmp_path, "linens.csv", "--timezone", "Europe/Berlin", "--max-items", "7")
+    api = prefect.api
+    made = schedule(
+        prefect.environment, tmp_path, "linens.csv", "--timezone", "Europe/Berlin", "--max-items", "7"
+    )
     assert made.returncode == 0, made.stderr
     refresh, imports = deployed["catalog-refresh"]["id"], deployed["bulk-import"]["id"]
     nightly = {"cron": "0 4 * * *", "timezone": "Europe/Berlin"}
     for slug in (None, "mine"):
         wish = {"active": True, "schedule": nightly, "parameters": {"source": "a.csv"}, "slug": slug}
-        ask(f"deployments/{refresh}/schedules", [wish])
+        api.post(f"deployments/{refresh}/schedules", [wish])
     api.patch(f"deployments/{imports}", {"parameters": {"file": "b.csv", "environment": "production"}})
     api.patch(f"deployments/{imports}", {"concurrency_limit": 3})
-    ask(f"deployments/{imports}/pause_deployment", {})
-    before = {name: of_people(deployment) for name, deployment in by_name(ask).items()}
+    api.post(f"deployments/{imports}/pause_deployment", {})
+    before = {name: of_people(deployment) for name, deployment in by_name(prefect).items()}
     assert before["linens (staging)"]["schedules"][0]["active"] is True
 
-    assert register(environment) == ""
-    assert {name: of_people(deployment) for name, deployment in by_name(ask).items()} == before
+    assert register(prefect) == ""
+    assert {name: of_people(deployment) for name, deployment in by_name(prefect).items()} == before
 
 
-def test_doctor_asks_the_server(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer, tmp_path: Path
-) -> None:
+def test_doctor_asks_the_server(prefect: Prefect, deployed: Deployed, tmp_path: Path) -> None:
     """It finds it by the home, and says what nobody would do: no worker is online, and the pool is paused."""
-    here = {name: text for name, text in environment.items() if not name.startswith("PREFECT_")}
+    here = {name: text for name, text in prefect.environment.items() if not name.startswith("PREFECT_")}
 
     def facts(expected: int) -> dict[str, dict[str, str]]:
         done = run_process([str(COMMAND), "doctor", "--json"], cwd=tmp_path, env=here, timeout=120)
@@ -153,36 +147,32 @@ def test_doctor_asks_the_server(
         return {fact["about"]: fact for fact in json.loads(done.stdout)["facts"]}
 
     shown = facts(2)
-    assert shown["prefect"]["text"] == f"{joint_server.api_url} answers"
+    assert shown["prefect"]["text"] == f"{prefect.api.url} answers"
     assert shown["workers"]["text"] == "0 online: what is scheduled waits"
-    assert shown["deployments"]["text"].startswith(f"{len(by_name(ask))} registered")
-    api_of(joint_server).patch(f"work_pools/{POOL}", {"is_paused": True})
+    assert shown["deployments"]["text"].startswith(f"{len(by_name(prefect))} registered")
+    prefect.api.patch(f"work_pools/{POOL}", {"is_paused": True})
     try:
         assert "is paused" in facts(2)["workers"]["text"]
     finally:
-        api_of(joint_server).patch(f"work_pools/{POOL}", {"is_paused": False})
+        prefect.api.patch(f"work_pools/{POOL}", {"is_paused": False})
 
 
-def test_metrics_are_behind_the_credential(joint_server: OwnServer) -> None:
+def test_metrics_are_behind_the_credential(prefect: Prefect) -> None:
     """On the same port and for the same password as the API."""
-    address = f"{joint_server.ui_url}{METRICS_PATH}"
+    address = prefect.api.url.removesuffix("/api") + METRICS_PATH
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(address, timeout=20)
-    with urllib.request.urlopen(
-        urllib.request.Request(address, headers=api_of(joint_server).headers)
-    ) as page:
+    with urllib.request.urlopen(urllib.request.Request(address, headers=dict(prefect.api.headers))) as page:
         assert page.read().endswith(b"# EOF\n")
 
 
-def test_schedule_of_a_catalog(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, tmp_path: Path
-) -> None:
+def test_schedule_of_a_catalog(prefect: Prefect, deployed: Deployed, tmp_path: Path) -> None:
     """Named after it, with its environment written in and the tags that automations look for; again, it is replaced."""
     for options in (("linens.csv", "--max-items", "7"), ("other.csv", "--timezone", "Europe/Berlin")):
-        made = schedule(environment, tmp_path, *options)
+        made = schedule(prefect.environment, tmp_path, *options)
         assert made.returncode == 0, made.stderr
     assert "catalog-refresh/linens (staging)" in made.stdout
-    refresh = by_name(ask)["linens (staging)"]
+    refresh = by_name(prefect)["linens (staging)"]
     assert refresh["parameters"] == {"source": "other.csv", "catalog": "linens", "environment": "staging"}
     (its,) = refresh["schedules"]
     assert its["active"] and its["schedule"]["timezone"] == "Europe/Berlin"
@@ -205,43 +195,33 @@ def test_schedule_of_a_catalog(
     ],
 )
 def test_schedule_that_is_refused(
-    environment: dict[str, str],
-    tmp_path: Path,
-    source: str,
-    settings: dict[str, str],
-    code: int,
-    says: str,
+    prefect: Prefect, tmp_path: Path, source: str, settings: dict[str, str], code: int, says: str
 ) -> None:
     """A secret that Prefect would show, a service that nobody confirmed to be paid, a server that is away."""
-    refused = schedule(environment | settings, tmp_path, source)
+    refused = schedule(prefect.environment | settings, tmp_path, source)
     assert refused.returncode == code, refused.stderr
     assert says in refused.stderr
     assert "secret" not in refused.stdout + refused.stderr
 
 
-def test_parameters_that_a_flow_has_no_longer_are_dropped(
-    deployed: Deployed, environment: dict[str, str], ask: Ask, joint_server: OwnServer
-) -> None:
+def test_parameters_that_a_flow_has_no_longer_are_dropped(prefect: Prefect, deployed: Deployed) -> None:
     """From the deployment and its schedules, which stay as they are otherwise, and named in a line."""
     retry = deployed["retry-failed"]["id"]
     nightly = {"cron": "0 4 * * *", "timezone": "UTC"}
     wish = {"active": True, "schedule": nightly, "parameters": {"looms": 3, "catalog": "spring"}}
-    ask(f"deployments/{retry}/schedules", [wish])
-    api_of(joint_server).patch(
-        f"deployments/{retry}", {"parameters": {"thread": "red", "environment": "staging"}}
-    )
+    prefect.api.post(f"deployments/{retry}/schedules", [wish])
+    prefect.api.patch(f"deployments/{retry}", {"parameters": {"thread": "red", "environment": "staging"}})
 
-    assert register(environment) == "retry-failed: dropped what its flow has no longer: looms, thread.\n"
-    retry_failed = by_name(ask)["retry-failed"]
+    assert register(prefect) == "retry-failed: dropped what its flow has no longer: looms, thread.\n"
+    retry_failed = by_name(prefect)["retry-failed"]
     assert retry_failed["parameters"] == {"environment": "staging"}
     (its,) = retry_failed["schedules"]
     assert its["active"] and its["parameters"] == {"catalog": "spring"}
 
 
-def test_wrong_parameters_are_refused_before_a_run(deployed: Deployed, ask: Ask) -> None:
+def test_wrong_parameters_are_refused_before_a_run(prefect: Prefect, deployed: Deployed) -> None:
     """By the server, from the schema: an unknown status never becomes a run."""
-    path = f"deployments/{deployed['retry-failed']['id']}/create_flow_run"
     with pytest.raises(urllib.error.HTTPError) as refused:
-        ask(path, {"parameters": {"status": ["broken"]}})
+        prefect.begin("retry-failed", status=["broken"])
     with refused.value as answer:
         assert answer.code == 409
