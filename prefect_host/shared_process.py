@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from socket import SO_REUSEADDR, SOL_SOCKET, socket
+from socket import create_server, socket
 from typing import ClassVar, Self
 
 from patternmill.errors import PatternmillError
@@ -180,21 +180,14 @@ class SharedProcess(ABC):
 
 def bound_socket(port: int = 0) -> socket:
     """Return a socket that listens on `port`; 0: on any free one. Raises PatternmillError when the port is taken."""
-    bound = socket()
-    # Else the port of a server that has just ended is taken for a minute.
-    bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     try:
-        bound.bind((HOST, port))
-        # At once: until then another user may bind the same port, and listen first.
-        bound.listen()
+        return create_server((HOST, port))
     except OSError as error:
-        bound.close()
         raise PatternmillError(
-            f"Port {port} of {HOST} cannot be used: {error.strerror}.",
+            f"Port {port} of {HOST} cannot be used: {os.strerror(error.errno or 0)}.",
             code="port",
             remedy="Name another --port.",
         ) from error
-    return bound
 
 
 @contextmanager

@@ -141,7 +141,6 @@ async def _register_pool(client: PrefectClient) -> None:
     """Make the work pool, or renew its template; its limit and pause stay."""
     template = json.loads(TEMPLATE.read_text("utf-8"))
     try:
-        await client.read_work_pool(POOL)
         await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
     except ObjectNotFound:
         pool = WorkPoolCreate(name=POOL, type="process", base_job_template=template)

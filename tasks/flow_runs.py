@@ -27,7 +27,7 @@ from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 from tasks.markup import line, logged
-from tasks.prefect_states import state_of
+from tasks.prefect_states import sentences, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,8 @@ async def final_state(state: State[Any]) -> State[Any]:
     now = await _current_state() if state.type is not StateType.CANCELLED else None
     if now is None or now.type is not StateType.CANCELLING:
         return state
-    return State(type=StateType.CANCELLED, name=state.name, message=f"{state.message}. {_TOO_LATE}")
+    message = sentences(state.message or "", _TOO_LATE)
+    return State(type=StateType.CANCELLED, name=state.name, message=message)
 
 
 async def _current_state() -> State[Any] | None:
@@ -141,7 +142,7 @@ def _ends_of_earlier_runs(run: Run) -> dict[UUID, State[Any]]:
         if record.prefect_flow_run_id and record.run_id in killed:
             ends[UUID(record.prefect_flow_run_id)] = Crashed(message=_KILLED)
         elif record.prefect_flow_run_id and record.ended_at and record.ended_at < before:
-            why = f"{record.reason or record.outcome}. {_UNTOLD}"
+            why = sentences(record.reason or str(record.outcome), _UNTOLD)
             ends[UUID(record.prefect_flow_run_id)] = state_of(record.outcome or Outcome.FAILED, why)
     return ends
 

@@ -53,7 +53,7 @@ def group_state(engine: Engine, group: Group) -> State[Any]:
     unfinished = len(group.rows) - made - len(failures)
     if unfinished and reason is not None:
         parts.append(reason.message)
-    message = line(". ".join(parts))
+    message = line(sentences(*parts))
     if failures:
         return Failed(message=message)
     return Cancelled(name="NotStarted", message=message) if unfinished else Completed(message=message)
@@ -82,6 +82,11 @@ def ending_message(ending: RunEnding, causes: Sequence[Cause]) -> str:
     asked_for = [cause for cause in causes if cause.code not in _OF_A_ROW]
     words = [cause for cause in causes if cause.code in OF_A_WORD]
     parts += [f"{cause.count:,} × {plain(cause.message, 120)}" for cause in (*asked_for[:1], *words[:2])]
+    return sentences(*parts)
+
+
+def sentences(*parts: str) -> str:
+    """Join parts of a message, some of which end with a full stop."""
     return ". ".join([*(part.removesuffix(".") for part in parts[:-1]), parts[-1]])
 
 

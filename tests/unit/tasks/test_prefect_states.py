@@ -24,6 +24,7 @@ from tasks.prefect_states import ending_message, group_state, state_of
 from tasks.run_page import next_steps, share_done
 
 FAILED = RowFailed("the loom broke", code="loom", remedy="Import failures.csv.")
+WHY = "S-1: loom: the loom broke; Import failures.csv"
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
 STOPPED = "Stopped by Ctrl-C."
 TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
@@ -33,12 +34,8 @@ TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from be
     ("made", "failures", "is_halted", "state"),
     [
         (3, [], True, ("COMPLETED", "Completed", "3 of 3 products")),
-        (
-            2,
-            [FAILED],
-            True,
-            ("FAILED", "Failed", "2 of 3 products. S-1: loom: the loom broke; Import failures.csv."),
-        ),
+        (2, [FAILED], True, ("FAILED", "Failed", f"2 of 3 products. {WHY}.")),
+        (1, [FAILED], True, ("FAILED", "Failed", f"1 of 3 products. {WHY}. {STOPPED}")),
         (
             0,
             [GAVE_UP, FAILED, FAILED],
@@ -76,8 +73,8 @@ def test_progress_counts_patterns_before_rows(made: int, ended: int, share: floa
     ("outcome", "now", "shown"),
     [
         (Outcome.FAILED, StateType.CANCELLING, ("CANCELLED", "Failed", f"4 rows. {TOO_LATE}")),
-        (Outcome.COMPLETED, StateType.RUNNING, ("COMPLETED", "Completed", "4 rows")),
-        (Outcome.BUDGET_REACHED, StateType.CANCELLING, ("CANCELLED", "BudgetReached", "4 rows")),
+        (Outcome.COMPLETED, StateType.RUNNING, ("COMPLETED", "Completed", "4 rows.")),
+        (Outcome.BUDGET_REACHED, StateType.CANCELLING, ("CANCELLED", "BudgetReached", "4 rows.")),
     ],
 )
 def test_run_that_is_being_cancelled_keeps_its_outcome_and_numbers(
@@ -89,7 +86,7 @@ def test_run_that_is_being_cancelled_keeps_its_outcome_and_numbers(
         return State(type=now)
 
     monkeypatch.setattr(flow_runs, "_current_state", current)
-    state = asyncio.run(flow_runs.final_state(state_of(outcome, "4 rows")))
+    state = asyncio.run(flow_runs.final_state(state_of(outcome, "4 rows.")))
     assert (state.type.value, state.name, state.message) == shown
 
 
