@@ -6,6 +6,7 @@ A task run is the work: it begins with the run's first write for its item or gro
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from prefect import State, get_run_logger, task
@@ -82,23 +83,12 @@ def _end_of(engine: Engine, group: Group) -> State[Any]:
     return group_state(engine, group)
 
 
+#: The ledger decides what is done again: Prefect repeats nothing, and remembers no result.
+_task: Any = partial(task, retries=0, cache_policy=NO_CACHE, persist_result=False)
 #: Each kind of item has a task of its own, named after what it makes.
-_ITEM_TASKS = {
-    stage: task(
-        name=stage.value,
-        task_run_name="{work.label}",
-        retries=0,
-        cache_policy=NO_CACHE,
-        persist_result=False,
-    )(make_item)
-    for stage in Stage
-}
-
-
+_ITEM_TASKS = {stage: _task(name=stage.value, task_run_name="{work.label}")(make_item) for stage in Stage}
 #: Not a decorator: Dask sends a function to other machines by its name.
-GROUP_TASK = task(
-    name="rows", task_run_name="{label}", retries=0, cache_policy=NO_CACHE, persist_result=False
-)(make_group)
+GROUP_TASK = _task(name="rows", task_run_name="{label}")(make_group)
 
 
 async def make_rows(run: Run) -> None:
@@ -121,13 +111,11 @@ async def make_rows(run: Run) -> None:
 
 
 def _group_task(run: Run) -> MakeGroup:
-    drive: Any = GROUP_TASK
-
     async def make(group: Group) -> None:
         _engine.set(run.engine)
         run.progress.task_runs += 1
         place = run.record.run_id, run.record.environment, group.number
-        await drive(*place, line(group.describe()), return_state=True)
+        await GROUP_TASK(*place, line(group.describe()), return_state=True)
 
     return make
 
@@ -141,8 +129,7 @@ class _ItemTasks:
 
     async def __call__(self, item: Item) -> None:
         built_on = self._states.get(item.parent_key) if item.parent_key is not None else None
-        make: Any = _ITEM_TASKS[item.stage]
         self._engine.progress.task_runs += 1
-        self._states[item.key] = await make(
+        self._states[item.key] = await _ITEM_TASKS[item.stage](
             ItemWork(self._engine, item), return_state=True, wait_for=[built_on] if built_on else None
         )
