@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,9 @@ class Fleet:
     def command(self, room: Room, *arguments: str) -> Started:
         return started(self.zygote.start, room.folder, [str(COMMAND), *arguments], room.environment)
 
-    def creates(self, environment: str) -> list[Line]:
-        lines = lines_of(self.services[environment].record)
+    def creates(self) -> list[Line]:
+        """Return what both services were asked to make."""
+        lines = chain.from_iterable(lines_of(service.record) for service in self.services.values())
         return [line for line in lines if line["event"] == "request" and line["operation"] in STARTS_JOB]
 
     def ledger(self) -> Ledger:
@@ -112,7 +114,7 @@ class Fleet:
                     process.kill()
 
     def _judge(self, rooms: list[Room], running: list[Started]) -> None:
-        before = {environment: len(self.creates(environment)) for environment in ENVIRONMENTS}
+        before = len(self.creates())
         self._await_moment(before, running)
         if self.dice.random() < 0.3:
             running[self.dice.randrange(4)].send(signal.SIGKILL)
@@ -122,18 +124,15 @@ class Fleet:
         at, took = time.time(), time.monotonic() - asked_at
         assert ended.code == 0 and "since" in ended.out, ended.output
         self.waited.append(took)
-        self.bought += sum(len(self.creates(one)) - before[one] for one in ENVIRONMENTS)
+        self.bought += len(self.creates()) - before
         late = self._late_room(rooms[0])
         ends = [one.wait(180) for one in (*running, self.start(late))]
         if ends[-1].code == EXIT_OVERLAP:
             # The run that drained when it came has ended by now.
             ends[-1] = self.start(late).wait(180)
         codes = [one.code for one in ends]
-        late_creates = [
-            line for environment in ENVIRONMENTS for line in self.creates(environment) if line["at"] > at
-        ]
         covered = self._covered_requests(options)
-        broken = [line for line in late_creates if line["requestId"] in covered]
+        broken = [line for line in self.creates() if line["at"] > at and line["requestId"] in covered]
         assert broken == [], (self.rounds, options, codes, broken)
         assert ends[-1].code == EXIT_CODES[Outcome.PAUSED], ends[-1].output
         # A run that no pause covers may give the service up, which loses a share of all answers.
@@ -150,11 +149,11 @@ class Fleet:
         rows = [*room.rows, *some_rows(1, about=f"late-{self.rounds}")]
         return replace(room, folder=room.folder / "late", rows=rows)
 
-    def _await_moment(self, before: dict[str, int], running: list[Started]) -> None:
+    def _await_moment(self, before: int, running: list[Started]) -> None:
         """Wait for a random time: of half the rounds and the first, from the first purchases on, else at once."""
         if self.rounds == 1 or self.dice.random() < 0.5:
             until = time.monotonic() + 60
-            while any(len(self.creates(one)) <= before[one] for one in ENVIRONMENTS):
+            while len(self.creates()) <= before:
                 assert time.monotonic() < until, [one.output for one in running]
                 time.sleep(0.02)
         time.sleep(self.dice.uniform(0, 3))

@@ -83,12 +83,9 @@ class Connection:
     #: The connection was ended by us.
     over: bool = False
 
-    async def send(self, data: bytes) -> None:
-        self.writer.write(data)
-        await self.writer.drain()
-
     async def answer(self, answer: Answer) -> None:
-        await self.send(answer.head() + answer.body)
+        self.writer.write(answer.head() + answer.body)
+        await self.writer.drain()
 
     def end(self, how: str) -> None:
         self.over = True

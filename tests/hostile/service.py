@@ -15,7 +15,7 @@ from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene
 from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
 from tests.hostile.record import Record
 from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
-from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
+from tests.hostile.wire import Answer, Request, json_answer, read_request, refusal
 
 BASE = "/v1/"
 
@@ -106,7 +106,7 @@ class HostileService:
         self._tasks.add(task)
         try:
             await talk(line)
-        except (ConnectionError, asyncio.IncompleteReadError, Garbled, TimeoutError):
+        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
             pass
         except asyncio.CancelledError:
             pass  # the service stops; the stream's own callback would log a cancelled task as an error

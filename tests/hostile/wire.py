@@ -11,12 +11,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-BODY_LIMIT = 16 * 1024 * 1024
-
-
-class Garbled(Exception):
-    """What came in is no request."""
-
 
 @dataclass(frozen=True)
 class Request:
@@ -32,16 +26,11 @@ class Answer:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def head(self, length: int | None = None) -> bytes:
-        """The head of the answer; `length` other than the body's own is how a cut body is promised."""
-        try:
-            phrase = HTTPStatus(self.status).phrase
-        except ValueError:
-            phrase = "Unknown"
-        lines = [f"HTTP/1.1 {self.status} {phrase}", "Server: hostile"]
+    def head(self) -> bytes:
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}", "Server: hostile"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         if self.status != 204:
-            lines.append(f"Content-Length: {len(self.body) if length is None else length}")
+            lines.append(f"Content-Length: {len(self.body)}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
@@ -61,30 +50,10 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     lines = head.decode("latin-1").split("\r\n")
-    try:
-        method, path, _ = lines[0].split(" ", 2)
-    except ValueError:
-        raise Garbled(lines[0]) from None
+    method, path, _ = lines[0].split(" ", 2)
     pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}
-    return Request(method, path, headers, await _read_body(reader, headers))
-
-
-async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
-    if "chunked" in headers.get("transfer-encoding", "").lower():
-        return await _read_chunks(reader)
-    length = int(headers.get("content-length", "0") or 0)
-    if length > BODY_LIMIT:
-        raise Garbled("body too long")
-    return await reader.readexactly(length)
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while size := int((await reader.readline()).split(b";")[0] or b"0", 16):
-        body += (await reader.readexactly(size + 2))[:-2]
-    await reader.readline()
-    return body
+    return Request(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -13,13 +12,12 @@ from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.planning.proposal import Proposal
 from patternmill.profiles import EmbeddedProfile
 from patternmill.runs import approval
-from patternmill.runs.run import RunEnding
 from patternmill.runs.safeguards import require_confirmation
 from patternmill.states import Outcome, RowStatus, Verdict
 from tests.hostile.in_process import Service, failed
 from tests.integrity import problems
 
-from .workshop import Ended, Workshop, drive, many, rows
+from .workshop import Ended, Workshop, many, rows
 
 #: A plan of more than three items waits, and costs 10 a pattern and 20 a product.
 TERMS: dict[str, Any] = {"approve_above_items": 3, "pattern_price": 10, "product_price": 20}
@@ -191,12 +189,7 @@ def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     """Cancelled, with author and reason, every row not started; it ends no question of a newer flow run."""
     rejected, newer = reject(shop, "four"), ask(shop, "five", "flow-run-2")
 
-    async def main() -> RunEnding:
-        _, begun = await shop.begin(FOUR, refused=rejected, **TERMS)
-        await drive(begun)
-        return await begun.end()
-
-    ending = asyncio.run(asyncio.wait_for(main(), 120))
+    ending = run(shop, FOUR, refused=rejected).ending
     assert (ending.outcome, ending.rows) == (Outcome.CANCELLED, {RowStatus.NOT_STARTED: 4})
     assert "rejected by bert: too dear. Nothing was bought." in (ending.record.reason or "")
     assert (service.creates, known_runs(shop)) == ([], 1)
