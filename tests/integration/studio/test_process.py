@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from PIL import Image
 
@@ -45,17 +46,10 @@ def result(studio: Studio, operation: str, **body: object) -> dict[str, str]:
     return made
 
 
-def raw(
-    studio: Studio, method: str, path: str, body: object = None, **headers: str
-) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(str(urlsplit(studio.base_url).netloc), timeout=20)
-    sent = {"Authorization": f"Bearer {studio.key}", "Content-Type": "application/json", **headers}
-    try:
-        connection.request(method, path, json.dumps(body), sent)
-        response = connection.getresponse()
-        return response, response.read()
-    finally:
-        connection.close()
+def raw(studio: Studio, method: str, path: str, body: object = None, **headers: str) -> httpx.Response:
+    sent = {"Authorization": f"Bearer {studio.key}", **headers}
+    address = studio.base_url.removesuffix("/v1") + path
+    return httpx.request(method, address, json=body, headers=sent, timeout=20)
 
 
 # -- its life
@@ -166,12 +160,12 @@ def test_pictures_are_served_without_a_key_to_who_asks_by_the_own_name(instrumen
     instruments.clock.advance(120)
     address = urlsplit(instruments.ask("jobs/get", jobId=job["jobId"])[1]["result"]["imageUrl"]).path
 
-    answer, picture = raw(instruments, "GET", f"{address}?width=128", Authorization="")
-    assert (answer.status, answer.headers["Content-Type"]) == (200, "image/png")
-    assert Image.open(io.BytesIO(picture)).size == (128, 128)
-    assert raw(instruments, "GET", f"{address}?width=9999")[0].status == 400
-    assert raw(instruments, "GET", address, Host="rebound.example")[0].status == 400
-    assert raw(instruments, "GET", f"{address}?width=128", Host="localhost:1")[0].status == 200
+    answer = raw(instruments, "GET", f"{address}?width=128", Authorization="")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
+    assert Image.open(io.BytesIO(answer.content)).size == (128, 128)
+    assert raw(instruments, "GET", f"{address}?width=9999").status_code == 400
+    assert raw(instruments, "GET", address, Host="rebound.example").status_code == 400
+    assert raw(instruments, "GET", f"{address}?width=128", Host="localhost:1").status_code == 200
 
 
 # -- its faults
@@ -186,9 +180,9 @@ def test_refused_call_is_not_accepted(instruments: Studio) -> None:
         {"on": "jobs/get", "effect": {"kind": "refuse", "status": 404, "message": "gone"}},
         {"on": "feedback/create", "effect": {**refuse, "code": "feedback_unavailable"}},
     )
-    first, content = raw(instruments, "POST", "/v1/patterns/create", BODY)
-    assert (first.status, first.headers["Retry-After"]) == (503, "7")
-    assert json.loads(content)["error"]["code"] == "unavailable"
+    first = raw(instruments, "POST", "/v1/patterns/create", BODY)
+    assert (first.status_code, first.headers["Retry-After"]) == (503, "7")
+    assert first.json()["error"]["code"] == "unavailable"
     status, answer = instruments.ask("patterns/create", **BODY)
     assert (status, answer["error"]["code"]) == (429, "rate_limited")
     assert instruments.meter.read()["purchases"] == []
