@@ -12,10 +12,8 @@ from patternmill.states import (
     ATTEMPT_CHANGES,
     EXIT_CODES,
     EXIT_REFUSED,
-    UNFINISHED_ROWS,
     AttemptState,
     Outcome,
-    RowStatus,
 )
 
 SCHEMA = (Path(patternmill.ledger.__file__).parent / "migrations/001.sql").read_text(encoding="utf-8")
@@ -43,18 +41,6 @@ def test_legal_changes() -> None:
         "held": {"intended", "accepted", "failed"},
         "succeeded": set(),
         "failed": {"accepted"},
-    }
-
-
-def test_unfinished_rows_are_those_that_a_second_run_can_change() -> None:
-    """The rest needs an edit, a retry or a decision."""
-    assert set(RowStatus) - UNFINISHED_ROWS == {
-        RowStatus.SUCCEEDED,
-        RowStatus.FAILED,
-        RowStatus.REFUSED,
-        RowStatus.HELD,
-        RowStatus.TO_CHOOSE,
-        RowStatus.DISCARDED,
     }
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from patternmill.service.outcomes import GAVE_UP, Answer, Ended, JobEnd, Trouble
+from patternmill.service.outcomes import Answer, Ended, JobEnd
 from patternmill.service.polling import gap_at
 from patternmill.states import AttemptState, Stage
 from tests.unit.service import virtual
-from tests.unit.service.answers import DONE, JOB, Script, answered, lost
+from tests.unit.service.answers import DONE, JOB, Script, answered
 
 
 @pytest.mark.parametrize(
@@ -60,23 +59,6 @@ FIVE_MINUTES = {"job_timeout": timedelta(minutes=5)}
 
 
 @pytest.mark.parametrize(
-    "trouble",
-    [
-        lost(Trouble.TIMEOUT),
-        answered(429, retry_after="2"),
-        answered(404),
-        answered(200, None, Trouble.HTML),
-        NAMELESS,
-        PAUSED,
-    ],
-)
-def test_failed_poll_changes_nothing(trouble: Answer) -> None:
-    """The job is polled again, and ends as it ended."""
-    end, _, asked = _follow(trouble, trouble, answered(200, DONE))
-    assert isinstance(end, Ended) and asked == 3
-
-
-@pytest.mark.parametrize(
     ("answer", "options", "end", "seconds"),
     [
         (answered(200, JOB), FIVE_MINUTES, (None, "gave_up_waiting"), 300),
@@ -97,14 +79,3 @@ def test_every_wait_ends(
     assert seconds <= at < seconds + 1
     assert (asked == 1) == (seconds == 0)
     assert len(caplog.records) == (answer is PAUSED)
-
-
-async def test_abandoned_waits_end_at_once() -> None:
-    """The end of a drain."""
-    api = Script({"jobs/get": [answered(200, JOB)]}).api()
-    waits = [asyncio.create_task(api.follow("job-1", Stage.PATTERN)) for _ in range(50)]
-    await asyncio.sleep(5)
-    api.abandon()
-    ends = await asyncio.gather(*waits, api.follow("later", Stage.PRODUCT))
-    assert all(end is GAVE_UP for end in ends)
-    assert virtual.clock() < 5.1

@@ -188,13 +188,6 @@ def test_what_may_have_been_executed_is_not_sent_again(answer: Answer, expected:
         assert isinstance(decision, Refusal) and decision.state is None
 
 
-def test_request_that_was_never_sent_is_not_in_doubt() -> None:
-    """2: for ten minutes; the next run begins it anew, with the same ID."""
-    refusal = decide_create(not_sent(), AWAY, POLICY)
-    assert isinstance(refusal, Refusal)
-    assert (refusal.state, refusal.code, refusal.stops) == (AttemptState.WITHDRAWN, "service_away", True)
-
-
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     """Half to all of 0.5, 1, 2 ... 30 s."""
     assert [LONGEST.pause(tries).total_seconds() for tries in (1, 2, 3, 7, 500)] == [0.5, 1, 2, 30, 30]

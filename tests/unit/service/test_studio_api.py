@@ -274,7 +274,7 @@ def test_end_without_a_job_has_its_exchange(answer: Answer, body: Any) -> None:
 
 async def test_failed_job_has_the_poll_that_showed_it() -> None:
     failed = {**JOB, "status": "failed", "error": {"message": "the loom broke"}}
-    script = Script({"jobs/get": [answered(200, JOB), answered(200, failed)]})
+    script = Script({"jobs/get": [lost(), answered(200, JOB), answered(200, failed)]})
     async with script.api() as api:
         end = await api.follow("job-1", Stage.PATTERN)
     assert isinstance(end, Ended) and end.exchange is not None and end.exchange["body"] == failed
