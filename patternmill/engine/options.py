@@ -18,17 +18,17 @@ from patternmill.states import ROW_STAGES, Stage
 _SAMPLE = 20
 
 
-def _failure_limit(text: str | None) -> tuple[int | None, float | None]:
-    """Return the count or the share in `25` or `10%`. Raises ConfigurationError."""
+def _failure_limit(text: str | None) -> int | float | None:
+    """Return the count in `25`, or the share in `10%`. Raises ConfigurationError."""
     if not text:
-        return None, None
+        return None
     match = re.fullmatch(r"(\d{1,9})|(\d{1,2}(?:\.\d+)?|100)\s*%", text.strip())
     if match is None:
         raise ConfigurationError(
             f"{text!r} is no limit of failures.", remedy="Write a count (25) or a percentage (10%)."
         )
     count, percent = match.groups()
-    return (int(count), None) if count else (None, float(percent) / 100)
+    return int(count) if count else float(percent) / 100
 
 
 def _amount(text: str | None, currency: str | None) -> int | None:
@@ -58,9 +58,8 @@ class RunOptions:
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     #: Of an item of each stage, in minor units.
     prices: Mapping[Stage, int] = field(default_factory=lambda: dict.fromkeys(ROW_STAGES, 0))
-    #: More failed items than this stop the run.
-    most_failures: int | None = None
-    most_failures_share: float | None = None
+    #: More failed items than this stop the run: a count (int), or a share of those that have ended (float).
+    most_failures: int | float | None = None
     #: How long a stopped run still polls its jobs; Prefect kills a run 30 seconds after its signal.
     drain: timedelta = timedelta(seconds=18)
 
@@ -81,7 +80,6 @@ class RunOptions:
                 "A budget, or a cost that is to be approved, is set, and no prices.",
                 remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE.",
             )
-        count, share = _failure_limit(max_failures)
         return cls(
             max_in_flight=settings.max_in_flight,
             attempts=settings.attempts,
@@ -89,8 +87,7 @@ class RunOptions:
             in_doubt_limit=settings.in_doubt_limit,
             prices=settings.prices,
             limits=SpendingLimits(max_items, most_spent, settings.day_budget, currency=settings.currency),
-            most_failures=count,
-            most_failures_share=share,
+            most_failures=_failure_limit(max_failures),
         )
 
     @property
@@ -100,10 +97,10 @@ class RunOptions:
 
     def too_many(self, failed: int, ended: int) -> bool:
         """Return whether this many failed items, of those that have ended, stop the run."""
-        if self.most_failures is not None and failed > self.most_failures:
-            return True
-        share = self.most_failures_share
-        return share is not None and ended >= _SAMPLE and failed > share * ended
+        limit = self.most_failures
+        if isinstance(limit, float):
+            return ended >= _SAMPLE and failed > limit * ended
+        return limit is not None and failed > limit
 
     def is_final(self, reason: str) -> bool:
         """Return whether a failed job with this reason is not worth another attempt."""

@@ -72,7 +72,7 @@ class FollowedGroups:
     @classmethod
     async def begin(cls, run: Run) -> FollowedGroups:
         """Put the groups on record: no other process has to read the file or the offer again."""
-        options = replace(run.engine.options, most_failures=None, most_failures_share=None)
+        options = replace(run.engine.options, most_failures=None)
         terms = _TERMS.dump_python(Terms(options, run.spec.unstated), mode="json")
         record = run.record.with_options({DRIVEN_WITH: terms})
         groups = [

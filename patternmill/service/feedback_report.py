@@ -8,7 +8,7 @@ from typing import Any
 
 from patternmill.service.outcomes import Answer
 from patternmill.service.redaction import scrubbed
-from patternmill.service.resend import PASSING, sentence
+from patternmill.service.resend import sentence
 
 FEEDBACK = "feedback/create"
 UNAVAILABLE = 503
@@ -50,8 +50,7 @@ def delivery_of(answer: Answer, request_id: str) -> Delivery:
     """Return what became of the report with this ID, by the answer to it."""
     if answer.status == UNAVAILABLE:
         return DeliveryState.NOT_SENT, "Feedback is unavailable at present (503): try again later."
-    refused = answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
-    if refused or not answer.was_sent:
+    if answer.refused or not answer.was_sent:
         return DeliveryState.NOT_SENT, sentence(answer)
     named = answer.body.get("requestId") if answer.usable and isinstance(answer.body, dict) else None
     if named == request_id:

@@ -10,13 +10,11 @@ from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
 from patternmill.service.redaction import clean
-from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
+from patternmill.service.resend import RATE_LIMITED, STOPPING, sentence
 from patternmill.text import REMOVED
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not say which.
 KEY_REFUSED = {401: STOPPING[401], 403: STOPPING[403], 407: STOPPING[407]}
-#: Refusals that are about the moment, and not about the checkout.
-_PASSING = PASSING | {RATE_LIMITED}
 #: Bounded, so that a long text takes no long time.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
 _CANCELLED = ("cancelled", "canceled")
@@ -47,12 +45,11 @@ def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
 
     Raises ServiceStopped when the answer does not tell.
     """
-    status = answer.status
     if answer.usable:
         return _order(answer.body, checkout_id)
-    if status is not None and 400 <= status < 500 and status not in _PASSING | KEY_REFUSED.keys():
+    if answer.refused and answer.status not in {RATE_LIMITED, *KEY_REFUSED}:
         return None
-    code = KEY_REFUSED.get(status or 0, "order_not_shown")
+    code = KEY_REFUSED.get(answer.status or 0, "order_not_shown")
     raise ServiceStopped(without_addresses(sentence(answer)), code=code)
 
 

@@ -112,6 +112,11 @@ class Answer:
         return self.status in USABLE and self.trouble is Trouble.NONE
 
     @property
+    def refused(self) -> bool:
+        """Return whether the request is refused for what it is, not for the moment at which it came."""
+        return self.status is not None and 400 <= self.status < 500 and self.status not in _PASSING
+
+    @property
     def service_failed(self) -> bool:
         """Return whether the service or the network failed: such an answer says nothing about the item."""
         if self.status is None:
@@ -143,3 +148,5 @@ def _kept_body(body: Any) -> Any:
 #: The success statuses that can carry a job.
 USABLE = frozenset({200, 201, 202})
 SUCCESS = range(200, 300)
+#: Statuses below 500 that are not about the item: the same request may succeed later.
+_PASSING = frozenset({408, 423, 425, 499})

@@ -38,8 +38,6 @@ ELSEWHERE = frozenset({307, 308})
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
 #: The address is wrong, or the service does not know what this one request names.
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
-#: Statuses below 500 that are not about the item: the same request may succeed later.
-PASSING = frozenset({408, 423, 425, 499})
 UNKNOWN_STATUS = "unknown_status"
 REPEATED_REQUEST = "repeated_request"
 REFUSED_IN_DOUBT = "refused_in_doubt"
@@ -183,21 +181,20 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
         return _rate_limited(answer, now, policy)
     if _is_repeated(answer, now):
         return _repeated(answer, now)
-    if _is_refusal(answer) or _is_refused_success(answer, now):
+    if answer.refused or _is_refused_success(answer, now):
         is_of_row = names_row(answer, now.request.body, now.request.given)
-        if is_of_row or _is_refusal(answer):
+        if is_of_row or answer.refused:
             return _refused(INVALID_REQUEST if is_of_row else UNCLEAR_REFUSAL, answer, now)
     return _read(answer, now, policy)
 
 
 def _may_be_executed(answer: Answer, stage: Stage) -> bool:
     """Return whether a request without a known job may have made something all the same."""
-    status = answer.status
-    if status is None:
+    if answer.status is None:
         return answer.was_sent
-    if status < 400:
-        return status not in ELSEWHERE and not (answer.usable and read_created(answer.body, stage))
-    return status >= 500 or status in PASSING
+    if answer.status < 400:
+        return answer.status not in ELSEWHERE and not (answer.usable and read_created(answer.body, stage))
+    return not answer.refused
 
 
 def decide_poll(
@@ -324,7 +321,7 @@ def unclear_code(answer: Answer, now: Situation) -> str:
     if answer.status in MISADDRESSED:
         return "" if now.works and answer.trouble is Trouble.NONE else "wrong_address"
     is_clear = answer.status in STOPPING or answer.status == RATE_LIMITED or _is_repeated(answer, now)
-    return "proxy_page" if answer.trouble is Trouble.HTML and _is_refusal(answer) and not is_clear else ""
+    return "proxy_page" if answer.trouble is Trouble.HTML and answer.refused and not is_clear else ""
 
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
@@ -395,13 +392,9 @@ def _read(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisio
     return job
 
 
-def _is_refusal(answer: Answer) -> bool:
-    return answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
-
-
 def _is_repeated(answer: Answer, now: Situation) -> bool:
     """Return whether the service says that it has this request ID, by a status or in words."""
-    refuses = _is_refusal(answer) or _is_refused_success(answer, now)
+    refuses = answer.refused or _is_refused_success(answer, now)
     return refuses and has_id_already(answer, now.request.body, now.request.given)
 
 

@@ -255,3 +255,22 @@ def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
     duplicates = shop.previewed(many(9), name="third").duplicates
     assert duplicates is not None
     assert "8 of 9 rows" in duplicates.message and "catalog 'most'" in duplicates.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "failed", "ended", "stops"),
+    [
+        (None, 30, 30, False),
+        ("4", 4, 4, False),
+        ("4", 5, 5, True),
+        ("10%", 3, 19, False),
+        ("10%", 2, 20, False),
+        ("10%", 3, 20, True),
+    ],
+)
+def test_failures_are_limited_by_a_count_or_a_share(
+    limit: str | None, failed: int, ended: int, stops: bool
+) -> None:
+    """A share counts from the twentieth item on."""
+    options = RunOptions.from_settings(Settings(), max_failures=limit)
+    assert options.too_many(failed, ended) is stops
