@@ -133,13 +133,11 @@ def ledger_to_read(settings: Settings) -> Ledger:
 
 def every_ledger(settings: Settings) -> Iterator[Ledger]:
     """Yield each ledger of the home that exists, the embedded studio's too; each is closed when the next is read."""
-    if settings.ledger_url is not None:
-        with open_ledger(settings) as ledger:
+    files = (folder / LEDGER_FILE for folder in (settings.home, settings.home / "embedded"))
+    urls = [ledger_url(settings)] if settings.ledger_url is not None else []
+    for url in dict.fromkeys([*urls, *(f"{_FILE}{file.absolute()}" for file in files if file.exists())]):
+        with Ledger(open_database(url, may_upgrade=settings.confirms(UPGRADE))) as ledger:
             yield ledger
-    for folder in (settings.home, settings.home / "embedded"):
-        if (folder / LEDGER_FILE).exists():
-            with Ledger(SqliteDatabase(folder / LEDGER_FILE)) as ledger:
-                yield ledger
 
 
 def ledger_url(settings: Settings) -> str:

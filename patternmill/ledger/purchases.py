@@ -53,10 +53,7 @@ from patternmill.states import (
 
 logger = logging.getLogger(__name__)
 
-ATTEMPT_COLUMNS = (
-    "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
-    "error_code, error, intended_at, accepted_at, ended_at, uptime, price, currency"
-)
+ATTEMPT_COLUMNS = ", ".join(Attempt.__dataclass_fields__)
 #: A body may be as large as a picture.
 WITHOUT_BODIES = ATTEMPT_COLUMNS.replace("body", ":nothing")
 #: Seconds by which clocks may differ before an age by them is not believed.

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
@@ -180,6 +181,12 @@ def test_pause_of_nothing_is_refused(shop: Workshop, message: str) -> None:
     shop.run(many(1))
     with pytest.raises(ConfigurationError, match=message):
         REFUSED[message](shop.settings)
+
+
+def test_ledger_that_is_named_by_its_address_too_is_paused_once(shop: Workshop) -> None:
+    shop.run(many(1))
+    shop.ledger_url = SecretStr(f"sqlite:///{shop.home}/ledger.sqlite3")
+    assert len(pause(shop.settings, EVERYTHING)) == 1
 
 
 def test_dead_and_silent_holders_are_not_waited_for(shop: Workshop, service: Service) -> None:
