@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import islice
+from itertools import count, islice
 from typing import Any, TypeVar
 
 import psycopg
@@ -56,7 +56,7 @@ class PostgresDatabase(Database):
         """Connect. `may_upgrade`: a person has copied an older ledger, which may be brought up to this version."""
         self._url, self._may_upgrade = url, may_upgrade
         self.name = _server_name(url)
-        self._inside = False
+        self._inside, self._streams = False, count()
         self._connection = self._connect()
         try:
             self.place = f"{self.name}, schema {self.rows('SELECT current_schema()')[0][0]},"
@@ -108,9 +108,9 @@ class PostgresDatabase(Database):
         return _with_percent_signs(sql)
 
     def stream(self, sql: str, **params: Any) -> Iterator[tuple[Any, ...]]:
-        with self._using() as connection, connection.transaction(), connection.cursor("stream") as cursor:
-            # A slow reader locks nothing.
-            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        # Held without a transaction: what is written meanwhile is durable, and a slow reader locks nothing.
+        name = f"stream {next(self._streams)}"
+        with self._using() as connection, connection.cursor(name, withhold=True) as cursor:
             cursor.execute(self._sql(sql), params)
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 yield from rows

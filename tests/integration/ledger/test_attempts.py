@@ -26,7 +26,7 @@ from patternmill.states import (
     Stage,
 )
 
-from .conftest import Clock
+from .conftest import Clock, OpenLedger
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, intent, item, learned
 
 OTHER_RUN = RunId("run-2")
@@ -149,8 +149,8 @@ def test_job_and_times_survive_later_changes(ledger: Ledger, clock: Clock) -> No
     assert not ledger.purchases.attempts_with_result("made-herons/1", STAGING, [Stage.REFINEMENT])
 
 
-def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
-    """Without bodies, without those of another environment or catalog, streamed while the ledger can be used."""
+def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """Without bodies, without those of another environment or catalog; what is written meanwhile is durable."""
     at_state(ledger, "herons", AttemptState.FAILED, 1)
     at_state(ledger, "herons", AttemptState.ACCEPTED, 2)
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
@@ -161,8 +161,11 @@ def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
         ("herons", 2, AttemptState.ACCEPTED, b""),
         ("ferns", 1, AttemptState.SUCCEEDED, b""),
     }
-    next(ledger.purchases.last_attempts(STAGING, CATALOG))
-    assert begin(ledger, "after").state is AttemptState.INTENDED
+    streams = [ledger.purchases.last_attempts(STAGING, CATALOG) for _ in range(2)]
+    assert {next(stream).item_key for stream in streams} <= last.keys()
+    written = begin(ledger, "after")
+    assert open_ledger().purchases.attempt(written.request_id) == written
+    assert all(last.keys() >= {each.item_key for each in stream} - {"after"} for stream in streams)
 
 
 def test_what_a_service_has_done_so_far(ledger: Ledger, clock: Clock) -> None:
