@@ -145,9 +145,9 @@ class Launch:
         self.preview = await _previewed(self.spec)
 
     def limit_to_the_plan(self) -> None:
-        """Take the plan that a person agreed to as confirmed, and as the most that is bought."""
+        """Take the plan that a person agreed to as confirmed and as the most that is bought, if it is not paused."""
         settings = self.spec.settings.confirming(self.spec.settings.environment)
-        ceiling = frozenset(self.preview.proposal.to_buy)
+        ceiling = frozenset(self.preview.proposal.to_buy if self.preview.pause is None else ())
         self.spec = replace(self.spec, settings=settings, ceiling=ceiling)
 
     # -- the run

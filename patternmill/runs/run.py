@@ -262,17 +262,16 @@ class Run:
 
         Raises ConfigurationError and ApprovalNeeded for a plan that a person has to look at first.
         """
-        require_agreed(self.spec.ceiling, planned.proposal)
         if self.refused is not None:
             return None
         approved = None
         if pause is None:
+            require_agreed(self.spec.ceiling, planned.proposal)
             approved = require_approval(ledger, self.spec.settings, planned.proposal)
         if pause is None and approved is None:
             # Of two runs that plan the same products at once, the second one waits, and sees the first one's plan.
             ledger.database.lock(f"plans {record.environment}")
-            duplicates = find_duplicates(ledger, planned.plan)
-            require_confirmation(self.spec.settings, planned.plan, duplicates)
+            require_confirmation(self.spec.settings, planned.plan, find_duplicates(ledger, planned.plan))
         ledger.approvals.overtake(record.environment, record.catalog, f"run {record.run_id}")
         return approved
 
@@ -426,11 +425,12 @@ class Run:
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
-        withheld = withheld_reason(self.record) if self.spec.retire_limit else None
-        made = not set(counts) - COMPLETE_ROWS
-        complete = made and withheld is None
-        reason = None if made else self._incomplete
-        outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
+        withheld = withheld_reason(self.record)
+        is_made = COMPLETE_ROWS.issuperset(counts)
+        reason = None if is_made else self._incomplete
+        outcome = reason.outcome if reason else _PARTLY
+        if is_made and withheld is None:
+            outcome = Outcome.COMPLETED
         return replace(
             self.record,
             ended_at=at,

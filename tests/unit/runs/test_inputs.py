@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -53,9 +52,8 @@ def test_remembered_columns_are_used(shop: Workshop, by_refresh: bool) -> None:
     remember()
     shop.refresh() if by_refresh else shop.load(file)
     assert shop.work.ended.outcome is Outcome.COMPLETED
-    assert shop.notes[0] == (
-        "Columns: Art.-Nr. -> sku, Prompt text -> prompt, Produktart -> category, Name -> option:name."
-    )
+    columns = "Art.-Nr. -> sku, Prompt text -> prompt, Produktart -> category, Name -> option:name"
+    assert shop.notes[0] == f"Columns: {columns}."
     header = (shop.work.published.out / "results.csv").read_text("utf-8-sig").splitlines()[0]
     assert header.startswith(HEADER)
     bought = list(shop.service.bought)
@@ -110,21 +108,16 @@ CATEGORIES = (
     Category("cat_cushion", "Cushion", (Option("size", ("50x50", "40x40")), MADE_OF[0])),
     Category("cat_mug", "Mug", (Option("size", ("11oz",)), MADE_OF[1])),
 )
-PRODUCTS = (
-    ("Kissen", "50x50", "Samt", ""),
-    ("Tasse", "11oz", "", "glänzend"),
-    ("Kissen", "40x40", "Leinen", ""),
-)
+PRODUCTS = ("Kissen;50x50;Samt;", "Tasse;11oz;;glänzend", "Kissen;40x40;Leinen;")
 
 
 def german_excel(prompts: Sequence[str]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
-    header = "Art.-Nr.;Motivbeschreibung;Produktart;Größe;Stoff;Oberfläche;Bemerkung"
-    writer.writerow(header.split(";"))
-    for number, prompt in enumerate(prompts):
-        writer.writerow((f"K-{number:03}", prompt, *PRODUCTS[number % 3], "für Müller; eilt"))
-    return text.getvalue().encode("cp1252")
+    header = "Art.-Nr.;Motivbeschreibung;Produktart;Größe;Stoff;Oberfläche;Bemerkung\r\n"
+    rows = (
+        f'K-{number:03};{prompt};{PRODUCTS[number % 3]};"für Müller; eilt"\r\n'
+        for number, prompt in enumerate(prompts)
+    )
+    return "".join([header, *rows]).encode("cp1252")
 
 
 def workbook(prompts: Sequence[str]) -> bytes:
@@ -147,13 +140,12 @@ def workbook(prompts: Sequence[str]) -> bytes:
     return content.getvalue()
 
 
-@pytest.mark.parametrize(("name", "write"), [("herbst.csv", german_excel), ("sommer.xlsx", workbook)])
+WRITERS = {"herbst.csv": german_excel, "sommer.xlsx": workbook}
+
+
+@pytest.mark.parametrize("name", WRITERS)
 def test_sheet_is_accepted_by_one_command(
-    shop: Workshop,
-    name: str,
-    write: Callable[[Sequence[str]], bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    shop: Workshop, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With answers once, a week later with none."""
     monkeypatch.setattr("os.isatty", lambda descriptor: True)
@@ -162,7 +154,7 @@ def test_sheet_is_accepted_by_one_command(
     prompts = [f"blue herons {number}" for number in range(6)]
     for changed in (0, 2):
         file = shop.folder / name
-        file.write_bytes(write([f"{text} anew" for text in prompts[:changed]] + prompts[changed:]))
+        file.write_bytes(WRITERS[name]([f"{text} anew" for text in prompts[:changed]] + prompts[changed:]))
         assert main.run(["check", str(file)]) == 0
         shown = capsys.readouterr().out
         assert f"{name}: 6 rows, all accepted" in shown and (not changed or "?" not in shown)
@@ -199,10 +191,8 @@ def test_address_with_a_secret_is_refused_as_a_parameter(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Under a name of the settings it is accepted, and its secret is shown nowhere."""
-    for request in (
-        ImportRequest(file=f"https://{place}"),
-        RefreshRequest(source=f"https://{place}", catalog="s"),
-    ):
+    url = f"https://{place}"
+    for request in (ImportRequest(file=url), RefreshRequest(source=url, catalog="s")):
         with pytest.raises(ConfigurationError, match="PATTERNMILL_SOURCES") as refused:
             spec_of_flow(request)
         assert "canary" not in str(refused.value) and "canary" not in repr(request)

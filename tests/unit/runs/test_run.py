@@ -12,10 +12,13 @@ from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[impor
 
 from cli.launcher import Launch
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.ledger.brake import Pause
 from patternmill.runs.input import read_input
+from patternmill.runs.lease import pause, unpause
 from patternmill.runs.request import ImportRequest, RetryRequest
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, catalog_name, run_spec
+from patternmill.settings import load_settings
 from patternmill.states import Outcome, Stage
 from tests.hostile.in_process import failed
 
@@ -38,6 +41,21 @@ def test_retry_that_was_agreed_to_leaves_out_what_was_requested_since(shop: Work
     before = shop.service.bought
     asyncio.run(launch._run_alone())
     assert (shop.service.bought, shop.has()) == (before, {"a": "moss"})
+
+
+def test_pause_that_is_lifted_before_the_run_begins_buys_nothing_unasked(shop: Workshop) -> None:
+    """What is paused asks nobody: nothing would be bought of it."""
+    shop.load_source({"a": {"prompt": "ferns"}})
+    request = ImportRequest(file=shop.file(FOUR))
+    launch, bought = Launch(request, run_spec(request)), shop.service.bought
+    pause(load_settings(), Pause("", "", "a look", "anna"))
+    launch.preview = asyncio.run(Run(launch.spec).preview())
+    launch.limit_to_the_plan()
+    asyncio.run(launch._run_alone())
+    unpause(load_settings(), "", "", "anna")
+    with pytest.raises(ConfigurationError, match="changed since you agreed"):
+        asyncio.run(launch._run_alone())
+    assert shop.service.bought == bought
 
 
 def test_results_are_copied_to_a_store(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

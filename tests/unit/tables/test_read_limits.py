@@ -48,20 +48,18 @@ def test_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: s
     """Growing, rewriting in place with the old time, replacing and touching are all seen."""
     path = tmp_path / "spring.csv"
     path.write_bytes(HEAD + ROW)
-    before = path.stat()
+    (tmp_path / "new").write_bytes(HEAD + ROW)
+    old = path.stat().st_mtime_ns
+    changes = {
+        "append": lambda: path.write_bytes(HEAD + ROW + ROW),
+        "rewrite": lambda: (path.write_bytes(HEAD + ROW.swapcase()), os.utime(path, ns=(old, old))),
+        "replace": lambda: (tmp_path / "new").replace(path),
+        "touch": lambda: os.utime(path, ns=(old, old + 1_000_000_000)),
+    }
 
     def read_and_change(this: Path) -> bytes:
         raw = this.read_bytes()
-        if change == "append":
-            this.write_bytes(raw + ROW)
-        elif change == "rewrite":
-            this.write_bytes(raw.swapcase())
-            os.utime(this, ns=(before.st_atime_ns, before.st_mtime_ns))
-        elif change == "replace":
-            (tmp_path / "new").write_bytes(raw)
-            (tmp_path / "new").replace(this)
-        else:
-            os.utime(this, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000_000))
+        changes[change]()
         return raw
 
     with pytest.raises(InputRefused) as caught:
