@@ -159,17 +159,15 @@ def pattern_facts(
             "decision": _decision(decision, digest) if decision is not None else None,
         }
 
-    patterns = {}
-    for key in {row.take for row in rows if row.take is not None}:
-        requested = takes.of(key)
-        if len(requested) == 1 and key not in takes.decisions:
-            # Such a pattern follows from its rows, and there may be many.
-            continue
-        patterns[key] = {
-            "takes": [told(take) for take in requested if take.has_result],
-            "open": [take.number for take in requested if take.is_made and not take.has_result],
+    return {
+        key: {
+            "takes": [told(take) for take in takes.of(key) if take.has_result],
+            "open": [take.number for take in takes.of(key) if take.is_made and not take.has_result],
         }
-    return patterns
+        for key in {row.take for row in rows if row.take is not None}
+        # Any other pattern follows from its rows, and there may be many.
+        if len(takes.of(key)) > 1 or key in takes.decisions
+    }
 
 
 def _decision(decision: Decision, digest: str) -> dict[str, Any]:

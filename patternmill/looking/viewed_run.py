@@ -17,6 +17,7 @@ from patternmill.runs.catalog_takes import CatalogTakes
 from patternmill.runs.recorded_rows import run_results
 from patternmill.settings import Settings
 from patternmill.states import Verdict
+from patternmill.tables.columns import run_cell
 from patternmill.text import plural
 
 
@@ -91,6 +92,7 @@ class ViewedRun:
             {url: f"{FOLDER}/{name}" for name, url in self._names.items()},
             patterns=pattern_facts(self._catalog, self._results.lines, self._pictures.digests(decided)),
             facts={
+                "cell": run_cell(self.record.run_id, self._catalog.last_sequence),
                 "actions": actions,
                 "approval": _approval(waiting) if waiting else None,
                 "paused": " ".join(pause.message for pause in pauses),

@@ -145,7 +145,9 @@ def test_page_is_its_own_persons_and_saves_each_decision_once(bench: Bench, ende
     with bench.viewed.ledger() as ledger:
         (saved,) = last_decisions(ledger, "staging", "spring").values()
     assert (saved.verdict, saved.by) == ("pick", "anna")
-    (take,) = patterns_on(bench.ask("/page").text)[0]["takes"]
+    page = bench.ask("/page").text
+    assert f'"cell":"{ended.run.record.run_id}@{saved.sequence}"' in page
+    (take,) = patterns_on(page)[0]["takes"]
     assert (take["decision"]["verdict"], take["decision"]["changed"]) == ("pick", False)
 
 
