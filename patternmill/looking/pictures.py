@@ -46,7 +46,12 @@ Source = Callable[[str], bytes]
 
 def picture_name(url: str) -> str:
     """Return the file name of a picture: by the path of its URL alone, as the port of a local service changes."""
-    return f"{hashlib.sha256(urlsplit(url).path.encode()).hexdigest()[:24]}.png"
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        # No picture is there.
+        path = url
+    return f"{hashlib.sha256(path.encode()).hexdigest()[:24]}.png"
 
 
 def picture_urls(rows: Iterable[ResultLine], takes: Iterable[PatternTake]) -> list[str]:

@@ -311,6 +311,13 @@ def test_pictures_of_the_run_alone_are_served(shop: Workshop, bench: Bench) -> N
         assert bench.ask(f"/pictures/{name}").status_code == 404
 
 
+def test_address_that_is_none_is_no_picture(shop: Workshop) -> None:
+    shop.service.on_follow["herons"] = [made(Stage.PATTERN, "pat-herons", patternUrl="http://[half")]
+    viewed = ViewedRun(shop.settings, shop.run(rows(("A", "herons"))).run.record)
+    (take,) = patterns_on(b"".join(viewed.page()).decode())[0]["takes"]
+    assert viewed.picture(Path(take["picture"]).name) is None and viewed.digest(take["item"]) == ""
+
+
 def test_page_shows_a_take_refined_and_decides_about_it_unrefined(shop: Workshop) -> None:
     """Its picture is that of the refinement, and rows that share it are one group."""
     plain, recolored = "http://127.0.0.1:9/plain", "http://127.0.0.1:9/recolored"
