@@ -127,10 +127,10 @@ def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> st
     return f"{plural(len(new), 'decision')} recorded, {known} known before. {file.note}".strip()
 
 
-def record_file(settings: Settings, path: Path) -> str | None:
+def record_file(settings: Settings, path: Path, *, plan_only: bool = False) -> str | None:
     """Record the decisions in the page's file, in the environment of the settings; return a sentence about them.
 
-    None for any other file. Raises InputRefused as `read_decisions`.
+    None for any other file. `plan_only`: only read them. Raises InputRefused as `read_decisions`.
     """
     if not _is_of_page(path):
         return None
@@ -141,7 +141,10 @@ def record_file(settings: Settings, path: Path) -> str | None:
         record = ledger.runs.get(run_id)
         if record is not None:
             require_environment(path.name, record, None, settings)
-            return keep_decisions(ledger, record, read_decisions(ledger, record, path))
+            file = read_decisions(ledger, record, path)
+            if plan_only:
+                return f"To be recorded: {plural(len(file.decisions), 'decision')}. {file.note}".strip()
+            return keep_decisions(ledger, record, file)
     raise _refused(path, [f"no ledger here has run {plain(run_id)}; use the one that it is in"])
 
 

@@ -164,6 +164,7 @@ def test_page_file_names_the_take_and_nobody_else_decides(shop: Workshop) -> Non
     mailed = load_settings().model_copy(update={"environment": "production"})
     with pytest.raises(InputRefused, match=r"environment staging.*'production' is configured"):
         record_file(mailed, path)
+    assert run(("import", str(path), "--plan-only")) == 0 and decided() == {}
     assert "1 decision recorded, 0 known before." in str(record_file(load_settings(), path))
     assert record_file(load_settings(), results(shop, a="pick")) is None
     gone = page_file(shop, "20200101-000000-abcdef", a="pick")
