@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from getpass import getuser
-from typing import TypeVar
 
 import click
 
@@ -16,21 +14,16 @@ from patternmill.runs import lease
 from patternmill.settings import read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def _scope(command: F) -> F:
-    """Add the options that limit what is paused; without them it is everything."""
-    environment = click.option(
-        "--environment", default="", help="Only this environment: staging, production, ..."
-    )
-    return click.option("--catalog", default="", help="Only this catalog, with its orders.")(
-        environment(command)
-    )
+# What limits a pause; without them it is everything.
+_catalog = click.option("--catalog", default="", help="Only this catalog, with its orders.")
+_environment = click.option(
+    "--environment", default="", help="Only this environment: staging, production, ..."
+)
 
 
 @verb("pause")
-@_scope
+@_catalog
+@_environment
 @click.option("--reason", required=True, help="Why: one line, for those whose runs meet it.")
 def command(catalog: str, environment: str, reason: str) -> int:
     """Stop all buying, by any run, worker, machine or command, until `unpause`.
@@ -52,7 +45,8 @@ def command(catalog: str, environment: str, reason: str) -> int:
 
 
 @verb("unpause")
-@_scope
+@_catalog
+@_environment
 def unpause(catalog: str, environment: str) -> int:
     """Lift a pause, named as it was set; the next run of each catalog makes what was left.
 

@@ -89,9 +89,8 @@ def command(
     Exit codes: 0 listed or decided; 3 some of many were left; 2 nothing to decide or not confirmed, and nothing was
     changed; 4 a run has the catalog's lease; 1 failed.
     """
-    named = {decision: options.pop(decision) for decision in Decision}
-    scope: dict[str, Any] = {name: options.pop(name) for name in ("catalog", "environment")}
-    decisions = [decision for decision in Decision if named[decision]]
+    scope = {name: options[name] for name in ("catalog", "environment")}
+    decisions = [decision for decision in Decision if options[decision]]
     is_listing = request_id is None and not many and not decisions
     if not is_listing:
         is_filtered = not request.is_empty or any(scope.values())
@@ -116,7 +115,7 @@ def command(
             show_parts({"requests": [({}, "Nothing that fits waits for a decision.")]})
             return EXIT_CODES[Outcome.COMPLETED]
         (decision,) = decisions
-        result = named[decision] if decision in _OF_ONE_REQUEST else ""
+        result = options[decision] if decision in _OF_ONE_REQUEST else ""
         settlement = Settlement(decision, (reason or "").strip(), by or getuser(), result)
         if many and not _are_confirmed(ledger, items, decision, yes=yes):
             return EXIT_REFUSED
