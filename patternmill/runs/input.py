@@ -155,7 +155,7 @@ async def check_input(api: StudioApi, spec: RunSpec, file: Catalog) -> tuple[Run
     extras = await read_extras(api, spec, file)
     checked = await asyncio.to_thread(check_catalog, file, checkable, extras=extras)
     origin = origin_note(file.sheet.name, spec.origin) if spec.origin is not None else ""
-    notes = (origin, file.mapping.sentence(file.sheet.header) or "", *checked.notes)
+    notes = (origin, file.mapping.sentence(file.sheet.header), *checked.notes)
     if spec.origin is not None:
         spec, *more = await asyncio.to_thread(_with_decisions, spec, checked)
         notes += tuple(more)

@@ -52,7 +52,8 @@ def read_catalog(
     is_results_file = is_results_header(sheet.header)
     if is_results_file:
         sheet = _restored(sheet)
-    mapping.refuse_gone(sheet.header, sheet.name)
+    if mapping.columns:
+        mapping.refuse_gone(sheet.header, sheet.name)
     columns = read_columns(sheet.header, mapping.applied(sheet.header), sheet.name)
     if sheet.rows.empty and not empty:
         message = f"{sheet.name} has a header in row {sheet.layout.header_row}, but nothing below it."

@@ -74,7 +74,8 @@ class ChoiceResolver:
         # What a cell cannot say is not missing as well.
         is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
         selections, mismatches = self._selections(choices, category)
-        misplaced = [] if unknown is not None else self._lookalikes.misplaced(cells, category, choices)
+        are_lookalikes = unknown is None and bool(self._lookalikes.positions)
+        misplaced = self._lookalikes.misplaced(cells, category, choices) if are_lookalikes else []
         elsewhere = {option for option, _ in misplaced}
         missing = [] if is_malformed else list(self._missing(choices, category, elsewhere))
         of_others = (problem for _, problem in (*missing, *misplaced))
@@ -219,7 +220,7 @@ class _Lookalikes:
         carried = [at for at in columns.carried if not names[at].startswith(NOTE_PREFIX)]
         self._json = [at for at in carried if header_key(columns.header[at]) in _NEAR_SELECTIONS]
         self._common = [at for at in carried if names_option(columns.header[at])]
-        offered = (offer.categories if offer else None) or ()
+        offered = (offer.categories if offer and carried else None) or ()
         #: By category ID: the columns that are called like options of it, and like which.
         self._by_category = {
             category.id: {

@@ -161,6 +161,8 @@ class SheetMapping(BaseModel):
 
     def applied(self, header: Sequence[str]) -> tuple[str, ...]:
         """Return the header as a catalog's own. The results in a results file stay what they are."""
+        if not self.columns:
+            return tuple(header)
         results = RESULT_COLUMNS if is_results_header(header) else ()
         return tuple(cell if header_key(cell) in results else self._name_of(cell) for cell in header)
 

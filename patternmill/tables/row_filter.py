@@ -32,12 +32,8 @@ def _listed(value: object) -> object:
     return [part.strip().lower().replace("-", "_") for part in parts if part.strip()]
 
 
-def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 #: A date, or a date and time (ISO 8601), in UTC where no zone is named.
-Since = Annotated[datetime, AfterValidator(_utc)]
+Since = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 #: Of rows, as a list or as one text with commas.
 Statuses = Annotated[tuple[RowStatus, ...], BeforeValidator(_listed)]
 
