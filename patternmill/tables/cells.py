@@ -15,11 +15,8 @@ from patternmill.planning.refinements import Refinement, read_refinement
 from patternmill.planning.rows import is_blank, tidy
 from patternmill.text import UNSAFE, shown
 
-#: In English, which appears everywhere, German, French and Spanish.
-_ERRORS = re.compile(
-    r"#(?:NULL!|DIV/0!|VALUE!|REF!|NAME\?|NUM!|N/A|SPILL!|CALC!|ERROR!|GETTING_DATA|WERT!|BEZUG!|ZAHL!|NV|VALEUR!"
-    r"|NOM\?|NOMBRE!|¡VALOR!|¡REF!|¿NOMBRE\?|¡NUM!|N/D)"
-)
+#: In every language; without the signs at its end it may be a hashtag.
+_ERRORS = re.compile(r"#[¡¿]?[A-ZÀ-ÖØ-Þ]{3,}(?:/0)?[!?]|#[A-Z]/[A-Z]!?|#NV|#GETTING_DATA")
 #: LibreOffice's, and what is shown where a column is too narrow.
 _CODED = re.compile(r"Err:[1-9]\d\d|#{3,}")
 #: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
@@ -44,7 +41,7 @@ def _phrases(text: str) -> frozenset[str]:
 _TO_DO = _phrases(
     """tba, tbc, tbd, t b d, todo, to do, fixme, xxx, wip, pending, placeholder, dummy, to be done, to be decided,
     to be defined, to be determined, to be confirmed, to be announced, to be added, to follow, coming soon, lorem ipsum,
-    lorem ipsum dolor sit amet"""
+    lorem ipsum dolor sit amet, loading"""
 )
 #: What programs and people write for "nothing".
 _NOTHING = _phrases(

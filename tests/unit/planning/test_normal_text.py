@@ -84,7 +84,3 @@ def test_offered_spellings_are_found_whatever_their_quotes() -> None:
         found = checked_row(f'A,b,{category},"{size.replace(chr(34), chr(34) * 2)}",,', offer)
         assert codes(found) == {}, found.problems
         assert found.accepted[0].selections["size"] in ("7\u20138 oz", '9" wide')
-
-
-def test_prompt_of_nothing_visible_is_empty() -> None:
-    assert codes(checked_row("A,\u200d\u00ad\u2028,Mug,,,")) == {2: ["empty_prompt"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -260,13 +259,6 @@ def test_values_with_one_key_are_two() -> None:
     assert category.exact_keys({"size": "A-4"}) == {"size": "A-4"}
     assert category.exact_keys({"size": "S", "Color": "red"}) is None
     assert category.exact_keys({"colour": "red"}) == {"color": "red"}
-
-
-@given(texts, st.sampled_from(["NFC", "NFD"]), st.sampled_from(["", " ", "\t", " \n", "\u00a0"]))
-def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
-    """Composed or decomposed, with or without outer spaces: one prompt, one purchase."""
-    spelled = space + unicodedata.normalize(form, text) + space
-    assert pattern_item(STAGING, spelled).request_id(1) == pattern_item(STAGING, text).request_id(1)
 
 
 @given(texts, texts)

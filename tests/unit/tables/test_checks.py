@@ -31,7 +31,7 @@ OURS = "sku,prompt,category,note,status,product_id,pattern_id,error_code,error,r
 
 NOTHING = (
     *("nan", "None", "NaN", "null", "undefined", "NA", "n/a", "<null>", "N.A.", "nil", "NaT", "keine Angabe"),
-    *("TBD", "[TBD]", "To do", "xxx", "Lorem ipsum", "-", "???"),
+    *("TBD", "[TBD]", "To do", "xxx", "Lorem ipsum", "-", "???", "Loading..."),
 )
 DITTO = (
     "same as above",
@@ -53,7 +53,7 @@ PROMPTS = (
 DECOMPOSED = "e\u0301"
 ERRORS = (
     *("#REF!", "#NAME?", "#N/A", "#NV", "#WERT!", "#DIV/0!", "#VALEUR!", "#\u00a1REF!", "#GETTING_DATA"),
-    *("Err:502", "########", " #REF! "),
+    *("Err:502", "########", " #REF! ", "#ÜBERLAUF!", "#VERW!", "#DEEL/0!", "#N/B", "#BUSY!"),
 )
 
 
@@ -116,7 +116,7 @@ CASES: dict[str, tuple[str, dict[int, list[str]]]] = {
         every("duplicate_sku", 2, 3, 4, 5),
     ),
     "nothing to be seen": (
-        PLAIN + " ,b,Tote bag\n\u200b,b,Tote bag\nA, \t ,Tote bag\nB,\u200b\u200b,Tote bag\nC,b,\n",
+        PLAIN + " ,b,Tote bag\n\u200b,b,Tote bag\nA, \t ,Tote bag\nB,\u200d\u00ad\u2028,Tote bag\nC,b,\n",
         {**every("empty_sku", 2, 3), **every("empty_prompt", 4, 5), 6: ["empty_category"]},
     ),
     "signs that nobody sees": (
