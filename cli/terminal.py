@@ -46,7 +46,7 @@ class Steps:
     def show(self, text: str) -> None:
         """Show a step."""
         line = visible_lines(text)
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             columns = shutil.get_terminal_size().columns
             _write(_ERASE_LINE + (line if len(line) < columns else line[: columns - 2] + "…"))
             self._is_shown = True

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from cli.run_display import Display, ending_lines
-from cli.terminal import echo
+from cli.terminal import Steps, echo
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.runs.results_files import FAILURES_BOOK, Results
@@ -36,6 +36,18 @@ def test_no_text_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
         shown = capsys.readouterr().err
         assert not OBEYED.search(shown), name
         assert shown.count("\n") == text.count("\n") + 1, name
+
+
+@pytest.mark.parametrize(("terminal", "text"), [("xterm", "\r\x1b[KReading …"), ("dumb", "Reading …\n")])
+def test_step_replaces_the_line_where_a_terminal_can(
+    terminal: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", terminal)
+    Steps().show("Reading …")
+    assert screen.getvalue() == text
 
 
 def run_with(waiting: str = "", queued: int = 0, **counts: Any) -> Run:
