@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import orjson
 from pydantic import TypeAdapter
@@ -230,13 +230,13 @@ class Catalogs(Tables):
 
     def having(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
         """Return the catalogs that have a product for a sku now, as (environment, catalog); None: of any."""
-        query = (
+        rows: list[Any] = self.database.rows(
             f"SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND {_HAS_PRODUCT} "
-            "AND retired_at IS NULL AND coalesce(:environment, environment) = environment"
+            "AND retired_at IS NULL AND coalesce(:environment, environment) = environment",
+            sku=sku,
+            environment=environment,
         )
-        return {
-            (its, catalog) for its, catalog in self.database.rows(query, sku=sku, environment=environment)
-        }
+        return set(rows)
 
     def products_of_others(self, environment: str, catalog: str) -> list[tuple[str, str, ItemKey]]:
         """Return what the other catalogs of an environment have, had or are making, as (catalog, sku, item)."""
