@@ -124,5 +124,5 @@ def plan_remake(settings: Settings, catalog: str, environment: str) -> ShownPlan
     proposal, bought = planned.proposal, planned.plan.purchases()
     named = [plural(count, stage) for stage, count in worth_naming(bought) if count]
     price = f" for {proposal.cost}" if proposal.cost is not None and proposal.cost.worst else ""
-    goods = f"{' and '.join(named)}{price}" if named else "nothing new, at no cost"
-    return ShownPlan(goods, (*remake.lines(), *sum_lines(planned)), proposal.digest)
+    what = f"{' and '.join(named)}{price}" if named else "nothing new, at no cost"
+    return ShownPlan(what, (*remake.lines(), *sum_lines(planned)), proposal.digest)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -206,29 +205,26 @@ def replacement_lines(replaced: Changes) -> tuple[str, ...]:
     """Return at most three lines on changes that a person is asked about: the products, and each reason."""
     if not replaced:
         return ()
-    skus = ", ".join(change.sku for change in replaced[:_MOST_SKUS])
-    rest = "".join(more(len(replaced), _MOST_SKUS, " "))
-    lines = [f"It would replace {plural(len(replaced), 'product')} that the catalog has: {skus}{rest}."]
+    products = plural(len(replaced), "product")
+    skus = _first([change.sku for change in replaced], _MOST_SKUS)
+    lines = [f"It would replace {products} that the catalog has: {skus}."]
     if not all(change.always_asks for change in replaced):
         lines.append("More are replaced than --change-at-most allows.")
-    if unsafe := " ".join((*_other_ids(replaced), *_unchecked(replaced))):
-        lines.append(unsafe)
-    return tuple(lines)
-
-
-def _other_ids(replaced: Changes) -> Iterator[str]:
-    pairs = Counter(
-        (change.now.category_name, change.before.content.category, change.now.category)
+    ids = {
+        f"{change.now.category_name} ({change.before.content.category} -> {change.now.category})": None
         for change in replaced
         if change.has_other_id and change.now is not None and change.before is not None
-    )
-    named = [f"{name} ({old} -> {new})" for name, old, new in list(pairs)[:_MOST_CATEGORIES]]
-    rest = "".join(more(len(pairs), _MOST_CATEGORIES, " "))
-    if named:
-        yield f"The category has another ID under the same name: {', '.join(named)}{rest}."
+    }
+    unsafe = []
+    if ids:
+        unsafe.append(
+            f"The category has another ID under the same name: {_first(list(ids), _MOST_CATEGORIES)}."
+        )
+    if unchecked := sum(change.became_checked for change in replaced):
+        products = plural(unchecked, "product")
+        unsafe.append(f"Made while the offer could not be read, which is readable now: {products}.")
+    return (*lines, " ".join(unsafe)) if unsafe else tuple(lines)
 
 
-def _unchecked(replaced: Changes) -> Iterator[str]:
-    count = sum(change.became_checked for change in replaced)
-    if count:
-        yield f"Made while the offer could not be read, which is readable now: {plural(count, 'product')}."
+def _first(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + "".join(more(len(names), most, " "))

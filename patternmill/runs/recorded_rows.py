@@ -109,10 +109,8 @@ def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedConten
 def _entry(row: RunRow) -> Entry:
     understood = json.loads(row.row)
     if (problems := understood.get("problems")) is not None:
-        refused = (
-            Problem(None, RowCode(fault["code"]), fault["message"], fault["remedy"]) for fault in problems
-        )
-        return Entry(row.line, None, tuple(problem.at(row.line, row.sku or None) for problem in refused))
+        faults = ((None, RowCode(fault["code"]), fault["message"], fault["remedy"]) for fault in problems)
+        return Entry(row.line, None, tuple(Problem(*fault).at(row.line, row.sku or None) for fault in faults))
     return Entry(row.line, recorded_row(Content.from_json(understood), row.sku, row.line))
 
 

@@ -233,7 +233,12 @@ def _default_catalog(
             "be named.",
             remedy="Name the catalog with --catalog.",
         )
-    name = catalog_name(named if named in settings.sources else source_name(source))
+    file = named if named in settings.sources else source_name(source)
+    name = name_after(file)
+    if not name:
+        raise ConfigurationError(
+            f"No catalog name can be made from {file!r}.", remedy="Name it with --catalog."
+        )
     if isinstance(request, RefreshRequest):
         with ledger_to_read(settings) as ledger:
             if not any(runs_with_lease(ledger, name, settings.environment)):
@@ -255,16 +260,6 @@ def _spec_of_rows(request: RetryRequest | RemakeRequest, settings: Settings) -> 
         remake = requested_remake(ledger, request, RunOptions.from_settings(settings))
     spec = _spec_of(request, remake.environment, remake.catalog, remake.checked.catalog.sheet.name, settings)
     return replace(spec, remake=remake, decisions=remake.decisions, takes=request.takes, retries=True)
-
-
-def catalog_name(file: str) -> str:
-    """Return the catalog that a file belongs to when none is named. Raises ConfigurationError without a name."""
-    name = name_after(file)
-    if not name:
-        raise ConfigurationError(
-            f"No catalog name can be made from {Path(file).name!r}.", remedy="Name it with --catalog."
-        )
-    return name
 
 
 def name_after(file: str) -> str:

@@ -17,7 +17,7 @@ from patternmill.runs.input import read_input
 from patternmill.runs.lease import pause, unpause
 from patternmill.runs.request import ImportRequest, RetryRequest
 from patternmill.runs.run import Run
-from patternmill.runs.spec import RunSpec, catalog_name, run_spec
+from patternmill.runs.spec import RunSpec, name_after, run_spec
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, Stage
 from tests.hostile.in_process import failed
@@ -126,7 +126,7 @@ def test_catalog_is_named_after_its_file(tmp_path: Path) -> None:
         "Весна 2027.csv": "vesna-2027",
         "X" * 99: "x" * 63,
     }
-    assert {file: catalog_name(file) for file in names} == names
+    assert {file: name_after(file) for file in names} == names
     for file, catalog, reason in (
         ("—…—.csv", None, "--catalog"),
         ("spring.csv", "../x", "cannot be the name"),
