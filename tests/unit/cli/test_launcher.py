@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,19 +51,6 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert stops == ["Stopped by Ctrl-C."]
-
-
-@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
-def test_signals_are_called_what_a_person_did(number: signal.Signals, name: str) -> None:
-    reasons: list[str] = []
-
-    async def work() -> None:
-        os.kill(os.getpid(), number)
-        while not reasons:
-            await asyncio.sleep(0.01)
-
-    run_in_thread(work, reasons.append)
-    assert reasons == [f"Stopped by {name}."]
 
 
 def test_results_are_shown_while_the_flow_still_ends() -> None:
