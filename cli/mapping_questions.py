@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -98,8 +96,7 @@ class MappingQuestions:
         answer = _typed("[Y/n/other]") if question.suggestion else "?"
         if answer in ("", "y", "yes", "n", "no"):
             return question.suggestion if answer in ("", "y", "yes") else None
-        choices = {str(at): choice for at, choice in enumerate(question.choices, 1)}
-        choices |= {choice.casefold(): choice for choice in question.choices}
+        choices = question.numbered | {choice.casefold(): choice for choice in question.choices}
         while answer not in choices:
             echo_lines(_choices(question))
             answer = _typed("Number or name")
@@ -116,10 +113,9 @@ def _place(spec: RunSpec) -> Path:
 def _lines_to_paste(spec: RunSpec, questions: Sequence[Question]) -> Iterator[str]:
     """Yield what nobody was asked about as lines for the mapping."""
     yield f"To say what is meant, write into {_place(spec)} (# is not certain):"
-    section_of = attrgetter("section")
-    for section, group in groupby(sorted(questions, key=section_of), section_of):
+    for section in sorted({question.section for question in questions}):
         yield f"[{section}]"
-        for question in group:
+        for question in (each for each in questions if each.section == section):
             choices = "" if question.suggestion else f": {', '.join(question.choices)}"
             yield f"{'' if question.is_certain else '# '}{question.line}{_comment(question.about + choices)}"
     certain = sum(question.is_certain for question in questions)
@@ -140,10 +136,13 @@ def _typed(prompt: str) -> str:
 def _choices(question: Question) -> Iterator[str]:
     """Yield what may be answered, each with its number."""
     is_any_column = "note" in question.choices
-    name = shown(question.name)
-    yield f"What is in column {name}? (`note`: only carried along)" if is_any_column else "Use one of these:"
+    yield (
+        f"What is in column {shown(question.name)}? (`note`: only carried along)"
+        if is_any_column
+        else "Use one of these:"
+    )
     choices = [
-        f"{at}) {plain(one)}{_comment(of)}" for at, (one, of) in enumerate(question.choices.items(), 1)
+        f"{at}) {plain(one)}{_comment(question.choices[one])}" for at, one in question.numbered.items()
     ]
     if any(question.choices.values()):
         yield from (f"  {choice}" for choice in choices)

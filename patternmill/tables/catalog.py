@@ -31,9 +31,8 @@ class Catalog:
 
     def texts_in(self, column: int | None) -> frozenset[str]:
         """Return what the rows have in a column, tidied; blank cells are not in it."""
-        if column is None:
-            return frozenset()
-        return frozenset(tidy(cell) for cell in self.sheet.column(column).unique() if not is_blank(cell))
+        cells = () if column is None else self.sheet.column(column).unique()
+        return frozenset(tidy(cell) for cell in cells if not is_blank(cell))
 
 
 def read_catalog(
@@ -112,10 +111,8 @@ def _refuse_reserved(sheet: Sheet, columns: Columns) -> None:
 
 def _with_skus_as_shown(sheet: Sheet, sku: int) -> Sheet:
     """Return the sheet with numbers in the column of skus as its program shows them."""
-    shown_skus = {row: text for (row, at), (_, text) in sheet.unfit.items() if at == sku and text is not None}
+    shown_skus = {place: text for place, (_, text) in sheet.unfit.items() if place[1] == sku and text}
     rows = sheet.rows.copy()
-    rows.loc[list(shown_skus), sku] = list(shown_skus.values())
-    unfit = {
-        place: odd for place, odd in sheet.unfit.items() if place[1] != sku or place[0] not in shown_skus
-    }
+    rows.loc[[row for row, _ in shown_skus], sku] = list(shown_skus.values())
+    unfit = {place: odd for place, odd in sheet.unfit.items() if place not in shown_skus}
     return replace(sheet, rows=rows, unfit=unfit)

@@ -148,7 +148,7 @@ class SheetMapping(BaseModel):
 
     def with_more(self, more: SheetMapping) -> SheetMapping:
         """Return both, of which `more` counts where they differ, and says how the sheet is read."""
-        columns, values = {**self.columns, **more.columns}, {**self.values, **more.values}
+        columns, values = self.columns | more.columns, self.values | more.values
         return SheetMapping(columns=columns, values=values, reading=more.reading)
 
     def is_same(self, other: SheetMapping) -> bool:

@@ -60,6 +60,12 @@ class Question:
         is_looked_for = self.section == "columns" and self.name in NEEDED
         return (self.section, answer, self.name) if is_looked_for else (self.section, self.name, answer)
 
+    @property
+    def numbered(self) -> dict[str, str]:
+        """Return the choices by their numbers, which bear a sign where a choice is a number itself: `#1`."""
+        sign = "#" if any(map(str.isdecimal, self.choices)) else ""
+        return {f"{sign}{at}": choice for at, choice in enumerate(self.choices, 1)}
+
     def __str__(self) -> str:
         return f"{self.line}  # {self.about}" if self.about else self.line
 

@@ -64,7 +64,12 @@ def check_text(raw: bytes, name: str, encoding: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise _undecodable(raw, name, encoding, error) from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        message = (
+            f"{name} is not {encoding.removesuffix('-sig').upper()}: byte 0x{raw[error.start]:02X} at offset"
+            f" {error.start}, in line {line} of the text file, cannot be read."
+        )
+        raise refusal(FileCode.UNREADABLE_ENCODING, message, f"{_SAVE}.") from None
     except UnicodeError as error:
         raise refusal(
             FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
@@ -93,15 +98,6 @@ def _known_codec(requested: str, name: str) -> str:
             f"{requested!r}, which the mapping of {name} names, is not a known text encoding.",
             "Examples: cp1252 (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
         ) from None
-
-
-def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError) -> InputRefused:
-    line = raw.count(b"\n", 0, error.start) + 1
-    message = (
-        f"{name} is not {encoding.removesuffix('-sig').upper()}: byte 0x{raw[error.start]:02X} at offset {error.start},"
-        f" in line {line} of the text file, cannot be read."
-    )
-    return refusal(FileCode.UNREADABLE_ENCODING, message, f"{_SAVE}.")
 
 
 #: Of the programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.

@@ -21,7 +21,6 @@ from patternmill.planning.items import (
     Scope,
     canonical_json,
     canonical_texts,
-    catalog_of,
     checkout_item,
     pattern_content,
 )
@@ -242,11 +241,6 @@ def test_spelling_of_a_row_is_not_content(change: dict[str, Any]) -> None:
 )
 def test_whatever_is_ordered_otherwise_is_another_checkout(other: Item) -> None:
     assert other.key != CHECKOUT.key
-
-
-def test_scope_of_orders_is_no_catalogs() -> None:
-    assert ORDERS.catalog == "spring/orders"
-    assert catalog_of(ORDERS.catalog) == catalog_of("spring") == "spring"
 
 
 def test_values_with_one_key_are_two() -> None:

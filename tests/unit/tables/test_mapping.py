@@ -130,6 +130,12 @@ def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
     assert [row.identity for row in mapped.accepted] == [row.identity for row in plain.accepted]
 
 
+def test_number_of_a_choice_is_no_choice() -> None:
+    """Who answers `1` means the value, or nothing, where values are numbers."""
+    assert Question("values", "one", {"4": "", "1": ""}).numbered == {"#1": "4", "#2": "1"}
+    assert Question("values", "red", {"rust": "", "4 oz": ""}).numbered == {"1": "rust", "2": "4 oz"}
+
+
 def test_column_that_nobody_confirmed_is_not_carried_in_silence() -> None:
     """An unattended run refuses the row, and its reason names the column or the word."""
     text = "sku,prompt,category,option:size,option:finish,Farbe\nA,x,Mug,11oz,glänzend,white\n"
