@@ -1,7 +1,7 @@
 """The Prefect server that shows a run: the configured one, one of our own, or none.
 
-Until a server is chosen nothing here imports Prefect, which reads its settings from the environment as it is imported;
-and of our own server nothing is loaded where another is configured.
+Until a server is chosen nothing here imports Prefect, which reads its settings from the environment as it is imported.
+Our own server's module is loaded only where no other server is configured.
 """
 
 from __future__ import annotations

@@ -44,12 +44,12 @@ fetch('/api/admin/version', {{headers: {{Authorization: 'Basic ' + password}}}})
 </script>"""
 #: Against clickjacking, and against pictures and requests to other servers from texts in the UI.
 _POLICY = "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'self'"
-#: Of every server that shows our runs.
+#: The settings of every server that shows our runs.
 SETTINGS = Path(__file__).resolve().parent.parent / "deployments" / "prefect-server.env"
-#: Of a server that has a page of metrics: the ledger whose figures it shows.
+#: The variable with the ledger whose figures a server shows on its page of metrics; unset, it has no such page.
 LEDGER_URL = "PATTERNMILL_LEDGER_URL"
 METRICS_PATH = "/metrics"
-#: Of a server that lives as long as a command: nothing is scheduled or automated there.
+#: More settings of a server that lives as long as a command: nothing is scheduled or automated there.
 UNATTENDED = {
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
@@ -71,11 +71,6 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
         "DO_NOT_TRACK": "1",
     }
-
-
-def own_password(home: Path) -> str:
-    """Return the credential of our own server on this home, `user:password`: of the one that runs, or ran last."""
-    return (home.resolve() / "prefect" / "credential").read_text().strip()
 
 
 class OwnServer(SharedProcess):
@@ -102,17 +97,22 @@ class OwnServer(SharedProcess):
         return f"{self.ui_url}/api"
 
     @property
+    def credential(self) -> str:
+        """Return what opens it, `user:password`; of the server that runs, or ran last."""
+        return (self.directory / "credential").read_text().strip()
+
+    @property
     def client_environment(self) -> dict[str, str]:
         """Return the environment of its clients, with its credential; Prefect's files and profiles are kept with it."""
         return {
             **client_settings.client_environment(self.api_url),
             **client_settings.kept_in(self.directory),
-            "PREFECT_API_AUTH_STRING": own_password(self.directory.parent),
+            "PREFECT_API_AUTH_STRING": self.credential,
         }
 
     def login_url(self) -> str:
         """Return an address that logs the browser in that opens it: only for the person's own terminal."""
-        return f"{self.ui_url}{LOGIN_PATH}#{own_password(self.directory.parent).removeprefix(f'{USER}:')}"
+        return f"{self.ui_url}{LOGIN_PATH}#{self.credential.removeprefix(f'{USER}:')}"
 
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
@@ -122,18 +122,18 @@ class OwnServer(SharedProcess):
 
     def is_ready(self) -> bool:
         """Return whether it answers, and is ours."""
-        # In this order: while its process lives nobody else has its port, and would be sent the credential.
+        # In this order: while its process lives, nobody else can have its port and be sent the credential.
         return server_answers(self.api_url, timeout=2.0) and self.is_alive()
 
     def prepared(self) -> tuple[socket, Sequence[str], Mapping[str, str]]:
         """Return how it is started, with a credential that nobody else has had."""
-        # Not the last one again: what another user served there since, a browser still runs and keeps for it.
+        # Not the last port again: a browser keeps what another user may have served there since.
         bound = bound_socket(self._named_port or 0)
         port: int = bound.getsockname()[1]
         replace_private(self.directory / "port", str(port))
         fresh_secret(self.directory / "credential", f"{USER}:")
         secret = {
-            "PREFECT_SERVER_API_AUTH_STRING": own_password(self.directory.parent),
+            "PREFECT_SERVER_API_AUTH_STRING": self.credential,
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui_url,
             # For the links to runs in its messages.
             "PREFECT_UI_URL": self.ui_url,

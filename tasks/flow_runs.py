@@ -46,7 +46,7 @@ _ENDING = timedelta(seconds=90)
 
 @asynccontextmanager
 async def _asking(what: str, seconds: float = 3.0) -> AsyncIterator[PrefectClient]:
-    """Yield a client of the server for some seconds; whatever it raises is logged as `what` did not happen."""
+    """Yield a client of the server for some seconds; log what is raised meanwhile, after what comes of that: `what`."""
     try:
         async with asyncio.timeout(seconds), get_client() as client:
             yield client
@@ -121,8 +121,8 @@ async def _current_state() -> State[Any] | None:
 async def end_left_runs(run: Run) -> None:
     """End what earlier runs of a run's catalog left open, as nobody else would.
 
-    A killed process leaves its flow run open, and one whose server was gone at its end. What a worker ran is not ours
-    to end: automations notice it, and it is begun again.
+    A killed process leaves its flow run open, and so does one whose server was gone at its end. What a worker ran is
+    not ended here: automations notice it, and it is begun again.
     """
     async with _asking("Flow runs that were left open stay as they are", 5.0) as client:
         ends = await asyncio.to_thread(_ends_of_earlier_runs, run)

@@ -98,7 +98,7 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
     failed = await asyncio.to_thread(_failed_rows, results, ending)
     await show_text(f"{key}-summary", f"{_summary(run, ending, results)}\n\n{failed}", title)
-    # Who ran a command has the prompt back instead, and looks with `patternmill look`.
+    # A person who ran a command gets the prompt back sooner, and looks with `patternmill look`.
     if run.spec.by_deployment:
         await _show_pictures(run, results)
     if run.is_by_groups:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefect_host.own_server import OwnServer, own_password
+from prefect_host.own_server import OwnServer
 
 REQUEST_SECONDS = 20
 #: The states of a run that may still change.
@@ -54,10 +54,7 @@ class PrefectApi:
                 time.sleep(0.5)
 
 
-def api_with_password(url: str, password: str) -> PrefectApi:
-    return PrefectApi(url, {"Authorization": f"Basic {base64.b64encode(password.encode()).decode()}"})
-
-
 def api_of(server: OwnServer) -> PrefectApi:
     """The API of our own server, with the credential that opens it."""
-    return api_with_password(server.api_url, own_password(server.directory.parent))
+    basic = base64.b64encode(server.credential.encode()).decode()
+    return PrefectApi(server.api_url, {"Authorization": f"Basic {basic}"})

@@ -102,7 +102,7 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path, tmp_path_factory: pytest.T
 
         with waiting(tmp_path, database, texts) as up:
             browser.bypass_policy()
-            browser.open(up.login)
+            browser.open(up.server.login_url())
             browser.until("location.pathname.includes('dashboard')")
             for ui in UIS:
                 names = "image, link, file address, mail, entities, cell, emphasis"

@@ -18,7 +18,6 @@ import pytest
 from prefect.workers.process import ProcessWorker
 
 from prefect_host.client_settings import POOL, TEMPLATE
-from prefect_host.own_server import USER, own_password
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually, lay_database, migrated_database
@@ -103,7 +102,7 @@ def browser(up: Attacked, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """The person's, logged in."""
     installed()
     with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        browser.open(up.login)
+        browser.open(up.server.login_url())
         browser.until("location.pathname.includes('dashboard')")
         yield browser
 
@@ -159,7 +158,7 @@ def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) ->
 
 def test_credential_is_kept_nowhere_else(up: Attacked) -> None:
     """Not in the processes' arguments, in printed output, in any log or database."""
-    secret = own_password(up.folder / "home").removeprefix(f"{USER}:").encode()
+    secret = up.server.credential.partition(":")[2].encode()
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             assert secret not in place.read_bytes(), place

@@ -19,10 +19,10 @@ import psutil
 
 from prefect_host import shared_process
 from prefect_host.client_settings import POOL
-from prefect_host.own_server import LOGIN_PATH, USER, OwnServer, own_password
+from prefect_host.own_server import OwnServer
 from tests.acceptance.harness import CHECKOUT, COMMAND, clean_environment
 from tests.acceptance.prefect_servers import eventually
-from tests.prefect_api import OPEN_STATES, PrefectApi, api_of, api_with_password
+from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
@@ -145,12 +145,11 @@ class Up:
 
     @property
     def prefect(self) -> Prefect:
-        return Prefect(api_with_password(f"{self.ui}/api", own_password(self.folder / "home")), {})
+        return Prefect(api_of(self.server), {})
 
     @property
-    def login(self) -> str:
-        secret = own_password(self.folder / "home").removeprefix(f"{USER}:")
-        return f"{self.ui}{LOGIN_PATH}#{secret}"
+    def server(self) -> OwnServer:
+        return OwnServer(self.folder / "home")
 
     def left(self) -> list[str]:
         """The processes that belong to it, by their arguments or environment."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from prefect_host.own_server import OwnServer, own_password
+from prefect_host.own_server import OwnServer
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.machines import Postgres
 from tests.acceptance.prefect_servers import eventually
@@ -56,7 +56,7 @@ def studio(tmp_path: Path) -> Iterator[Hostile]:
 @pytest.fixture
 def services(joint_server: OwnServer, ledger: Postgres) -> dict[str, Any]:
     """compose.yaml, its variables filled in, with this machine's addresses in place of the containers' names."""
-    password = own_password(joint_server.directory.parent).partition(":")[2]
+    password = joint_server.credential.partition(":")[2]
     variables = {"POSTGRES_PASSWORD": "the-stores", "PREFECT_PASSWORD": password}
     variables["PUBLIC_URL"] = joint_server.ui_url
     text = (DEPLOYMENTS / "compose.yaml").read_text("utf-8")

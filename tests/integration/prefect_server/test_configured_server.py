@@ -11,7 +11,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from patternmill.errors import ConfigurationError, PatternmillError
 from prefect_host import connection
 from prefect_host.client_settings import api_address, server_answers
-from prefect_host.own_server import OwnServer, own_password
+from prefect_host.own_server import OwnServer
 from tests.unit.service.sites import Answer, Site, answer
 
 
@@ -86,6 +86,6 @@ def test_proxies_are_not_asked_for_loopback(
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     if is_configured:
         monkeypatch.setenv("PREFECT_API_URL", joint_server.api_url)
-        monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(joint_server.directory.parent))
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", joint_server.credential)
     out, errors = joined(joint_server.directory.parent)
     assert out == "True\n", out + errors

@@ -17,7 +17,7 @@ import pytest
 
 from patternmill.errors import PatternmillError
 from prefect_host.client_settings import kept_in, server_answers
-from prefect_host.own_server import LOGIN_PATH, OwnServer, own_password
+from prefect_host.own_server import LOGIN_PATH, OwnServer
 from tests.acceptance.prefect_servers import eventually
 
 
@@ -80,7 +80,7 @@ def test_password_of_another_server_comes_from_the_environment(
     out, errors = joined(tmp_path / "home")
     assert "asks for a password: set PREFECT_API_AUTH_STRING" in errors, out
     assert "ConfigurationError" in errors
-    monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(joint_server.directory.parent))
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", joint_server.credential)
     out, errors = joined(tmp_path / "home")
     assert out == "True\n", errors
 
