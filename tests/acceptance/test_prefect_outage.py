@@ -34,7 +34,7 @@ from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.plan import Times
 from tests.prefect_api import OPEN_STATES
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 ROWS = 20
 SECOND = Times(median=1.0)
