@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import aiohttp
@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from patternmill import __version__
 from patternmill.service.network import proxy_for, tls_context, unpacked
 from patternmill.service.outcomes import Answer, Trouble
-from patternmill.service.redaction import clean, mask_deeply, reason_in, scrubbed
+from patternmill.service.redaction import clean, reason_in, scrubbed, without_key
 from patternmill.service.refusals import says_no
 from patternmill.text import each_text
 
@@ -96,7 +96,7 @@ class StudioClient:
         status, headers = response.status_code, response.headers
         text, body, trouble = _parsed(content, headers.get("content-type", ""))
         if self._key.encode() in content or b"\\" in content:
-            body = mask_deeply(body, self._key)
+            body = each_text(body, partial(without_key, secret=self._key))
         detail = ""
         if trouble is not Trouble.NONE:
             # The address at which anyone can pay a checkout is a secret.
@@ -107,7 +107,7 @@ class StudioClient:
 
     def _quoted(self, text: str) -> str:
         """Quote the beginning of an unreadable answer, without markup."""
-        beginning = mask_deeply(text, self._key)[:_LARGEST_QUOTED]
+        beginning = without_key(text, self._key)[:_LARGEST_QUOTED]
         words = clean(_MARKUP.sub(" ", beginning), limit=_QUOTED)
         return f"no JSON, but {scrubbed(words)!r}" if words else ""
 
@@ -218,14 +218,15 @@ def _fault(error: Exception) -> Answer:
     return next((answer for classes, answer in _FAULTS if isinstance(root, classes)), _UNKNOWN)
 
 
-_NO_CERTIFICATE = Answer(Trouble.TLS, "the certificate of the service cannot be verified")
 _NO_PROXY = Answer(Trouble.PROXY, "the proxy does not connect")
 _RESET = Answer(Trouble.RESET, "the connection closed before the answer")
 _UNKNOWN = Answer(Trouble.BROKEN, "the answer cannot be read as HTTP")
 #: The first class that fits decides.
 _FAULTS: tuple[tuple[type[BaseException], Answer], ...] = (
-    (aiohttp.ClientConnectorCertificateError, _NO_CERTIFICATE),
-    (aiohttp.ServerFingerprintMismatch, _NO_CERTIFICATE),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        Answer(Trouble.TLS, "the certificate of the service cannot be verified"),
+    ),
     (aiohttp.ClientConnectorSSLError, Answer(Trouble.HANDSHAKE, "no TLS connection could be made")),
     (aiohttp.ClientConnectorDNSError, Answer(Trouble.NAME_NOT_FOUND, "the name was not found")),
     (aiohttp.ClientProxyConnectionError, _NO_PROXY),

@@ -11,7 +11,6 @@ from patternmill.service.redaction import scrubbed
 from patternmill.service.resend import sentence
 
 FEEDBACK = "feedback/create"
-UNAVAILABLE = 503
 #: The fields of `feedback/create`; what is not known is left out.
 FeedbackReport = dict[str, Any]
 #: The texts that may be too long, and how long they may be.
@@ -48,7 +47,7 @@ Delivery = tuple[DeliveryState, str]
 
 def delivery_of(answer: Answer, request_id: str) -> Delivery:
     """Return what became of the report with this ID, by the answer to it."""
-    if answer.status == UNAVAILABLE:
+    if answer.status == 503:
         return DeliveryState.NOT_SENT, "Feedback is unavailable at present (503): try again later."
     if answer.refused or not answer.was_sent:
         return DeliveryState.NOT_SENT, sentence(answer)

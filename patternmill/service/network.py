@@ -48,8 +48,18 @@ def proxy_for(address: str) -> httpx.Proxy | None:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return a context that trusts the authorities that the environment names, or else the usual ones."""
-    return _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    """Return a context that trusts the authorities that the environment names, or else the usual ones.
+
+    Raises ConfigurationError where they cannot be read.
+    """
+    file = os.environ.get("SSL_CERT_FILE")
+    try:
+        return _tls_context(file, os.environ.get("SSL_CERT_DIR"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"SSL_CERT_FILE ({file}) cannot be used: {error.strerror}.",
+            remedy="Correct it, or unset it: the usual authorities are trusted then.",
+        ) from None
 
 
 @cache

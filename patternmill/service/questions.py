@@ -16,9 +16,10 @@ from patternmill.service.client import StudioClient
 from patternmill.service.jobs import POLL, Job, read_job
 from patternmill.service.offer_shapes import offer_of, read_page
 from patternmill.service.orders import ShownOrder, read_order
-from patternmill.service.outcomes import Answer, Trouble
+from patternmill.service.outcomes import Answer
 from patternmill.service.pacing import Clock, Pace
 from patternmill.service.resend import (
+    NOT_REACHED_YET,
     RATE_LIMITED,
     REDIRECTS,
     REMEDIES,
@@ -42,7 +43,6 @@ _MOST_AT_ONCE = 64
 _SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 #: Statuses of an operation that is not there, of one that this key may not use, and of a job that is unknown.
 _ABSENT, _FORBIDDEN, _UNKNOWN_JOB = frozenset({404, 405, 410, 501}), 403, frozenset({400, 404, 410, 422})
-_UNREACHABLE_TROUBLES = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
 
 
 class Questions:
@@ -129,7 +129,7 @@ class Questions:
             await self._pace.acquire()
             answer = await self._post(operation, orjson.dumps(question))
             is_passing = answer.status != 501 and (answer.service_failed or answer.status == RATE_LIMITED)
-            if not is_passing or answer.trouble in _UNREACHABLE_TROUBLES or number == tries:
+            if not is_passing or answer.trouble in NOT_REACHED_YET or number == tries:
                 return answer
             requested = min(read_retry_after(answer) or timedelta(0), _LONGEST_WAIT)
             await asyncio.sleep(max(requested, self._pauses.pause(number)).total_seconds())
@@ -199,7 +199,7 @@ def _refuse_unclear(answer: Answer) -> None:
         raise _stopped(STOPPING[answer.status], answer)
     if answer.status in REDIRECTS:
         raise _stopped("redirected", answer)
-    if answer.trouble in _UNREACHABLE_TROUBLES:
+    if answer.trouble in NOT_REACHED_YET:
         raise _stopped(answer.trouble.value, answer)
     if answer.status not in _ABSENT and (answer.service_failed or answer.status == RATE_LIMITED):
         raise _stopped(UNREACHABLE, answer)

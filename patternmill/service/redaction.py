@@ -13,7 +13,6 @@ LONGEST = 500
 _DEPTH = 4
 MASK = "[key removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description", "code")
-#: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
 
 _CREDENTIAL = (
@@ -43,14 +42,9 @@ _SHAPES = tuple(
 
 def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
     """Return one printable line of at most `limit` characters, with the key masked wherever it is echoed."""
-    text = _masked(text, secret)[: limit * 4]
+    text = without_key(text, secret)[: limit * 4]
     line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def mask_deeply(value: Any, secret: str) -> Any:
-    """Return a JSON value with the key masked in every string; None if it is nested too deeply for that."""
-    return each_text(value, lambda text: _masked(text, secret))
 
 
 def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
@@ -85,12 +79,13 @@ def _reasons_by_field(body: dict[str, Any], depth: int) -> str:
 
 def _scrub(text: str, secrets: list[str]) -> str:
     for secret in secrets:
-        text = _masked(text, secret)
+        text = without_key(text, secret)
     for shape, replacement in _SHAPES:
         text = shape.sub(replacement, text)
     # Half a surrogate pair cannot be sent.
     return text.encode("utf-8", "replace").decode()
 
 
-def _masked(text: str, secret: str) -> str:
+def without_key(text: str, secret: str) -> str:
+    """Return a text with the key masked, unless it is so short that it is as likely to be part of a word."""
     return text.replace(secret, MASK) if len(secret) >= SHORTEST_MASKED else text

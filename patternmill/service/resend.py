@@ -46,7 +46,7 @@ RATE_LIMITED = 429
 UNREACHABLE = "unreachable"
 #: Troubles with which no request can reach the service: ever, or as long as none has reached it.
 _NEVER_REACHED = frozenset({Trouble.TLS, Trouble.ADDRESS})
-_NOT_REACHED_YET = frozenset({Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE})
+NOT_REACHED_YET = _NEVER_REACHED | {Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE}
 
 REMEDIES = {
     "unauthorized": "Check PATTERNMILL_API_KEY, and that it belongs to this environment.",
@@ -169,7 +169,7 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
     """Return what the answer to a create leads to, by the first line that fits."""
     if not now.request.repeatable and _may_be_executed(answer, now.request.stage):
         return _not_repeatable(answer, now)
-    if answer.trouble in _NEVER_REACHED or (answer.trouble in _NOT_REACHED_YET and not now.reached):
+    if answer.trouble in _NEVER_REACHED or (answer.trouble in NOT_REACHED_YET and not now.reached):
         return _stopped(answer.trouble.value, answer, now.may_have_made)
     if answer.status is None:
         return _again(answer, now, policy)

@@ -50,7 +50,7 @@ class _Sending:
     """One create, until its outcome is known."""
 
     request: CreateRequest
-    may_send: MaySend
+    may_send: MaySend | None
     #: By the uptime, when any run sent it first: the service forgets while a machine is suspended, too.
     began: float
     #: As of the last send; in doubt from the beginning where an earlier run may have sent it.
@@ -69,10 +69,6 @@ class _Sending:
         if self.now.may_have_made:
             return Refusal(None, "in_doubt", "The run was stopped before the service answered clearly.")
         return NOT_BEGUN
-
-
-async def _always() -> bool:
-    return True
 
 
 class _KeptBackError(Exception):
@@ -142,7 +138,7 @@ class StudioApi(Poller):
             pace.limit(self._rates[0] / among)
         self._pace.limit(self._rates[1] / among)
 
-    async def create(self, request: CreateRequest, may_send: MaySend = _always) -> CreateEnd:
+    async def create(self, request: CreateRequest, may_send: MaySend | None = None) -> CreateEnd:
         """Send a request, again and again if need be, until its outcome is known, waiting as the service asks.
 
         `may_send` is awaited before each sending. Raises what that raises, and nothing for the service's faults.
@@ -221,7 +217,7 @@ class StudioApi(Poller):
         A request that was in doubt for too long is kept back: the service may have forgotten it, and would make it a
         second time.
         """
-        may_send = await sending.may_send()
+        may_send = sending.may_send is None or await sending.may_send()
         if self._draining.begun or not may_send:
             raise _KeptBackError(sending.unsent)
         age = timedelta(seconds=self._uptime() - sending.began)

@@ -6,7 +6,7 @@ import base64
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from socket import gaierror
 from urllib.parse import unquote
@@ -70,9 +70,9 @@ _PASSING = (_ServerError, httpx.NetworkError, httpx.RemoteProtocolError, gaierro
 
 
 def read_page(address: str, reading: Reading, access: Access | None = None) -> Page:
-    """Return what is at an http(s) address. Raises InputRefused, and ConfigurationError for a proxy that is no address.
+    """Return what is at an http(s) address. Raises InputRefused, which shows no secret of the address.
 
-    Neither shows a secret of the address.
+    Raises ConfigurationError where the environment names a proxy or authorities that cannot be used.
     """
     reader = _Reader(reading, access or Access())
     try:
@@ -94,15 +94,13 @@ def _opened(
     """Yield the answer, its body unread, of the first IP address that can be connected to; without one, of the host."""
     # Not httpx.Client, which logs addresses, and has redirects, cookies and .netrc of its own.
     with closing(httpx.HTTPTransport(verify=tls_context(), proxy=proxy)) as transport:
-        *others, last = addresses or (None,)
-        for address in others:
-            try:
-                response = transport.handle_request(_request(url, headers, address))
+        *others, last = [_request(url, headers, address) for address in addresses or (None,)]
+        for request in others:
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
+                response = transport.handle_request(request)
                 break
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                continue
         else:
-            response = transport.handle_request(_request(url, headers, last))
+            response = transport.handle_request(last)
         with closing(response):
             yield response
 

@@ -59,7 +59,7 @@ def test_operation_that_is_not_there_is_found_out_without_a_purchase(answer: Ans
 @pytest.mark.parametrize(
     ("answers", "job_id", "tries"),
     [
-        ([lost(), answered(503), answered(200, JOB)], "job-1", 3),
+        ([lost(), answered(503), answered(429, retry_after="2"), answered(200, JOB)], "job-1", 4),
         ([answered(404)], None, 1),
         ([answered(422)], None, 1),
         ([not_sent()], "job_not_shown", 4),
@@ -164,10 +164,3 @@ def test_list_that_cannot_be_read_says_why_or_stops_before_planning(answer: Answ
     """9, 13, 20: the key is refused, no request arrives, or there is no clear answer."""
     offer, _ = offer_from(answer)
     assert offer == result or offer.note.endswith(f"the list of them cannot be read. {result}")
-
-
-def test_offer_is_read_through_faults() -> None:
-    """A lost answer, a 500 and a 429 do not hide the options."""
-    details = [answered(429, retry_after="2"), answered(503), OPTIONS]
-    offer, _ = offer_from(lost(), answered(500), LAST, details=details)
-    assert [category.checkable for category in offer.categories] == [True]

@@ -291,11 +291,21 @@ def test_proxy_of_the_environment_is_used(start: Start, monkeypatch: pytest.Monk
     assert proxy.paths == [far] * 2 and proxy.sent("Host") == ["far.example"] * 2
 
 
-@pytest.mark.parametrize("proxy", ["nonsense://canary", "http://me:canary@x:port"])
-def test_proxy_that_is_no_address_is_refused(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("HTTP_PROXY", "nonsense://canary", "The proxy of the environment"),
+        ("HTTP_PROXY", "http://me:canary@x:port", "The proxy of the environment"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_FILE .nowhere.pem.*: No such file"),
+        ("SSL_CERT_FILE", __file__, "SSL_CERT_FILE .* no certificate"),
+    ],
+)
+def test_surroundings_that_cannot_be_used_are_named(
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For sheets, and for the service."""
-    monkeypatch.setenv("HTTP_PROXY", proxy)
+    monkeypatch.setenv(variable, value)
     for connect in (read, lambda address: StudioClient(address, SecretStr("key"))):
-        with pytest.raises(ConfigurationError, match="The proxy of the environment") as error:
-            connect("http://far.example/spring.csv")
+        with pytest.raises(ConfigurationError, match=message) as error:
+            connect("http://public.example/spring.csv")
         assert "canary" not in str(error.value)
