@@ -27,7 +27,7 @@ from patternmill.ledger.reports.requests import (
 from patternmill.ledger.spending import prices_of
 from patternmill.money import money, sums
 from patternmill.runs.safeguards import settings_for_request
-from patternmill.runs.settlement import Decision, Settlement, next_runs, requests_meant, settle
+from patternmill.runs.settlement import Resolution, Settlement, next_runs, requests_meant, settle
 from patternmill.service.jobs import Job
 from patternmill.settings import load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -36,7 +36,7 @@ from patternmill.text import duration, more, plural, shortened
 
 _MOST_ITEMS = 40
 #: The decisions that name what belongs to one request.
-_OF_ONE_REQUEST = (Decision.JOB, Decision.MADE)
+_OF_ONE_REQUEST = (Resolution.JOB, Resolution.MADE)
 
 
 @verb("settle", RowFilter)
@@ -90,7 +90,7 @@ def command(
     changed; 4 a run has the catalog's lease; 1 failed.
     """
     scope = {name: options[name] for name in ("catalog", "environment")}
-    decisions = [decision for decision in Decision if options[decision]]
+    decisions = [decision for decision in Resolution if options[decision]]
     is_listing = request_id is None and not many and not decisions
     if not is_listing:
         is_filtered = not request.is_empty or any(scope.values())
@@ -125,7 +125,7 @@ def command(
 
 
 def _refuse_contradictions(
-    decisions: Sequence[Decision], request_id: str | None, *, many: bool, is_filtered: bool
+    decisions: Sequence[Resolution], request_id: str | None, *, many: bool, is_filtered: bool
 ) -> None:
     """Raise UsageError for options that contradict one another."""
     if len(decisions) != 1:
@@ -147,11 +147,11 @@ async def _look_up(ledger: Ledger, item: RecordedItem, job_id: str) -> Job | Non
             return await api.job(job_id)
 
 
-def _are_confirmed(ledger: Ledger, items: Sequence[RecordedItem], decision: Decision, *, yes: bool) -> bool:
+def _are_confirmed(ledger: Ledger, items: Sequence[RecordedItem], decision: Resolution, *, yes: bool) -> bool:
     """Show the requests, and ask about all of them at once."""
     amount = sums(prices_of(item.attempt for item in items))
     requests = plural(len(items), "request")
-    if decision is Decision.RESEND:
+    if decision is Resolution.RESEND:
         follows = f"To send again, each under its own ID: {requests}"
         booked, end = ", booked on today, whatever is left of the day's budget", "."
     else:

@@ -42,7 +42,7 @@ SETTLED = "settled"
 _IN_CONSOLE = "Nothing was changed. Look for the job of this request in the service's console."
 
 
-class Decision(StrEnum):
+class Resolution(StrEnum):
     """A decision that a person can make about a request."""
 
     #: The next run sends the same request once more; until it is answered it stays in doubt, with its price.
@@ -59,7 +59,7 @@ class Decision(StrEnum):
 class Settlement:
     """A decision about requests, with who made it and why."""
 
-    decision: Decision
+    decision: Resolution
     reason: str
     by: str
     #: The ID of the job, or of what was made.
@@ -122,7 +122,7 @@ async def settle(
     the job that a person names; raises ConfigurationError when it cannot, or no job can settle the one request.
     """
     settling = _Settling(ledger, settlement, limit)
-    if settlement.decision is Decision.JOB:
+    if settlement.decision is Resolution.JOB:
         (item,) = items
         # The service is asked nothing about a request that no job can settle.
         if objection := settling.objection(item):
@@ -195,29 +195,29 @@ class _Settling:
         evidence: Iterable[str] = ()
         if self.job is not None:
             evidence = self._against_job(item, self.job)
-        elif self.settlement.decision is Decision.MADE:
+        elif self.settlement.decision is Resolution.MADE:
             evidence = self._against_result(item)
         return next((ConfigurationError(text, remedy=_IN_CONSOLE) for text in evidence), None)
 
     def _against_state(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
         """Yield what the state of a request has against the decision, and what to do instead."""
         attempt, decision, named = item.attempt, self.settlement.decision, NamedItems(self.ledger)
-        is_led_back = decision is Decision.JOB and attempt.state is AttemptState.FAILED
+        is_led_back = decision is Resolution.JOB and attempt.state is AttemptState.FAILED
         if not is_led_back and not is_for_a_person(self.ledger, item, self.limit, named):
             if attempt.state in OPEN_STATES and (age := age_of(self.ledger, item)) is not None:
                 hours = f"{self.limit.total_seconds() / 3600:g} h"
                 text = f"is {attempt.state} for {duration(age)}; a person decides after {hours} only."
                 yield text, "Run the same import again: it resumes it."
             yield f"is {attempt.state}: there is nothing to decide.", _explain(attempt)
-        if decision is Decision.RESEND and attempt.state is AttemptState.ACCEPTED:
+        if decision is Resolution.RESEND and attempt.state is AttemptState.ACCEPTED:
             remedy = "Wait for the job with another run, or write it off."
             yield f"has job {attempt.job_id}; sending it again changes nothing.", remedy
-        if decision is Decision.RESEND and item not in named:
+        if decision is Resolution.RESEND and item not in named:
             remedy = (
                 "Name what was made of it, or write it off; or import a sheet that has its row as it was."
             )
             yield "is for no row of its catalog any more: no run would send it again.", remedy
-        if decision is Decision.JOB:
+        if decision is Resolution.JOB:
             yield from self._against_following(item)
 
     def _against_following(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
@@ -279,9 +279,9 @@ class _Settling:
         if settlement.named:
             detail[f"{decision}_id"] = settlement.named
         self.ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
-        if decision is Decision.RESEND:
+        if decision is Resolution.RESEND:
             self.ledger.purchases.reopen_for_resend(run_id, request_id)
-        elif decision is Decision.WRITE_OFF:
+        elif decision is Resolution.WRITE_OFF:
             text = f"Written off by {settlement.by}: {settlement.reason}"
             if attempt.state is AttemptState.INTENDED:
                 change(AttemptState.HELD, error_code=WRITTEN_OFF, error=text)
@@ -289,7 +289,7 @@ class _Settling:
         else:
             # What is made without a job has its own ID in the job's place.
             change(AttemptState.ACCEPTED, job_id=settlement.named)
-            if decision is Decision.MADE:
+            if decision is Resolution.MADE:
                 change(AttemptState.SUCCEEDED, result_id=settlement.named)
 
 

@@ -23,7 +23,7 @@ from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.planning.offer import Category, Offer
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
@@ -237,7 +237,7 @@ class _Player:
                 "AND i.stage <> 'refinement' AND a.error_code IN ('wrong_job', 'job_unknown') ORDER BY 1"
             )
             items = [find_request(ledger, request_id) for (request_id,) in held]
-            decision = Settlement(Decision.RESEND, "it is there", "a person")
+            decision = Settlement(Resolution.RESEND, "it is there", "a person")
             left = await settle(ledger, items, decision, limit=timedelta(hours=12))
             self.story.offences += map(str, left.values())
             self.service.fired["settled"] += len(items)

@@ -25,7 +25,7 @@ from patternmill.ledger.reports.story import stories
 from patternmill.planning.items import Scope, canonical_json, checkout_item
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import select_rows
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
 from tests.integrity import problems
@@ -81,8 +81,8 @@ def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> Non
     assert not others("production", "summer")
 
 
-@pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])
-def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decision: Decision) -> None:
+@pytest.mark.parametrize("decision", [Resolution.RESEND, Resolution.WRITE_OFF])
+def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decision: Resolution) -> None:
     """A day later everything undecided is decided; money, events and states agree afterwards."""
     clock.now += 24 * 3600
     waiting = unsettled(run.ledger, LIMIT)

@@ -15,7 +15,7 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.records import Attempt, this_process
 from patternmill.ledger.reports.requests import find_request, unsettled
 from patternmill.runs.lease import acquire_lease
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, RowStatus
@@ -27,13 +27,13 @@ YOUNG, LATER = 3600.0, 13 * 3600.0
 WHY = ["--reason", "lost in their outage", "--by", "A. Weaver"]
 INTENDED, ACCEPTED, HELD = AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.HELD
 FAILED, SUCCEEDED = AttemptState.FAILED, AttemptState.SUCCEEDED
-RESEND, WRITE_OFF, JOB = Decision.RESEND, Decision.WRITE_OFF, Decision.JOB
+RESEND, WRITE_OFF, JOB = Resolution.RESEND, Resolution.WRITE_OFF, Resolution.JOB
 
 
 def decide(
     past: Past,
     request_id: RequestId,
-    decision: Decision,
+    decision: Resolution,
     job_id: str | None = None,
     answer: dict[str, Any] | None = None,
 ) -> Attempt:
@@ -85,7 +85,7 @@ def on_record(past: Past, request_id: RequestId) -> list[str]:
     ],
 )
 def test_decisions(
-    past: Past, state: AttemptState, decision: Decision, age: float, expected: AttemptState | None
+    past: Past, state: AttemptState, decision: Resolution, age: float, expected: AttemptState | None
 ) -> None:
     """Each is on record with author and reason, or refused."""
     _, before = pattern_in(past, state, age)

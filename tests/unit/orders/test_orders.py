@@ -25,7 +25,7 @@ from patternmill.orders.picked_rows import plan_picked, read_order
 from patternmill.runs.approval import approve
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.results_files import rebuild
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.settings import in_environment, load_settings, read_settings
 from patternmill.states import Decided, Outcome
 from patternmill.tables.columns import run_cell
@@ -383,11 +383,11 @@ def test_request_too_long_in_doubt_is_for_a_person(service: Service, monkeypatch
     assert len(service.till.sent) == 2 and doubtful.attempt is not None
     with open_ledger(load_settings()) as ledger:
         item = find_request(ledger, doubtful.attempt.request_id)
-        job = Settlement(Decision.JOB, "seen in the console", "anna", "chk-1")
+        job = Settlement(Resolution.JOB, "seen in the console", "anna", "chk-1")
         limit = load_settings().in_doubt_limit
         with pytest.raises(ConfigurationError, match="which no job makes"):
             asyncio.run(settle(ledger, [item], job, limit=limit))
-        written_off = Settlement(Decision.WRITE_OFF, "gone", "anna")
+        written_off = Settlement(Resolution.WRITE_OFF, "gone", "anna")
         assert not asyncio.run(settle(ledger, [item], written_off, limit=limit))
     (record,) = order("a").checkouts
     assert record.attempt is not None and record.attempt.attempt == 2

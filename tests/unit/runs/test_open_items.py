@@ -11,7 +11,7 @@ from cli.commands.settle import waiting_sections
 from cli.commands.status import Status
 from cli.json_output import text_of
 from patternmill.ledger.reports.requests import in_doubt, unsettled
-from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.service.outcomes import GAVE_UP, Refusal
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.hostile.in_process import ANSWER_LOST, Crash, Create, Service
@@ -22,7 +22,7 @@ from .workshop import Workshop, rows
 HERONS, OWLS = rows(("H-1", "herons")), rows(("H-1", "owls"))
 LIMIT = timedelta(hours=12)
 HOUR = 3600.0
-RESEND = Settlement(Decision.RESEND, "so", "A. Weaver")
+RESEND = Settlement(Resolution.RESEND, "so", "A. Weaver")
 
 
 @pytest.mark.parametrize("text", [OWLS, rows(("O-1", "owls"))], ids=["edited", "another row"])

@@ -20,7 +20,7 @@ from patternmill.profiles import EmbeddedProfile
 from patternmill.runs.origin import runs_of_file
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
-from patternmill.runs.settlement import Decision
+from patternmill.runs.settlement import Resolution
 from patternmill.runs.spec import run_spec
 from patternmill.service.outcomes import Refusal
 from patternmill.service.studio_api import StudioApi
@@ -243,7 +243,7 @@ def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(shop: Workshop
     """Not by importing the files in which its row has failed since."""
     shop.service.on_create["ferns"] = [ANSWER_LOST]
     shop.load(shop.file(FOUR))
-    shop.settle(Decision.WRITE_OFF)
+    shop.settle(Resolution.WRITE_OFF)
     before = shop.service.bought
     shop.load(shop.file(FOUR))
     for name in ("failures.csv", "results.csv"):

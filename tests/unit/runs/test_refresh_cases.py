@@ -21,7 +21,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.preview import change_lines
 from patternmill.runs.results_files import rebuild
-from patternmill.runs.settlement import Decision
+from patternmill.runs.settlement import Resolution
 from patternmill.settings import load_settings
 from patternmill.states import Decided, Outcome, RowStatus
 from tests.hostile.in_process import ANSWER_LOST, OFFER, Service, failed, refused
@@ -231,7 +231,7 @@ SCRIPTS: dict[str, Callable[..., object]] = {
     "again": lambda shop: shop.load(shop.folder / "corrected.csv"),
     "retry": lambda shop, run="latest": shop.retry(shop.runs[0] if run == "first" else run),
     "remake": lambda shop, *words: remake(shop, *words),
-    "write": lambda shop, _: shop.settle(Decision.WRITE_OFF),
+    "write": lambda shop, _: shop.settle(Resolution.WRITE_OFF),
     "budget": lambda shop, most=None: setattr(shop, "most_items", None if most is None else int(most)),
     "offer": lambda shop, name: setattr(shop.service, "offer", OFFERS[name]),
     "fail": lambda shop, name: shop.service.on_follow[name].append(failed()),

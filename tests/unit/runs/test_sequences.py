@@ -25,8 +25,7 @@ from patternmill.ledger.reports.story import stories
 from patternmill.orders.picked_rows import read_order
 from patternmill.planning.offer import Category, Offer, Option
 from patternmill.runs.request import OrderRequest
-from patternmill.runs.settlement import Decision as Settled
-from patternmill.runs.settlement import Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.service.outcomes import GAVE_UP, Refusal
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Decided, RowStatus, Stage
@@ -220,7 +219,7 @@ class Story:
     def _settle(self) -> None:
         """A person decides about some of what is open, as if it was too old to be sent again."""
         for item in unsettled(self.ledger, timedelta(0)):
-            decision = self.chance.choice([None, Settled.RESEND, Settled.WRITE_OFF])
+            decision = self.chance.choice([None, Resolution.RESEND, Resolution.WRITE_OFF])
             if decision is not None:
                 self.log.append(f"settle {decision} {item.stage} {item.content}")
                 terms = Settlement(decision, "so", "A. Weaver")
@@ -389,7 +388,7 @@ class Story:
         for item in unsettled(self.ledger, timedelta(0)):
             can_wait = item in in_doubt(self.ledger, timedelta(hours=12))
             can_resend = can_wait and item.attempt.state is not AttemptState.ACCEPTED
-            terms = Settlement(Settled.RESEND if can_resend else Settled.WRITE_OFF, "so", "A. Weaver")
+            terms = Settlement(Resolution.RESEND if can_resend else Resolution.WRITE_OFF, "so", "A. Weaver")
             asyncio.run(settle(self.ledger, [item], terms, limit=timedelta(0)))
         for _ in range(2):
             self._refresh()

@@ -30,8 +30,7 @@ from patternmill.profiles import Profile
 from patternmill.runs.preview import Preview, make_preview
 from patternmill.runs.request import ImportRequest, RefreshRequest, RemakeRequest, RetryRequest
 from patternmill.runs.run import Run, RunEnding
-from patternmill.runs.settlement import Decision as Settled
-from patternmill.runs.settlement import Settlement, settle
+from patternmill.runs.settlement import Resolution, Settlement, settle
 from patternmill.runs.spec import RunSpec, run_spec
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Decided, Outcome, RowStatus, Stage
@@ -331,7 +330,7 @@ class Workshop:
         with self.ledger() as ledger, ledger.transaction():
             record_decisions(ledger, RunId(self.last), [decision])
 
-    def settle(self, decision: Settled) -> None:
+    def settle(self, decision: Resolution) -> None:
         """Everything that a person may decide about."""
         with self.ledger() as ledger:
             requests, limit = unsettled(ledger, timedelta(0)), timedelta(0)
