@@ -24,7 +24,7 @@ from tasks.prefect_states import ending_message, group_state, state_of
 from tasks.run_page import next_steps, share_done
 
 FAILED = RowFailed("the loom broke", code="loom", remedy="Import failures.csv.")
-WHY = "S-1: loom: the loom broke; Import failures.csv"
+WHY = "S-1: loom: the loom broke. Import failures.csv"
 GAVE_UP = RowFailed("It took too long.", code="gave_up_waiting")
 STOPPED = "Stopped by Ctrl-C."
 TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from being bought."
