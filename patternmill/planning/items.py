@@ -29,7 +29,8 @@ _ROOT = NAMESPACE.bytes
 _MOST_OF_A_SKU = 200
 #: No name of a catalog contains it, so that a catalog's orders have a lease and approvals of their own.
 _ORDERS = "/orders"
-_encode_any = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+#: Returns the one spelling of a JSON value: sorted keys, no spaces, characters as they are.
+canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 #: By item, the service's ID of what was made.
 Made = Mapping[ItemKey, str]
@@ -38,13 +39,8 @@ NOTHING_MADE: Made = {}
 PictureOf = Callable[[str], bytes]
 
 
-def canonical_json(value: object) -> str:
-    """Return the one spelling of a JSON value: sorted keys, no spaces, characters as they are."""
-    return _encode_any(value)
-
-
 def canonical_texts(value: object) -> bytes:
-    """Return the same in UTF-8, ten times as fast, for a value without decimals."""
+    """Return what `canonical_json` returns, in UTF-8 and ten times as fast, for a value without decimals."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 

@@ -14,8 +14,8 @@ from patternmill.planning.normal_text import folded_keys
 from patternmill.planning.normal_text import offer_key as offer_key
 from patternmill.text import UNSAFE, shown
 
-#: How many different unknown names get a suggestion; with more of them the file is wrong as a whole.
-SUGGESTIONS = 2_000
+#: So many different unknown names get a suggestion; with more of them the file is wrong as a whole.
+_MOST_SUGGESTED = 2_000
 _LONGEST_SUGGESTED = 100
 _MOST_NAMED = 12
 _NUMBERS = re.compile(r"\d+")
@@ -177,15 +177,14 @@ def listed(names: Sequence[str]) -> str:
 class Nearest:
     """Finds the offered name that was probably meant, in bounded time over a whole file."""
 
-    def __init__(self, budget: int = SUGGESTIONS) -> None:
-        self._budget = budget
+    def __init__(self) -> None:
         self._nearest: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
     def find(self, text: str, offered: tuple[str, ...]) -> str | None:
         """Return the offered name that is nearest to a text, if one is near enough."""
         if (text, offered) in self._nearest:
             return self._nearest[text, offered]
-        if len(text) > _LONGEST_SUGGESTED or len(self._nearest) >= self._budget:
+        if len(text) > _LONGEST_SUGGESTED or len(self._nearest) >= _MOST_SUGGESTED:
             return None
         # A number is not nearly another: `12oz` is no `11oz`.
         by_key = {suggestion_key(name): name for name in offered if numbers_in(name) == numbers_in(text)}
