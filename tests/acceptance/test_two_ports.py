@@ -5,23 +5,30 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import pytest
 from PIL import Image
 
-from patternmill.identifiers import ItemKey
-from patternmill.looking.page import page
+from patternmill.looking.pictures import picture_cache, picture_name
 from patternmill.looking.server import Door, LookServer
 from patternmill.looking.viewed_run import ViewedRun
+from patternmill.states import Stage
 from prefect_host.shared_process import bound_socket
 from tests.acceptance.browser import Browser
-from tests.acceptance.test_looking_page import READY, RUN, rows, shown
+from tests.acceptance.test_looking_page import READY
+from tests.hostile.in_process import made
+from tests.unit.runs.conftest import home as home
+from tests.unit.runs.conftest import service as service
+from tests.unit.runs.conftest import shop as shop
+from tests.unit.runs.workshop import Workshop, rows
 from tests.unit.service.sites import Start, answer
 from tests.unit.service.sites import start as start
 
+HERONS = "http://127.0.0.1:9/herons.png"
 #: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
 ATTACK = """(async () => {
   const reached = [];
@@ -37,41 +44,12 @@ ATTACK = """(async () => {
 })()"""
 
 
-class _Run:
-    """A run whose page and picture are there, and which notes what is asked of it."""
-
-    record = RUN
-    items = frozenset[str]()
-
-    def __init__(self, picture: Path) -> None:
-        self.asked: list[str] = []
-        self._picture = picture
-
-    def page(self, actions: Sequence[str]) -> Iterator[bytes]:
-        self.asked.append("page")
-        url = "https://studio.example/0.png"
-        take = {"item": "p0", "take": 1, "picture": url, "digest": "", "chosen": True, "decision": None}
-        looks = {ItemKey("p0"): {"takes": [take]}}
-        return page(self.record, shown(rows()), {url: "pictures/0.png"}, patterns=looks, served=True)
-
-    def picture(self, name: str) -> tuple[Path, str]:
-        self.asked.append(name)
-        return self._picture, "aa"
-
-    def approve(self, digest: str, who: str) -> str:
-        self.asked.append("approve")
-        return ""
-
-    def ledger(self) -> Any:
-        return nullcontext()
-
-
 @contextmanager
-def looking(run: _Run) -> Iterator[str]:
+def looking(run: ViewedRun) -> Iterator[str]:
     """The address that opens its page."""
     with bound_socket() as bound:
         door = Door(bound)
-        server = LookServer(cast("ViewedRun", run), "Ada", [door]).prepared()
+        server = LookServer(run, "Ada", [door]).prepared()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         while not server.started:
@@ -83,6 +61,16 @@ def looking(run: _Run) -> Iterator[str]:
             thread.join()
 
 
+def noted(asked: list[str], serve: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a run that writes down when it serves something."""
+
+    def noting(*given: Any) -> Any:
+        asked.append(serve.__name__)
+        return serve(*given)
+
+    return noting
+
+
 def attack(browser: Browser, url: str, target: str) -> None:
     """The page of another port reaches nothing, and finds nothing that the browser keeps."""
     browser.open(url)
@@ -91,13 +79,20 @@ def attack(browser: Browser, url: str, target: str) -> None:
     assert set(reached) <= {"refused", "opaque"} and kept == ["", {}, {}]
 
 
-def test_other_port_has_no_session(tmp_path: Path, start: Start) -> None:
+def test_other_port_has_no_session(
+    tmp_path: Path, shop: Workshop, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The person sees pages and pictures, after a reload too; a page of another port, in the same tab, has nothing."""
-    Image.new("RGB", (8, 8), "red").save(tmp_path / "picture.png")
+    shop.service.on_follow["herons"] = [made(Stage.PATTERN, "pat-herons", patternUrl=HERONS)]
+    picture_cache(shop.home).mkdir(parents=True)
+    Image.new("RGB", (8, 8), "red").save(picture_cache(shop.home) / picture_name(HERONS), "PNG")
+    record = shop.run(rows(("A", "herons"))).ending.record
+    asked = list[str]()
+    for name in ("page", "picture"):
+        monkeypatch.setattr(ViewedRun, name, noted(asked, getattr(ViewedRun, name)))
     other = start()
     other.answers("/", answer(200, b"<!doctype html><title>other</title>", Content_Type="text/html"))
-    run = _Run(tmp_path / "picture.png")
-    with looking(run) as address, Browser(tmp_path / "profile") as browser:
+    with looking(ViewedRun(shop.settings, record)) as address, Browser(tmp_path / "profile") as browser:
         target, secret = address.split("/#")
         browser.watch()
         for _ in range(2):
@@ -109,7 +104,8 @@ def test_other_port_has_no_session(tmp_path: Path, start: Start) -> None:
             assert browser.do("complaints.join()") == ""
             address = f"{target}/"
         assert browser.do("document.cookie") == ""
-        asked = len(run.asked)
-        attack(browser, f"{other.url}/", target)
-        assert len(run.asked) == asked, run.asked[asked:]
+        with shop.ledger() as ledger:
+            before = len(asked), list(ledger.database.rows("SELECT * FROM events"))
+            attack(browser, f"{other.url}/", target)
+            assert (len(asked), list(ledger.database.rows("SELECT * FROM events"))) == before
         assert secret not in str(other.seen) and "cookie" not in str(other.seen).lower()
