@@ -14,7 +14,7 @@ from tests.hostile.chooser import Chooser
 from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene
 from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Plan, Rule
 from tests.hostile.record import Record
-from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
+from tests.hostile.shop import Call, Fate, Shop
 from tests.hostile.wire import Answer, Request, json_answer, read_request, refusal
 
 BASE = "/v1/"
@@ -37,8 +37,6 @@ class HostileService:
         self._clock = clock
         self._record = Record(record_path)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._is_served = False
         self._shop = Shop(plan, self._record, clock)
         self._chooser = Chooser(plan)
 
@@ -56,7 +54,6 @@ class HostileService:
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._second = await asyncio.start_server(self._serve_elsewhere, "127.0.0.1", 0)
         self.elsewhere = f"http://127.0.0.1:{self._second.sockets[0].getsockname()[1]}"
-        self._is_served = True
         return self
 
     async def __aexit__(
@@ -64,8 +61,6 @@ class HostileService:
     ) -> None:
         for server in (self._server, self._second):
             server.close()
-        for timer in self._timers.values():
-            timer.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -76,23 +71,9 @@ class HostileService:
         self._record.close()
 
     def ask(self, request: Request) -> Answer:
-        """Answer without a wire and without faults, by the clock alone: jobs whose time has come have ended."""
-        self._shop.end_due()
+        """Answer without a wire and without faults."""
         call, refused = self._receive(request)
         return refused or self._execute(call)
-
-    def _schedule(self, job: Job) -> None:
-        if job.ended or job.ends_at == NEVER or not self._is_served:
-            return
-        delay = job.ends_at - self._clock()
-        if delay <= 0:
-            self._shop.end(job)
-            return
-        self._timers[job.job_id] = asyncio.get_running_loop().call_later(delay, self._end, job)
-
-    def _end(self, job: Job) -> None:
-        self._timers.pop(job.job_id, None)
-        self._shop.end(job)
 
     # One connection
 
@@ -177,9 +158,7 @@ class HostileService:
         rule = None
         if (forget or self._shop.known(call) is None) and self._shop.fault_of(call) is None:
             rule = self._chooser.choose(call, FATES)
-        answer, job = self._shop.create(call, Fate.of(rule) if rule else Fate(), forget=forget)
-        if job is not None:
-            self._schedule(job)
+        answer, _ = self._shop.create(call, Fate.of(rule) if rule else Fate(), forget=forget)
         call.job = self._shop.known(call)
         return answer
 

@@ -134,23 +134,26 @@ class Shop:
         }
 
     def end(self, job: Job) -> None:
-        """The job's time has come."""
+        """End a job; on record it is by the time that was set for it, whoever looks first."""
         if job.ended:
             return
         job.ended = True
         result = job.result_id if job.reason is None else None
         if result is not None:
             self.made[result] = job
-        self.record.write("ended", self.clock(), jobId=job.job_id, status=job.status, resultId=result)
+        at = min(self.clock(), job.ends_at)
+        self.record.write("ended", at, jobId=job.job_id, status=job.status, resultId=result)
 
-    def end_due(self) -> None:
-        """End the jobs whose time has come, where no timer does."""
-        for job in self.jobs.values():
-            if job.ends_at <= self.clock():
+    def end_due(self, *jobs: Job | None) -> None:
+        """End those of these jobs whose time has come."""
+        for job in jobs:
+            if job is not None and job.ends_at <= self.clock():
                 self.end(job)
 
     def known(self, call: Call) -> Job | None:
-        return self.requests.get((call.key, call.request_id or ""))
+        job = self.requests.get((call.key, call.request_id or ""))
+        self.end_due(job)
+        return job
 
     def content_of(self, operation: str, body: dict[str, Any]) -> str:
         """A pattern is its prompt and parameters; a product the pattern's content, category and selections."""
@@ -269,6 +272,7 @@ class Shop:
     def _jobs_call(self, body: dict[str, Any], raw: bytes, key: str) -> Call:
         job_id = _text(body.get("jobId")) or ""
         job = self.jobs.get(job_id)
+        self.end_due(job)
         if job is None or job.key != key:
             return Call("jobs/get", body, raw, key, job_id, "")
         return Call("jobs/get", body, raw, key, job_id, job.content, job)

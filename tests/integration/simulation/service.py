@@ -182,7 +182,7 @@ class SimulatedService:
         if not self.limits[operation].takes(now):
             self.fired["over_the_limit"] += 1
             return self.limited()
-        self.shop.end_due()
+        self.shop.end_due(*self.jobs.values())
         call = self.shop.understand(operation, body, KEY)
         assert call is not None
         if operation == LOOK_UP:
