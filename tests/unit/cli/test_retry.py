@@ -126,7 +126,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert (file.sheet.raw, file.sheet.name) == (past.ledger.runs.input_of(run.record), "spring.csv")
     assert (spec.catalog, spec.settings.environment) == ("spring", "staging")
     assert spec.source == "inputs/spring.csv"
-    assert (spec.options.limits.run_amount, spec.options.most_failures_share) == (7, 0.1)
+    assert (spec.options.limits.run_amount, spec.options.most_failures) == (7, 0.1)
     assert spec.retries and spec.selection is not None and spec.selection.record.run_id == run.record.run_id
     rows = (row.entry.row for row in run.plan.rows if row.entry.row)
     assert [row.sku for row in rows if spec.chooses(row)] == ["D-1"]
